@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from annotation import AnnotationError
+from pipelines.storage.storage_errors import sqlite_mend
 
 SCHEMA = 3
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""
@@ -85,8 +86,7 @@ def open_journal(path: Path) -> sqlite3.Connection:
         if version < SCHEMA:
             _migrate(database)
     except sqlite3.DatabaseError as error:
-        is_sound = isinstance(error, sqlite3.OperationalError)  # read-only, full, locked
-        mend = "let it and its folder be written, and check the disk" if is_sound else "restore it from a backup"
+        mend = sqlite_mend(str(error)) or "restore it from a backup"
         raise AnnotationError(f"{path} cannot be opened ({error}). To do: {mend}") from error
     if version > SCHEMA:
         database.close()

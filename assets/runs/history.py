@@ -10,6 +10,7 @@ from dagster_shared.check.functions import CheckError
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.storage.atomic_write import one_at_a_time
+from pipelines.storage.storage_errors import sqlite_mend
 from sandbox.errors import UserError
 
 DATABASE_ERRORS: tuple[type[Exception], ...] = (SQLAlchemyError,)
@@ -27,16 +28,6 @@ _UNAVAILABLE: tuple[type[Exception], ...] = (*_UNREADABLE, CheckError, CommandEr
 _LOCK = ".opening.lock"
 _DATABASES = ("history", "schedules")
 """Dagster's own folders with SQLite files."""
-
-
-_SOUND = {
-    "database or disk is full": "free or enlarge the disk",
-    "disk I/O error": "check the disk, and that it is not full",
-    "readonly database": "make the folder and what is in it writable",
-    "unable to open database file": "make the folder and what is in it writable",
-    "database is locked": "wait for the other process, or end it",
-}
-"""What SQLite says of files that need not be deleted."""
 
 
 class InstanceUnavailable(UserError):
@@ -67,8 +58,7 @@ def _what_to_do(home: Path, error: Exception) -> str:
         return f"Dagster's history cannot be opened ({reason}): check DAGSTER_POSTGRES_URL, and that the server is up"
     if isinstance(error, _UNREADABLE):
         return f"Dagster's history cannot be opened ({reason}): correct {home / 'dagster.yaml'}, or delete it"
-    mend = next((mend for words, mend in _SOUND.items() if words in reason), None)
-    if mend is not None:
+    if (mend := sqlite_mend(reason)) is not None:
         return f"Dagster's history in {home} cannot be used ({reason}). To do: {mend}"
     folders = " ".join(str(home / name) for name in _DATABASES)
     return (

@@ -34,17 +34,17 @@ _DAY, _OVERLAP = timedelta(days=1), timedelta(minutes=10)
     minimum_interval_seconds=_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Fails runs whose worker on a cluster ended before the run began, so that they are repeated, and runs "
-    "whose failure was noted by half.",
+    "whose failure was only half recorded.",
 )
 def lost_starts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """A cluster that does not answer fails the tick; the next one asks again."""
     now = datetime.now(UTC)
-    n_again = fail_half_noted(
+    n_again = fail_half_recorded(
         context.instance, datetime.fromisoformat(context.cursor) if context.cursor else now - _DAY
     )
     n_failed = fail_lost_starts(context.instance)
     context.update_cursor((now - _OVERLAP).isoformat())
-    return dg.SkipReason(f"{n_failed} runs were lost before they began, {n_again} failures were noted by half")
+    return dg.SkipReason(f"{n_failed} runs were lost before they began, {n_again} failures were only half recorded")
 
 
 def fail_lost_starts(instance: dg.DagsterInstance) -> int:
@@ -64,8 +64,8 @@ def fail_lost_starts(instance: dg.DagsterInstance) -> int:
     return n_failed
 
 
-def fail_half_noted(instance: dg.DagsterInstance, since: datetime) -> int:
-    """Notes failures again of which Dagster has not decided whether to repeat the run. Returns how many."""
+def fail_half_recorded(instance: dg.DagsterInstance, since: datetime) -> int:
+    """Records failures again of which Dagster has not decided whether to repeat the run. Returns how many."""
     if not instance.run_retries_enabled:
         return 0
     failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
@@ -75,7 +75,7 @@ def fail_half_noted(instance: dg.DagsterInstance, since: datetime) -> int:
         if WILL_RETRY_TAG not in record.dagster_run.tags and _seconds_since(record.update_timestamp) > _DECISION_SECONDS
     ]
     for run in undecided:
-        instance.report_run_failed(run, "its failure was noted by half: Dagster's database was away")
+        instance.report_run_failed(run, "its failure was only half recorded: Dagster's database was away")
     return len(undecided)
 
 

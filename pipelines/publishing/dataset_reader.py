@@ -20,7 +20,7 @@ from pipelines.storage.atomic_write import MARKER
 from pipelines.storage.places import Place, children, content, has_file, opened, place
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.table_files import footer
-from pipelines.storage.tables import TableMissing
+from pipelines.storage.tables import TableKey, TableMissing
 from sandbox.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,11 +32,7 @@ P = TypeVar("P", bound=Place)
 Kind = Literal["trajectories", "prompts", "pivots"]
 """Whole conversations (``datasets/sft``), questions with graders (``datasets/rl/prompts``), or single decisions
 (``datasets/pivots``)."""
-MADE_BY: Mapping[Kind, str] = {
-    "trajectories": "darkroom materialize SOURCE",
-    "prompts": "darkroom rl SOURCE",
-    "pivots": "darkroom pivots",
-}
+_ASSETS: Mapping[Kind, str] = {"trajectories": "sft_dataset", "prompts": "rl_dataset", "pivots": "pivots"}
 KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id", "pivots": "pivot_id"}
 """The column that names a row."""
 ALL = "all"
@@ -162,7 +158,7 @@ def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = N
     if missing or unknown:
         raise DatasetError(
             f"{file} is no shipped dataset of {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}. "
-            f"Run: {MADE_BY[kind]}"
+            f"Run: {TableKey((_ASSETS[kind],), 'all').command}"
         )
 
 

@@ -6,20 +6,12 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from pipelines.storage.storage_errors import sqlite_mend
 from sandbox.errors import UserError
 
 _PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
 """Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
-_DAMAGED = "restore a copy of it, or move the file away: what it holds is then paid for again"
-_NOT_WRITABLE = "make it and its folder writable, or set DARKROOM_LEDGER to another file"
-_MEND = {
-    "file is not a database": _DAMAGED,
-    "database disk image is malformed": _DAMAGED,
-    "database or disk is full": "free or enlarge the disk",
-    "readonly database": _NOT_WRITABLE,
-    "unable to open database file": _NOT_WRITABLE,
-}
-"""By what SQLite says."""
+_DAMAGED = ("file is not a database", "database disk image is malformed")
 _CREATING = 0x6461726B  # any number that no other program locks
 AWAY_SECONDS, _WAIT_SECONDS = 120.0, 0.5
 """How long a server that was there may be away, and how often it is asked meanwhile."""
@@ -43,9 +35,16 @@ def parsed_url(url: str) -> sa.URL:
 
 def unavailable(where: str, why: str) -> LedgerUnavailable:
     """The error, and what to set."""
-    mend = next((mend for words, mend in _MEND.items() if words in why), None)
+    mend = sqlite_mend(why)
     if mend is not None:
-        return LedgerUnavailable(f"cannot use the ledger at {where}: {why}. To do: {mend}")
+        return LedgerUnavailable(
+            f"cannot use the ledger at {where}: {why}. To do: {mend}, or set DARKROOM_LEDGER to another file"
+        )
+    if any(words in why for words in _DAMAGED):
+        return LedgerUnavailable(
+            f"cannot use the ledger at {where}: {why}. To do: restore a copy of it, or move the file away: what it "
+            "holds is then paid for again"
+        )
     return LedgerUnavailable(
         f"cannot open the ledger at {where}: {why}. Set DARKROOM_LEDGER to a URL that this machine can reach "
         "(sqlite:///file, or postgresql+psycopg://… with the extra `postgres`), or unset it for SQLite."

@@ -44,6 +44,13 @@ _DISK = {
     errno.EEXIST: "a file stands where a folder is needed: choose another folder (DARKROOM_HOME, DARKROOM_LOCAL)",
     errno.EIO: "check the disk",
 }
+_SQLITE = {
+    "database or disk is full": "free or enlarge the disk",
+    "disk I/O error": "check the disk, and that it is not full",
+    "readonly database": "make it and its folder writable",
+    "unable to open database file": "make it and its folder writable",
+    "database is locked": "wait for the other process, or end it",
+}
 _NO_NAME = ("invalid bucket name", "parameter validation failed", "specified resource name")
 """What Google's store, S3's client and Azure's store say of a name."""
 _NO_BUCKET = ("specified bucket does not exist", "specified container does not exist", "bucket not found")
@@ -124,6 +131,11 @@ def disk_message(where: str, error: OSError) -> str | None:
     """Of a disk's error, and what to do; None for any other."""
     mend = _DISK.get(error.errno or 0)
     return mend and f"cannot use {where}: {error.strerror}. To do: {mend}"
+
+
+def sqlite_mend(reason: str) -> str | None:
+    """What to do where SQLite cannot use a file that may be sound; None where it says anything else."""
+    return next((mend for words, mend in _SQLITE.items() if words in reason), None)
 
 
 def _answer_of_store(where: str, error: Exception, reason: str, store: Store | None) -> StorageError | None:

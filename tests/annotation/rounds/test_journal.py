@@ -81,7 +81,7 @@ def test_a_second_sync_is_told_to_wait(journal: Journal, tmp_path: Path) -> None
 
 def test_a_file_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
     (tmp_path / "journal.sqlite").mkdir()
-    with pytest.raises(AnnotationError, match=r"unable to open .*To do: let it and its folder be written"):
+    with pytest.raises(AnnotationError, match=r"unable to open .*To do: make it and its folder writable"):
         Journal(tmp_path)
 
 

@@ -18,7 +18,7 @@ from dagster._core.launcher.base import RunLauncher
 from dagster._core.origin import RepositoryPythonOrigin
 
 from assets.runs import lost_starts, places
-from assets.runs.lost_starts import fail_half_noted, fail_lost_starts
+from assets.runs.lost_starts import fail_half_recorded, fail_lost_starts
 from assets.runs.places import (
     HERE,
     TAG,
@@ -235,17 +235,17 @@ def test_a_repeat_that_was_never_queued_is_given_up_in_time(
     assert fail_lost_starts(placed) == 1
 
 
-def test_dagster_decides_at_last_whether_a_run_is_repeated_whose_failure_was_noted_by_half(
+def test_dagster_decides_at_last_whether_a_run_is_repeated_whose_failure_was_half_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long_ago = datetime.now(UTC) - timedelta(days=1)
     with dg.instance_for_test(temp_dir=str(tmp_path), overrides={"run_retries": {"enabled": True}}) as instance:
         instance.add_run(dg.DagsterRun("job", run_id=RUN, status=dg.DagsterRunStatus.FAILURE))
-        assert fail_half_noted(instance, long_ago) == 0, "the decision may be on its way"
+        assert fail_half_recorded(instance, long_ago) == 0, "the decision may be on its way"
         monkeypatch.setattr(lost_starts, "_DECISION_SECONDS", -1.0)
-        assert fail_half_noted(instance, datetime.now(UTC) + timedelta(days=1)) == 0, "nothing failed since"
-        assert fail_half_noted(instance, long_ago) == 1
+        assert fail_half_recorded(instance, datetime.now(UTC) + timedelta(days=1)) == 0, "nothing failed since"
+        assert fail_half_recorded(instance, long_ago) == 1
         run = instance.get_run_by_id(RUN)
         assert run is not None
         assert "dagster/will_retry" in run.tags
-        assert fail_half_noted(instance, long_ago) == 0, "it is decided"
+        assert fail_half_recorded(instance, long_ago) == 0, "it is decided"

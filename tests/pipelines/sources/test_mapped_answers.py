@@ -1,4 +1,4 @@
-"""Choices and boxes of somebody's row, however they are spelled, or a bad row that says what was there."""
+"""Choices and boxes of a user's row, however they are spelled, or a bad row that says what was there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images and videos of somebody's row: from a file below the folder, an archive, bytes or text, or a bad row."""
+"""Images and videos of a user's row: from a file below the folder, an archive, bytes or text, or a bad row."""
 
 from __future__ import annotations
 
@@ -190,16 +190,16 @@ def test_what_paths_begin_with_may_be_taken_off(mapped, refused):
 @pytest.fixture
 def zipped(folder):
     with zipfile.ZipFile(folder / "images.zip", "w") as archive:
-        archive.write(folder / "sign.png", "pictures/sign.png")
+        archive.write(folder / "sign.png", "images/sign.png")
     return folder / "images.zip"
 
 
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("pictures/sign.png", None),
-        ("./pictures/sign.png", None),
-        ("pictures/none.png", Reason.MISSING_IMAGE),
+        ("images/sign.png", None),
+        ("./images/sign.png", None),
+        ("images/none.png", Reason.MISSING_IMAGE),
         ("../sign.png", Reason.MALFORMED_ROW),
         (7, Reason.WRONG_TYPE),
     ],
@@ -230,7 +230,7 @@ def test_an_archive_whose_content_is_damaged_makes_bad_rows(zipped):
     data[80:120] = b"\0" * 40
     zipped.write_bytes(data)
     row = map_row(
-        {"image": "pictures/sign.png", "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license=""
+        {"image": "images/sign.png", "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license=""
     )
     assert isinstance(row, BadRow)
     assert row.reason is Reason.UNREADABLE_IMAGE
