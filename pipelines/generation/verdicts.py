@@ -11,6 +11,7 @@ from pipelines.generation.recipes import Recipe
 from pipelines.generation.stage import Rejection, Shard, row_error
 from pipelines.models.policies import Policy
 from pipelines.records import Check, Draft, Sample, Trajectory, Usage
+from pipelines.storage.tables import TableReplaced
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckFunction, JudgedCheck
@@ -99,13 +100,13 @@ class Verdicts(RecipeStage[Case, Trajectory]):
         return {**({"judges": judges} if judges else {}), **measured}
 
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, Case]]:
+        """Every run. Raises ``TableReplaced`` where the runs are of other drafts than there are."""
         drafts = shard.workspace.tables.read(shard.key(f"{self.family}/drafts"), Draft)
         hints = {draft.trajectory_id: draft.hint for draft in drafts}
-        store = shard.workspace.images
-        return [
-            (sample, Case(sample, run, json.loads(hints[run.trajectory_id]), store))
-            for sample, run in shard.joined(f"{self.family}/runs", Trajectory)
-        ]
+        runs, store = shard.joined(f"{self.family}/runs", Trajectory), shard.workspace.images
+        if any(run.trajectory_id not in hints for _, run in runs):
+            raise TableReplaced(shard.key(f"{self.family}/drafts"))
+        return [(sample, Case(sample, run, json.loads(hints[run.trajectory_id]), store)) for sample, run in runs]
 
     def paid_before(self, row: Case) -> Usage:
         return row.trajectory.usage

@@ -21,7 +21,7 @@ from pipelines.models.policies import (
     PolicyUnavailable,
     oracle_script,
 )
-from pipelines.records import Check, Reject, Trajectory
+from pipelines.records import Check, Draft, Reject, Trajectory
 from pipelines.storage.storage_errors import StorageError
 from pipelines.storage.tables import TableMissing, TableReplaced, TableStale
 from pipelines.storage.workspace import Workspace
@@ -196,3 +196,12 @@ def test_a_stage_whose_input_another_run_replaces_meanwhile_writes_nothing(
     with pytest.raises(TableReplaced, match="DARKROOM_HOME each"):
         family.keep()
     assert tables.path(family.key("trajectories")).read_bytes() == kept
+
+
+def test_runs_of_drafts_that_another_run_replaced_are_not_judged(family: Family) -> None:
+    run_all(family)
+    tables, key = family.workspace.tables, family.key("drafts")
+    drafts = [dataclasses.replace(draft, trajectory_id=f"other{n}") for n, draft in enumerate(tables.read(key, Draft))]
+    tables.write(key, Draft, drafts, [], inputs="another run's", facts=tables.facts(key))
+    with pytest.raises(TableReplaced, match="DARKROOM_HOME each"):
+        family.check()
