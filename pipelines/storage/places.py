@@ -14,12 +14,21 @@ from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
+from uuid import uuid4
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from upath import UPath
 
-from pipelines.storage.storage_errors import AZURE, STORES, StorageError, no_bucket, replaced_while_read, storage_errors
+from pipelines.storage.storage_errors import (
+    AZURE,
+    STORES,
+    StorageError,
+    no_bucket,
+    no_store,
+    replaced_while_read,
+    storage_errors,
+)
 
 # Google's client logs tracebacks of what it raises, and a line per request where it may not ask for a bucket's kind
 logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
@@ -77,6 +86,8 @@ def _reach_bucket(where: UPath) -> None:
         where.fs.ls(f"{where.path.strip('/').split('/')[0]}/", detail=False)
     except FileNotFoundError as error:  # Google's and Azure's clients say no more
         raise no_bucket(str(where)) from error
+    if has_file(where / uuid4().hex):  # a web server, such as a store's console, has a page for every name
+        raise no_store(str(where))
 
 
 def children(folder: Place) -> list[Place]:

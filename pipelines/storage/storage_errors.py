@@ -74,6 +74,12 @@ def no_bucket(where: str) -> StorageError:
     return StorageError(f"{where}: its bucket does not exist. Create it, or correct the URL")
 
 
+def no_store(where: str) -> StorageError:
+    store = STORES.get(where.partition("://")[0])
+    address = store.address if store else "its address"
+    return StorageError(f"{where}: what answers at {address} is no object store. Correct the address or its port")
+
+
 def replaced_while_read(where: str) -> ReplacedWhileRead:
     return ReplacedWhileRead(f"{where} was replaced by another process while it was read: run again")
 
@@ -122,6 +128,8 @@ def _explained(where: str, error: Exception) -> StorageError | None:
         return _not_let_in(where, reason, store)
     if store and isinstance(error, ValueError) and "nvalid endpoint" in reason:  # S3's
         return StorageError(f"{where}: {reason}. Write http://HOST:PORT or https://HOST in {store.address}")
+    if isinstance(error, RecursionError):  # S3's client follows a redirect that names no other place for ever
+        return no_store(where)
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in CLIENTS:
         return _answer_of_store(where, error, reason, store)
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -123,6 +124,25 @@ def test_an_upload_to_a_bucket_that_is_gone_is_said():
         raise FileNotFoundError("b/b/o")
 
 
+@contextmanager
+def s3_at(handler, monkeypatch):
+    """S3's client talks to the handler."""
+    with endpoint(handler) as address:
+        variables = {
+            "ENDPOINT_URL": address.removesuffix("/v1"),
+            "ACCESS_KEY_ID": "tests",
+            "SECRET_ACCESS_KEY": "tests",
+            "DEFAULT_REGION": "us-east-1",
+        }
+        for name, value in variables.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        place("s3://any/home").fs.clear_instance_cache()
+        try:
+            yield
+        finally:
+            place("s3://any/home").fs.clear_instance_cache()
+
+
 REFUSALS = {
     "AccessDenied": ("Access Denied", r"does not let you in: .*check credentials and rights"),
     "QuotaExceeded": ("", r"is full: .*QuotaExceeded.*\. To do: free or enlarge the store, then run again$"),
@@ -151,21 +171,31 @@ def test_a_store_that_refuses_writes_or_is_full_is_said(code, monkeypatch):
         def log_message(self, *_):
             pass
 
-    with endpoint(Refuses) as address:
-        variables = {
-            "ENDPOINT_URL": address.removesuffix("/v1"),
-            "ACCESS_KEY_ID": "tests",
-            "SECRET_ACCESS_KEY": "tests",
-        }
-        for name, value in (variables | {"DEFAULT_REGION": "us-east-1"}).items():
-            monkeypatch.setenv(f"AWS_{name}", value)
-        place("s3://any/home").fs.clear_instance_cache()
-        file = place("s3://bucket/home/rows")
-        with pytest.raises(StorageError, match=rf"^s3://bucket/home/rows {words}") as raised:
-            write_whole(file, "rows")
-        file.fs.clear_instance_cache()
+    with s3_at(Refuses, monkeypatch), pytest.raises(StorageError, match=rf"^s3://bucket/home/rows {words}") as raised:
+        write_whole(place("s3://bucket/home/rows"), "rows")
     # a stage does not wait for it as for a store that is away
     assert not isinstance(raised.value, StoreAway)
+
+
+@pytest.mark.parametrize("status", [200, 301])
+def test_a_web_server_in_the_place_of_a_store_is_said(status, monkeypatch):
+    class Console(BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = b"<!DOCTYPE html><title>Console</title>"
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    message = r"^s3://bucket/home: what answers at AWS_ENDPOINT_URL is no object store\. Correct the address"
+    with s3_at(Console, monkeypatch), pytest.raises(StorageError, match=message):
+        reach(place("s3://bucket/home"))
 
 
 def test_a_file_in_the_place_of_a_folder_is_said(tmp_path):
