@@ -79,7 +79,7 @@ checks: $(INSTALLED) ## Check all of lint but the types
 docs: $(INSTALLED) ## Build the documentation site into site/ (strict: a broken link fails)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(INSTALLED) ## Measure the sandbox against plain Python on this machine (about five minutes)
+bench: $(INSTALLED) ## Measure the sandbox against plain Python on this machine (about eight minutes)
 	$(BIN)/python -m benchmarks.sandbox
 
 ui: $(INSTALLED) ## Start the Dagster UI on http://127.0.0.1:3000 (PORT=… for another port)

@@ -123,8 +123,8 @@ def comparison_line(comparison: Comparison, result: Paired) -> str:
     interval = f"; 95 % {ends[0]} to {ends[1]}" if math.isfinite(result.low) else ""
     unit = " points" if measure.is_share else ""
     return (
-        f"- **{result.verdict(comparison.expected)}:** {comparison.arm} has {comparison.expected} than "
-        f"{comparison.against} of *{measure.label}*: {_difference(result.mean, is_share=measure.is_share)}{unit} "
+        f"- **{result.verdict(comparison.expected)}:** *{measure.label}* {comparison.expected} in "
+        f"{comparison.arm} than in {comparison.against}: {_difference(result.mean, is_share=measure.is_share)}{unit} "
         f"(by seed {differences}{interval}; p = {result.p_sign:.2g})"
     )
 

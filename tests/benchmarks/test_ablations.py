@@ -188,8 +188,8 @@ def test_the_pages_tell_what_is_shown_and_lists_what_was_not_run():
     found = {name: numbered(one) for name, one in EXPERIMENTS.items()}
     found["figr_table_2"] = {arm.name: {} for arm in EXPERIMENTS["figr_table_2"].arms}
     pages = report.pages(found, EXPERIMENTS, {})
-    assert "grpo has more than sft of *right*: +10 points (by seed +10, +10, " in pages["reproductions_proof.md"]
-    opposite = "**the opposite is shown:** last_round has less than masked of *code blocks per rollout*"
+    assert "*right* more in grpo than in sft: +10 points (by seed +10, +10, " in pages["reproductions_proof.md"]
+    opposite = "**the opposite is shown:** *code blocks per rollout* less in last_round than in masked"
     assert opposite in pages["reproductions_thyme.md"]
     assert f"`{report.COMMAND} figr_table_2 OUT`" in pages[report.PAGE].partition("## Not run")[2]
     assert all(f"]({name})" in pages[report.PAGE] for name in pages.keys() - {report.PAGE})

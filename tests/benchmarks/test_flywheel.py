@@ -71,7 +71,7 @@ def test_the_page_says_whether_settings_were_tuned_on_its_seeds(tmp_path, monkey
     monkeypatch.setattr(sys, "argv", ["f", str(tmp_path), "--docs", str(tmp_path), "--seeds", *map(str, seeds)])
     flywheel.main()
     text = (tmp_path / flywheel.PAGE).read_text()
-    assert "kept_2 has more than unfiltered_2 of *right*: -20 points" in text
+    assert "*right* more in kept_2 than in unfiltered_2: -20 points" in text
     assert ("**No proof:**" in text) == warns
     assert text in capsys.readouterr().out
     assert (tmp_path / "images/flywheel.png").is_file()
