@@ -17,9 +17,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 INTRODUCTION = """# Settings
 
 Environment variables, read by every command, the Dagster code location and the training programs. `darkroom` also reads
-`.env` in the working directory, whose values are weaker (`darkroom new FOLDER` writes one). An empty variable counts as
-unset; a value that does not fit is an error that names the variable. This page is generated from the settings models
-(`python -m scripts.settings_page`).
+`.env` in the working directory, which the environment overrides (`darkroom new FOLDER` writes one). An empty variable
+counts as unset; a value that does not fit is an error that names the variable. This page is generated from the settings
+models (`python -m scripts.settings_page`).
 """
 OTHERS = {
     "`DARKROOM_STUDIO_URL`, `DARKROOM_STUDIO_TOKEN`": (
@@ -28,17 +28,17 @@ OTHERS = {
     ),
     "`DARKROOM_NECESSITY`": (
         "the recipe's where answers are free, else 0",
-        "How many answers without tools, and with a blank image, are requested for each row that passed its checks.",
+        "Answers without tools, and with a blank image, to request for each row that passed its checks.",
     ),
     "`DARKROOM_LEAK_JUDGE`": (
         "`0`",
-        "`1`: the judge also reads every thought for privileged facts (`judge_leak`), one more request a vote.",
+        "`1`: the judge also reads every thought for privileged facts (`judge_leak`), at one more request per vote.",
     ),
     "`DARKROOM_OPERATION_PROMPTS`": (
         "neutral",
         "`neutral`, or `all`: rows of `operation_aware` under forced and forbidden prompts as well.",
     ),
-    "`DARKROOM_METHODS`": ("", "Folders with methods of GRPO of your own, separated as in `PATH`."),
+    "`DARKROOM_METHODS`": ("", "Folders with GRPO methods of your own, separated as in `PATH`."),
     "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
     "`DARKROOM_REPORT_TO`": ("none", "Trackers of trainings, separated by commas; the same as `--report-to`."),
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
@@ -48,15 +48,15 @@ OTHERS = {
     ),
     "`DARKROOM_SERVICE_TOKEN`": (
         "",
-        "Secret that clients of the services bring (`darkroom sandbox serve`, …); without: only this machine.",
+        "Secret that clients of the services (`darkroom sandbox serve`, …) must send; default: this machine only.",
     ),
     "`DARKROOM_SANDBOX_LIBRARIES`": (
         "",
-        "Installed packages that model-written code may import beside the nine of the sandbox, separated by commas.",
+        "Installed packages that model-written code may import besides the sandbox's nine, separated by commas.",
     ),
     "`DARKROOM_SANDBOX_CGROUP`": (
         "",
-        "A delegated cgroup v2 folder that limits sessions as well; an existing delegation is found without it.",
+        "A delegated cgroup v2 folder that also limits sessions; default: an existing delegation is detected.",
     ),
 }
 """Variables that stand alone: each is read in one place."""
@@ -72,14 +72,14 @@ HEAD = ["| variable | default | description |", "| --- | --- | --- |"]
 STATUSES = """## Exit statuses
 
 An error of `darkroom` and of `python -m train.…` is one line on stderr that names what to do. `--debug`, anywhere in a
-command, prints the traceback, too.
+command, also prints the traceback.
 
 | status | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | what you can mend (a setting, a file, a disk, an endpoint), or a negative outcome that the help names |
+| 1 | what you can fix (a setting, a file, a disk, an endpoint), or a negative outcome that the help names |
 | 2 | a wrong command line; of `audit`, that nothing could be audited |
-| 70 | an error that was not foreseen: please report what `--debug` prints |
+| 70 | an unexpected error: please report what `--debug` prints |
 | 130 | Ctrl-C |
 """
 

@@ -51,7 +51,7 @@ class RunSettings(EnvironmentSettings):
         "ON",
         HERE,
         description="`here`; `ray://HOST:PORT`, `http://HOST:8265` (its dashboard) or `auto` (the cluster that this "
-        "machine is a node of) for Ray; `slurm`; `kubernetes`. `--on` and the tag `darkroom/runs_on` are stronger.",
+        "machine is a node of) for Ray; `slurm`; `kubernetes`. `--on` and the tag `darkroom/runs_on` override it.",
     )
     n_cpus: int = setting("CPUS", 1, ge=1, description="CPUs that a run takes of a Ray or Slurm cluster.")
     memory_mb: int = setting("MEMORY_MB", 0, ge=0, description="Memory that a run takes of it; 0: not counted.")
