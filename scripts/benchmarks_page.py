@@ -10,21 +10,21 @@ from train.evaluation.benchmarks import BenchmarkConfig, bundled
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 INTRODUCTION = """# Benchmarks
 
-The 33 sets of the five papers' tables, and VisualProbe, as files in `train/evaluation/benchmarks/`. Download one, then
-`darkroom evaluate --model CHECKPOINT --benchmark mathvista=FOLDER --output OUT`; a single parquet or TSV file of
-it does as well. Nothing was downloaded to write them: columns are from cards and public code, each mapping is tested
-with rows of these columns, and the last column says what that leaves open. A column that is not there stops the
-evaluation with the names of those that are.
+The benchmarks of the five papers' tables, and VisualProbe, are files in `train/evaluation/benchmarks/`. Download one,
+then run `darkroom evaluate --model CHECKPOINT --benchmark mathvista=FOLDER --output OUT`; FOLDER may be a single
+parquet or TSV file. No benchmark was downloaded to write these files: columns are from cards and public code, each
+mapping is tested with rows of these columns, and the last column says what remains unchecked. A missing column stops
+the evaluation and lists the existing ones.
 
-Questions with choices are graded by choice. Else, by name: `grader` the rule that fits the answer
-([graders](graders.md)); `judged` a judge (`--judge-url`; without one the same words); `share` a judge in tenths; `anls`
-likeness; `relaxed` numbers 5 % off (ChartQA §5.1); `relative` mean relative accuracy, ten thresholds from 0.5 to 0.95,
-error below 1 - θ; `rounded` to the row's precision; `close` 0.001 off; `contains` an accepted text in the answer;
-`letters` the set of option letters; `braced` what stands in braces; `positions`, `overlap`, `numbers`, `yes_no` as they
-say. *own* figures stand below the accuracy table. *versions*: rows of one problem; intervals are over problems, and
-"every order right" is worst-case accuracy. `--rollouts 32 --temperature 1` gives avg@32 and pass@k, `--top-k 20`
-PyVision-RL's sampling. T Thyme, P PyVision-RL, C CodeV, L Look Less, Reason More, F FIGR. This page is generated
-(`python -m scripts.benchmarks_page`).
+Questions with choices are graded by choice. Other scorings: `grader`: the rule that fits the answer
+([graders](graders.md)); `judged`: a judge (`--judge-url`; without one the same words); `share`: a judge in tenths;
+`anls`: likeness; `relaxed`: numbers within 5 % (ChartQA §5.1); `relative`: mean relative accuracy, ten thresholds
+from 0.5 to 0.95, error below 1 - θ; `rounded`: to the row's precision; `close`: within 0.001; `contains`: an accepted
+text in the answer; `letters`: the set of option letters; `braced`: the text in braces; also `positions`, `overlap`,
+`numbers`, `yes_no`. *own* figures are below the accuracy table. *versions*: rows of one problem; intervals are over
+problems, and "every order right" is worst-case accuracy. `--rollouts 32 --temperature 1` gives avg@32 and pass@k,
+`--top-k 20` PyVision-RL's sampling. T Thyme, P PyVision-RL, C CodeV, L Look Less, Reason More, F FIGR. This page is
+generated (`python -m scripts.benchmarks_page`).
 """
 LETTERS = {"Thyme": "T", "PyVision-RL": "P", "CodeV": "C", "Look Less, Reason More": "L", "FIGR": "F"}
 

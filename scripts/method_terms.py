@@ -21,9 +21,9 @@ PAPERS = {
 }
 INTRODUCTION = """# Terms of the methods
 
-What `darkroom train grpo --method …` trains with where you set nothing else. Every term is an option
-(`--learning-rate`), and `--print-config` prints all of them as YAML. In brackets where the paper states it. *Ours*: the
-paper does not, and the value is this project's choice. This page is generated (`python -m scripts.method_terms`).
+The defaults of `darkroom train grpo --method …`. Every term is an option (`--learning-rate`), and `--print-config`
+prints all of them as YAML. Brackets say where the paper states the value; *ours*: the paper states none, and the
+value is our choice. This page is generated (`python -m scripts.method_terms`).
 """
 _OWN_WORDS = "the papers' printed texts are used in evaluation and RL alone (`--prompt`)"
 DIFFERENCES = (
@@ -32,21 +32,26 @@ DIFFERENCES = (
         "Thyme",
         "appendix B",
         "clean images of contrast rows are faded by a seed",
-        "what is restored can be compared with the original",
+        "the restored image can be compared with the original",
     ),
     (
         "Thyme",
         "§4.3",
-        "the stop of repetitions ignores texts of less than 800 characters and tables of numbers",
-        "code repeats itself by its nature; `--repetition paper` is the paper's rule",
+        "the rule against repetition ignores texts below 800 characters and tables of numbers",
+        "code is naturally repetitive; `--repetition paper` is the paper's rule",
     ),
     (
         "Thyme",
         "§4.4",
         "choices, numbers and boxes are graded by rule alone",
-        "the judge is asked what no rule can tell",
+        "the judge gets only what no rule can decide",
     ),
-    ("Thyme", "appendix A", "boxes are clamped when code runs, whatever their variable is called", "names are no rule"),
+    (
+        "Thyme",
+        "appendix A",
+        "boxes are clamped when code runs, whatever their variable is called",
+        "names do not say what a variable is",
+    ),
     ("PyVision-RL", "eq. 1", "a failed execution earns nothing", "`pyvision_released` pays for it"),
     (
         "CodeV",
@@ -58,7 +63,7 @@ DIFFERENCES = (
     (
         "Look Less",
         "eq. 5",
-        "obedience is of the whole rollout",
+        "obedience is judged over the whole rollout",
         "taken literally, forbidden tools cannot be used wrongly",
     ),
     (
@@ -73,7 +78,7 @@ DIFFERENCES = (
         "Thyme, PyVision-RL",
         "§3.1; figures 11, 12",
         "no source files for LLaVA-OV-Image, MM-RLHF, Retool, GMAI-Reasoning, MMPR, LLaVA-CoT, LongVILA",
-        "their columns were not at hand; a file of your own names them (`darkroom sources`)",
+        "their columns are not known; a file of your own can name them (`darkroom sources`)",
     ),
 )
 """Paper, where in it, what is done otherwise, and why. What the table of terms has is not repeated."""
@@ -86,7 +91,7 @@ def page() -> str:
     head = ["term", *(f"`{name}` ({paper})" for name, paper in PAPERS.items())]
     lines = [head, ["---"] * len(head), *rows]
     otherwise = [["paper", "where", "here", "because"], ["---"] * 4, *DIFFERENCES]
-    return "\n".join([INTRODUCTION, *_table(lines), "", "## Otherwise than in a paper", "", *_table(otherwise), ""])
+    return "\n".join([INTRODUCTION, *_table(lines), "", "## Differences from the papers", "", *_table(otherwise), ""])
 
 
 def _table(lines: Iterable[Iterable[str]]) -> list[str]:

@@ -81,6 +81,7 @@ command, also prints the traceback.
 | 2 | a wrong command line; of `audit`, that nothing could be audited |
 | 70 | an unexpected error: please report what `--debug` prints |
 | 130 | Ctrl-C |
+| 141 | the reader of the output has ended, as `head` does in a pipe |
 """
 
 

@@ -203,8 +203,8 @@ def _reasons(all_versions: Iterable[Version]) -> dict[str, dict[str, int]]:
 
 
 def _without_numbers(text: str) -> str:
-    """So that ``Box 2 covers 7.31% of …`` and ``Box 1 covers 9% of …`` count as one error."""
-    return re.sub(r"\s+", " ", re.sub(r"\d+(\.\d+)?", "…", text)).strip()
+    """So that ``Box 2 covers 7.31 % of …`` and ``Box 1 covers 9 % of …`` count as one error."""
+    return re.sub(r"\s+", " ", re.sub(r"\d+(\.\d+)?( (?=%))?", "…", text)).strip()
 
 
 def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:

@@ -1,22 +1,25 @@
 """The boundary of every command: an error that reaches it is one line on stderr and an exit status, no traceback.
 
 Statuses: 0 done; 1 what the user can mend, and negative outcomes that a command documents; 2 a wrong command line;
-70 an error that was not foreseen; 130 Ctrl-C. ``--debug``, anywhere among the words, prints the traceback, too.
+70 an error that was not foreseen; 130 Ctrl-C; 141 the output's reader has ended. ``--debug``, anywhere among the words,
+prints the traceback, too.
 """
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import click
 import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message
 from sandbox.errors import SandboxError, UserError
-from sandbox.terminal import SafeConsole
+from sandbox.terminal import CLOSED_PIPE, SafeConsole
 
 DEBUG = "--debug"
 UNFORESEEN = 70
@@ -31,6 +34,14 @@ class _Boundary:
         words, is_debugging = _without_debug(sys.argv[1:] if args is None else args)
         with errors_as_messages(with_traceback=is_debugging):
             return super().main(words, *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As typer's, which would end with status 1 where the output's reader has ended."""
+        try:
+            return super().invoke(ctx)  # type: ignore[misc]  # typer's, which it is mixed into
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains as it ends
+            raise typer.Exit(CLOSED_PIPE) from None
 
 
 class CommandGroup(_Boundary, TyperGroup):

@@ -227,7 +227,7 @@ class _Play:
         work.revisions.append(revision)
 
     def hit(self, work: Work, person: Person, at: datetime) -> None:
-        box = f"Box 1 covers {self.random.uniform(5.1, 30):.2f}% of the image; the limit is 5%."
+        box = f"Box 1 covers {self.random.uniform(5.1, 30):.2f} % of the image; the limit is 5 %."
         problem = self.random.choice([box, box, "Draw at least one box around the target object."])
         self.hits.append({"person": person.email, "task_id": work.task_id, "problems": [problem], "at": at.isoformat()})
 

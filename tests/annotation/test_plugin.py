@@ -30,8 +30,8 @@ def test_a_good_record_passes() -> None:
     ("result", "said"),
     [
         (record()[1:], NO_BOX),
-        ([box(width=30, height=30), *record()[1:]], "Box 1 covers 9.00% of the image; the limit is 5%."),
-        ([box(width=30, height=30), *record()], "Box 1 covers 9.00% of the image; the limit is 5%."),
+        ([box(width=30, height=30), *record()[1:]], "Box 1 covers 9.00 % of the image; the limit is 5 %."),
+        ([box(width=30, height=30), *record()], "Box 1 covers 9.00 % of the image; the limit is 5 %."),
         ([box(value={"rotation": 12}), *record()[1:]], "Box 1 is rotated; boxes must be upright."),
         ([box(width=0), *record()[1:]], "Box 1 is empty."),
         ([box(value={"width": None}), *record()[1:]], "Box 1 has no size: its width is None."),
@@ -47,7 +47,7 @@ def test_what_breaks_the_rules_is_said_in_sentences(result: list, said: str) -> 
 
 def test_a_limit_below_a_percent_is_said_as_it_is() -> None:
     assert find_errors(record(), GATE | {"max_share": 0.0005}) == [
-        "Box 1 covers 0.12% of the image; the limit is 0.05%."
+        "Box 1 covers 0.12 % of the image; the limit is 0.05 %."
     ]
 
 

@@ -184,7 +184,7 @@ class Person:
         if plan_of(number) == "lazy" and round == "annotate":
             refused = client.post(path, json={"result": self._record(number, 0, share=LARGE), "lead_time": 2.0})
             assert refused.status_code == 403, refused.text[:200]
-            assert "the limit is 5%" in refused.text
+            assert "the limit is 5 %" in refused.text
             self.room.count("refused submissions")
         body = {"result": self._result(round, task, number), "lead_time": 10.0 + number}
         for _ in range(2 if self.duplicates else 1):

@@ -233,7 +233,7 @@ def write(page: Labelling, campaign: Campaigning) -> PoolImage:
     page.submit()
     page.visitor.until_said("Not saved; your input is still here.")
     page.visitor.until("!Htx.annotationStore.selected.submissionStarted")  # else no draft is saved any more
-    assert "of the image; the limit is 5%." in page.visitor.text()
+    assert "of the image; the limit is 5 %." in page.visitor.text()
     page.close("Not saved")
     assert (page.written("Question"), page.written("Answer"), page.chosen()) == (QUESTION, ANSWER, ["OCR"])
     assert page.visitor.run(f"{REGIONS}.length") == 1
@@ -242,7 +242,7 @@ def write(page: Labelling, campaign: Campaigning) -> PoolImage:
     page.visitor.press("t")
     target = campaign.target(item).grown(12)
     page.draw(target, item.image)
-    page.visitor.until_said("limit 5%")
+    page.visitor.until_said("limit 5 %")
     page.submit()
     page.until_saved()
     check_saved(page, campaign, target, item)

@@ -177,7 +177,7 @@ def _read_box(number: int, entry: Mapping[str, Any], rules: Mapping[str, Any], c
     content.boxes.append(box)
     limit = rules.get("max_share", 1)
     if share > limit * (1 + 1e-9):
-        content.add(f"Box {number} covers {share:.2%} of the image; the limit is {100 * limit:g}%.")
+        content.add(f"Box {number} covers {100 * share:.2f} % of the image; the limit is {100 * limit:g} %.")
 
 
 def _check_rules(content: Content, rules: Mapping[str, Any], *, filled: Collection[str]) -> None:

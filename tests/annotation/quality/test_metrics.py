@@ -137,7 +137,7 @@ def test_problems_at_the_gate_are_one_whatever_their_numbers():
     def hit(*problems):
         return {"person": "ann", "task_id": 1, "problems": list(problems), "at": ""}
 
-    texts = [f"Box {n} covers {share}% of the image; the limit is 5%." for n, share in ((1, 7), (12, "30.25"))]
+    texts = [f"Box {n} covers {share} % of the image; the limit is 5 %." for n, share in ((1, 7), (12, "30.25"))]
     found = measure([], blocked=[hit(texts[0], "Draw a box."), hit(texts[1])])
     assert found.blocked == {"Box … covers …% of the image; the limit is …%.": 2, "Draw a box.": 1}
 

@@ -103,7 +103,7 @@ def test_the_limit_of_a_box_is_a_share_of_the_original() -> None:
     width, height = shown_size(*SIZE)
     frame = {"original_width": width, "original_height": height}
     assert find_errors([box(width=25, height=20, **frame), *record()[1:]], gate) == []
-    assert "6.00% of the image" in find_errors([box(width=30, height=20, **frame), *record()[1:]], gate)[0]
+    assert "6.00 % of the image" in find_errors([box(width=30, height=20, **frame), *record()[1:]], gate)[0]
     foreign = find_errors([box(original_width=width + 1, original_height=height), *record()[1:]], gate)
     assert foreign == [f"Box 1 was drawn on {width + 1}x{height} pixels; the image has {width}x{height}."]
 

@@ -175,7 +175,7 @@ def test_a_void_record_is_written_anew(desk: Desk) -> None:
     desk.submit(desk.hand_out(), ANN, [box(width=40, height=40), *record()[1:]])
     state = desk.state()
     assert (state.round, state.attempt, state.invalid[0].reason) == ("rework", 1, Reason.BREAKS_RULES)
-    assert "covers 16.00%" in state.history[-1].reasons[0]
+    assert "covers 16.00 %" in state.history[-1].reasons[0]
 
 
 def test_a_check_that_is_void_three_times_gives_the_record_up(desk: Desk) -> None:

@@ -47,7 +47,7 @@ def test_a_box_without_a_frame_is_on_the_stored_image() -> None:
         ),
         ([*record(), choice("category", "ocr", "chart")], Reason.BROKEN_SUBMISSION, "several choices"),
         (record()[1:], Reason.BREAKS_RULES, "Draw at least one box"),
-        ([box(width=40, height=40), *record()[1:]], Reason.BREAKS_RULES, "covers 16.00% of the image"),
+        ([box(width=40, height=40), *record()[1:]], Reason.BREAKS_RULES, "covers 16.00 % of the image"),
         ([box(value={"rotation": 30}), *record()[1:]], Reason.BREAKS_RULES, "is rotated"),
         ([box(original_width=3000), *record()[1:]], Reason.FOREIGN_FRAME, "drawn on 3000x3000 pixels"),
         ([box(image_rotation=90), *record()[1:]], Reason.FOREIGN_FRAME, "turned by 90"),

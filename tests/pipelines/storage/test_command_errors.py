@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from typer.testing import CliRunner
 from pipelines.storage.command_errors import UNFORESEEN, describe, program_of
 from pipelines.storage.storage_errors import StorageError
 from sandbox.errors import SandboxClosed, UserError
+from sandbox.terminal import CLOSED_PIPE
 
 
 class Halved(UserError):
@@ -70,6 +74,21 @@ def test_a_traceback_is_printed_only_with_debug() -> None:
 @pytest.mark.parametrize(("words", "status"), [([], 0), (["--nope"], 2), (["--", "--debug"], 2)])
 def test_other_statuses_are_those_of_typer(words: list[str], status: int) -> None:
     assert CliRunner().invoke(program(None), words).exit_code == status
+
+
+@pytest.mark.parametrize("line", ["typer.echo('a row')", "SafeConsole().print('a row')"])
+def test_a_command_ends_quietly_where_the_reader_of_its_output_has_ended(line: str) -> None:
+    program = (
+        "import typer\n"
+        "from pipelines.storage.command_errors import program_of\n"
+        "from sandbox.terminal import SafeConsole\n"
+        f"program_of(lambda: {line})()\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run([sys.executable, "-c", program], stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (CLOSED_PIPE, b"")
 
 
 def test_control_characters_of_an_error_do_not_reach_the_terminal() -> None:
