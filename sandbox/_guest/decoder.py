@@ -28,6 +28,8 @@ _SHARED_FORMATS = {"JPEG", "PNG"}
 _LEAST_MEMORY_MB = 1024
 _BYTES_PER_PIXEL = 16
 """Of Pillow's image, of its raw bytes and of OpenCV's array together."""
+_PNG_BITS, _BITS = 24, 8
+"""Where a PNG has its bits per sample, and how many OpenCV decodes as Pillow does."""
 _PILLOW_OUT_OF_MEMORY = "out of memory error"
 
 
@@ -76,10 +78,13 @@ def _decode_one(target: Target, limits: Limits, n_pixels: int) -> tuple[dict[str
             if n_pixels + width * height > limits.input_pixels:
                 return {"too_large": f"more than {limits.input_pixels} pixels (Limits.input_pixels)"}, 0
             image.load()
-            if image.format in _SHARED_FORMATS and image.mode in SHARED_MODES:
-                _write_all(target.pixels_fd, image.tobytes())
+            pixels = image.tobytes() if image.format in _SHARED_FORMATS and image.mode in SHARED_MODES else b""
+            _write_all(target.pixels_fd, pixels)
             found = {"format": image.format, "mode": image.mode, "width": width, "height": height}
-        return {**found, "bgr_shape": _decode_bgr(data, target.bgr_fd)}, width * height
+            bgr = _reordered(pixels, image) if _decodes_alike(image, data) else _decoded_by_opencv(data)
+        if bgr is not None:
+            _write_all(target.bgr_fd, bgr.data)
+        return {**found, "bgr_shape": [] if bgr is None else list(bgr.shape)}, width * height
     except UnidentifiedImageError:
         return {"reason": "it is in no format that Pillow knows"}, 0
     except Exception as error:  # noqa: BLE001 - whatever a broken file makes a decoder raise
@@ -104,14 +109,21 @@ def _say(fd: int, report: dict[str, Any]) -> None:
     os.write(fd, json.dumps(report).encode() + b"\n")
 
 
-def _decode_bgr(data: bytes, fd: int) -> list[int]:
-    pixels: np.ndarray[Any, Any] | None = None
+def _decodes_alike(image: Image.Image, data: bytes) -> bool:
+    """Whether OpenCV would decode the same pixels: it turns an image by its EXIF data and reads 16 bits otherwise."""
+    is_plain = image.mode == "RGB" and not image.info.keys() & {"exif", "transparency"}
+    return is_plain and (image.format == "JPEG" or (image.format == "PNG" and data[_PNG_BITS] == _BITS))
+
+
+def _reordered(pixels: bytes, image: Image.Image) -> "np.ndarray[Any, Any]":
+    rgb = np.frombuffer(pixels, np.uint8).reshape(image.height, image.width, 3)
+    return cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR)
+
+
+def _decoded_by_opencv(data: bytes) -> "np.ndarray[Any, Any] | None":
     with suppress(cv2.error):
-        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-    if pixels is None:
-        return []
-    _write_all(fd, pixels.data)
-    return list(pixels.shape)
+        return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    return None
 
 
 def _read_source(fd: int) -> bytes:

@@ -10,9 +10,11 @@ import textwrap
 import threading
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from sandbox import ImageUnreadable, InputsTooLarge, Limits, ResourcesExhausted, SandboxPool
 from sandbox._kernel import syscalls
@@ -142,3 +144,38 @@ def test_what_the_machine_lacks_is_said_with_what_to_do() -> None:
     assert str(ResourcesExhausted("No space left on device", 28)).endswith(
         "To do: free or enlarge the disk that is full, in the lite tier /dev/shm (docker: --shm-size)"
     )
+
+
+def test_shared_pixels_are_those_that_each_library_decodes(pool: SandboxPool, tmp_path: Path) -> None:
+    """Of whatever kind the file is: OpenCV's are Pillow's in another order only where both decode alike."""
+    noise = np.random.default_rng(0).integers(0, 256, (121, 83, 4), dtype=np.uint8)
+    smooth = Image.fromarray(noise[..., :3]).resize((170, 250), Image.Resampling.BICUBIC)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    chunks = PngInfo()
+    chunks.add(b"gAMA", (20000).to_bytes(4, "big"))
+    for quality, subsampling, progressive in ((95, 0, False), (75, 1, True), (30, 2, False), (30, 2, True)):
+        options = {"quality": quality, "subsampling": subsampling, "progressive": progressive}
+        smooth.save(tmp_path / f"{quality}{progressive}.jpg", **options)
+    smooth.save(tmp_path / "turned.jpg", exif=turned)
+    smooth.save(tmp_path / "turned.png", exif=turned)
+    smooth.save(tmp_path / "gamma.png", pnginfo=chunks)
+    smooth.save(tmp_path / "transparent.png", transparency=(0, 0, 0))
+    smooth.convert("L").save(tmp_path / "grey.png")
+    smooth.quantize(64).save(tmp_path / "palette.png")
+    smooth.convert("CMYK").save(tmp_path / "inks.jpg")
+    Image.fromarray(noise, "RGBA").save(tmp_path / "alpha.png")
+    smooth.save(tmp_path / "animated.png", save_all=True, append_images=[smooth.rotate(180)])
+    cv2.imwrite(str(tmp_path / "sixteen.png"), noise[..., :3].astype(np.uint16) * 255 + 100)
+    paths = sorted(tmp_path.iterdir())
+    code = f"""
+import io
+for number in range({len(paths)}):
+    path = globals()[f"image_path_{{number}}"]
+    data = open(path, "rb").read()
+    shared, decoded = cv2.imread(path), cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    plain = Image.open(io.BytesIO(data))
+    print(np.array_equal(shared, decoded), np.array_equal(np.asarray(Image.open(path)), np.asarray(plain)))
+"""
+    with pool.group(images=paths) as group, group.session(seed=0) as session:
+        assert session.run(code).text == "True True\n" * len(paths)
