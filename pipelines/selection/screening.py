@@ -8,10 +8,12 @@ Rows, looks of images and what they are found by wait on disk: about 100 bytes o
 rejected.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -34,12 +36,15 @@ from pipelines.selection.duplicates import Duplicate, Look, look_of, near_looks,
 from pipelines.selection.duplicates.same_image import ImageComparison, same_image
 from pipelines.selection.duplicates.texts import banded_texts, near_in
 from pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
-from pipelines.storage.atomic_write import whole_file
+from pipelines.storage.atomic_write import whole_file, write_whole
 from pipelines.storage.row_streams import KeyedSpill, RowStream
+from pipelines.storage.stage import code_digest
 from pipelines.storage.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
 _FINDINGS_AT_ONCE = 1_000
+_KEPT = 8
+"""Sets of images whose comparison is kept: those of the SFT, RL and other datasets of a home."""
 
 _looks: dict[str, Look] = {}
 _compared: dict[frozenset[str], ImageComparison | None] = {}
@@ -70,10 +75,21 @@ class Screening:
         return self._screened(name, RowStream(len(samples), lambda: map(TrainingRow.of_sample, samples)))
 
     def same_images(self, images: Iterable[ImageRef]) -> dict[str, str]:
-        """Of every image that is an earlier one, changed: both by sha256, the earlier one being none such itself."""
+        """Of every image that is an earlier one, changed: both by sha256, the earlier one being none such itself.
+
+        What came out for the latest sets of images is kept in ``<local>/same_images``.
+        """
         distinct = DistinctImages(images, self._folder)
-        found = self._same(distinct, range(len(distinct)))
-        return {distinct[twin.index].sha256: distinct[twin.of].sha256 for twin in found}
+        path = self.workspace.local / "same_images" / f"{_digest(distinct)}.json"
+        with suppress(FileNotFoundError, ValueError):  # never compared, or damaged
+            known: dict[str, str] = json.loads(path.read_bytes())
+            return known
+        twins = self._same(distinct, range(len(distinct)))
+        same = {distinct[twin.index].sha256: distinct[twin.of].sha256 for twin in twins}
+        write_whole(path, json.dumps(same))
+        for old in sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
+            old.unlink(missing_ok=True)
+        return same
 
     def _screened(self, name: str, rows: Collection[TrainingRow]) -> dict[str, RowError]:
         """Reads the rows twice."""
@@ -169,6 +185,14 @@ class Screening:
     @property
     def _folder(self) -> Path:
         return self.workspace.tables.scratch
+
+
+def _digest(images: Iterable[ImageRef]) -> str:
+    """Of the images in their order, and of the code that compares them."""
+    total = sha256(code_digest("pipelines.selection.duplicates", "pipelines.vision", __name__).encode())
+    for image in images:
+        total.update(bytes.fromhex(image.sha256))
+    return total.hexdigest()
 
 
 def _have_near(questions: Collection[str], others: Collection[str]) -> bool:

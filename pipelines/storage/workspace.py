@@ -16,6 +16,7 @@ The local folder (``DARKROOM_LOCAL``) is the home itself, unless that is a URL:
 <local>/annotation/    the annotation campaign, its journal and its server
 <local>/environments/  programs with pins of their own (vLLM, Label Studio)
 <local>/image_cache/   what was read of a remote image store
+<local>/same_images/   which images are others, changed, of the latest sets that were compared
 <local>/benchmarks/    fingerprints of benchmarks, a cache
 <local>/dagster/       DAGSTER_HOME: runs and their history
 """

@@ -105,6 +105,22 @@ def test_images_that_are_one_changed_are_in_one_split(workspace: Workspace, make
     assert splits.bucket("s0") == splits.bucket("s1") != splits.bucket("s2")
 
 
+def test_a_set_of_images_is_compared_once(workspace: Workspace, make_case, cat, coffee, monkeypatch) -> None:
+    images = [workspace.images.add_pixels(image) for image in (cat, ImageOps.mirror(cat), coffee)]
+    same = Screening(workspace).same_images(images)
+    kept = list((workspace.local / "same_images").iterdir())
+    with monkeypatch.context() as patched:
+        patched.setattr(Screening, "_same", lambda *_: pytest.fail("compared again"))
+        assert Screening(workspace).same_images(images) == same
+    assert Screening(workspace).same_images(images[::-1]) == {images[0].sha256: images[1].sha256}
+    for path in kept:
+        path.write_text("{")  # cut off
+    assert Screening(workspace).same_images(images) == same
+    for n in range(screening._KEPT + 2):
+        Screening(workspace).same_images([workspace.images.add_pixels(cat.crop((0, 0, 200 + n, 200)))])
+    assert len(list(kept[0].parent.iterdir())) == screening._KEPT
+
+
 def test_an_image_about_which_no_question_is_near_anothers_is_not_opened(
     workspace: Workspace, make_case, cat, coffee, monkeypatch
 ) -> None:
