@@ -1,4 +1,4 @@
-"""What screening compares of rows, on disk: ids, questions and first images. In memory are 40 bytes of every row."""
+"""What screening compares of rows, on disk: ids, questions and first images. In memory are 48 bytes of every row."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,6 +55,7 @@ class ScreenedRows:
         self.images = DistinctImages(self._first_images(rows), folder)
         """The rows' first images; a row is a mention."""
         self._by_image = np.argsort(self.images.numbers, kind="stable")
+        self._image_of = self.images.numbers[self._by_image]
 
     def __len__(self) -> int:
         return len(self._begins)
@@ -69,8 +70,7 @@ class ScreenedRows:
 
     def questions_about(self, image: int) -> frozenset[str]:
         """The questions of the rows whose first image is number ``image``."""
-        numbers = self.images.numbers[self._by_image]
-        begin, end = np.searchsorted(numbers, (image, image + 1))
+        begin, end = np.searchsorted(self._image_of, (image, image + 1))
         return frozenset(self._row(place)[1] for place in self._by_image[begin:end].tolist())
 
     def _first_images(self, rows: Iterable[TrainingRow]) -> Iterator[ImageRef | None]:
