@@ -80,7 +80,7 @@ command, also prints the traceback.
 | 1 | what you can fix (a setting, a file, a disk, an endpoint), or a negative outcome that the help names |
 | 2 | a wrong command line; of `audit`, that nothing could be audited |
 | 70 | an unexpected error: please report what `--debug` prints |
-| 130 | Ctrl-C |
+| 130 | Ctrl-C; services, which it stops, end with 0 |
 | 141 | the reader of the output has ended, as `head` does in a pipe |
 """
 

@@ -83,7 +83,7 @@ def materialize(
 ) -> None:
     """Runs ``job`` and prints a line per asset. ``settings``: config of the assets by op name; ``only``: a subset.
 
-    Raises ``MaterializationFailed``.
+    Raises ``MaterializationFailed``, and ``KeyboardInterrupt`` where Ctrl-C ended the run.
     """
     title, run_id = f"{job.name} {partition}" if partition else job.name, str(uuid4())
     lines = RunLines(console, title, len(job.nodes) if only is None else len(only), on_asset)
@@ -98,6 +98,8 @@ def materialize(
             asset_selection=only,
             raise_on_error=False,
         )
+    if any(event.is_step_failure and _is_interrupt(event.step_failure_data) for event in run.all_events):
+        raise KeyboardInterrupt
     if not run.success:
         raise MaterializationFailed("\n".join(_failures(run)))
 
@@ -114,6 +116,14 @@ def root_cause(failure: Any) -> str:
         return "failed"
     text: str = error.message.strip()
     return text.partition(": ")[2] if error.cls_name in for_users else text
+
+
+def _is_interrupt(failure: Any) -> bool:
+    """Dagster makes a failed step of Ctrl-C."""
+    error, names = failure.error, {dg.DagsterExecutionInterruptedError.__name__, KeyboardInterrupt.__name__}
+    while error is not None and error.cls_name not in names:
+        error = error.cause
+    return error is not None
 
 
 def _subclasses(*kinds: type[Exception]) -> Iterator[type[Exception]]:

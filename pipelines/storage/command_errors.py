@@ -36,9 +36,12 @@ class _Boundary:
             return super().main(words, *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As typer's, which would end with status 1 where the output's reader has ended."""
+        """As typer's, which says nothing of Ctrl-C, and has status 1 where the output's reader has ended."""
         try:
             return super().invoke(ctx)  # type: ignore[misc]  # typer's, which it is mixed into
+        except KeyboardInterrupt:
+            SafeConsole(stderr=True).print("interrupted")
+            raise
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains as it ends
             raise typer.Exit(CLOSED_PIPE) from None

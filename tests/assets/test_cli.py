@@ -62,6 +62,27 @@ def test_a_start_imports_no_heavy_library(start: str, heavy: tuple[str, ...]) ->
     assert found.stdout == "set()\n"
 
 
+def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback() -> None:
+    code = (
+        "import sys\n"
+        "from assets.main import main\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'assets.cli':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_the_program_is_the_command_line() -> None:
+    code = "import sys\nfrom assets.main import main\nsys.argv[1:] = ['sources', '--help']\nmain()\n"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Public datasets as sources" in ended.stdout
+
+
 @pytest.fixture
 def questions(signs: Path) -> Path:
     """The signs' questions, made ugly: line 3 asks for an image that is not there, 7 is broken, 8 is a duplicate."""

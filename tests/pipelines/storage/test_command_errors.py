@@ -76,6 +76,14 @@ def test_other_statuses_are_those_of_typer(words: list[str], status: int) -> Non
     assert CliRunner().invoke(program(None), words).exit_code == status
 
 
+def test_ctrl_c_is_one_line_and_its_status() -> None:
+    def main() -> None:
+        raise KeyboardInterrupt
+
+    interrupted = CliRunner().invoke(program_of(main), [])
+    assert (interrupted.exit_code, interrupted.stderr) == (130, "interrupted\n")
+
+
 @pytest.mark.parametrize("line", ["typer.echo('a row')", "SafeConsole().print('a row')"])
 def test_a_command_ends_quietly_where_the_reader_of_its_output_has_ended(line: str) -> None:
     program = (

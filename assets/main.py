@@ -1,0 +1,12 @@
+"""The program ``darkroom``. What it imports takes a second or two: Ctrl-C then ends it without a traceback, too."""
+
+import sys
+
+
+def main() -> None:
+    """Runs the command line, and ends the process."""
+    try:
+        from assets.cli import app
+    except KeyboardInterrupt:
+        sys.exit(130)
+    app()
