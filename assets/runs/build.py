@@ -288,5 +288,7 @@ async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> No
     endpoints = {role.model_dump_json(): role for role in roles if role.kind != "oracle"}
     for endpoint in endpoints.values():
         policy = endpoint.for_recipe(recipes[0], workspace)
-        await policy.check()
-        await policy.close()
+        try:
+            await policy.check()
+        finally:
+            await policy.close()

@@ -110,7 +110,8 @@ class TabularSource:
         except _ERRORS as error:
             raise SourceError(
                 f"source {self.name!r}: cannot load {self._damaged() or self._config.path}: {error}. "
-                "Expected a readable local path or a dataset on a reachable hub"
+                "Expected a readable local path, or a dataset on a hub that answers: check the network, or "
+                "download it and name its folder as `path` in the source's file"
             ) from error
 
     def _load(self) -> Any:
