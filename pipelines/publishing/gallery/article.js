@@ -84,6 +84,7 @@ function answer(entry) {
 
 function link(entry) {
   const anchor = make("a", "tag", "link");
+  anchor.ariaLabel = `link to row ${entry.link}`;
   anchor.href = `#row=${encodeURIComponent(entry.link)}`;
   anchor.title = "the address of this row";
   return anchor;
