@@ -30,6 +30,7 @@ _BYTES_PER_PIXEL = 16
 """Of Pillow's image, of its raw bytes and of OpenCV's array together."""
 _PNG_BITS, _BITS = 24, 8
 """Where a PNG has its bits per sample, and how many OpenCV decodes as Pillow does."""
+_STRIP_BYTES = 1 << 18
 _PILLOW_OUT_OF_MEMORY = "out of memory error"
 
 
@@ -78,13 +79,12 @@ def _decode_one(target: Target, limits: Limits, n_pixels: int) -> tuple[dict[str
             if n_pixels + width * height > limits.input_pixels:
                 return {"too_large": f"more than {limits.input_pixels} pixels (Limits.input_pixels)"}, 0
             image.load()
-            pixels = image.tobytes() if image.format in _SHARED_FORMATS and image.mode in SHARED_MODES else b""
-            _write_all(target.pixels_fd, pixels)
             found = {"format": image.format, "mode": image.mode, "width": width, "height": height}
-            bgr = _reordered(pixels, image) if _decodes_alike(image, data) else _decoded_by_opencv(data)
-        if bgr is not None:
-            _write_all(target.bgr_fd, bgr.data)
-        return {**found, "bgr_shape": [] if bgr is None else list(bgr.shape)}, width * height
+            is_alike = _decodes_alike(image, data)
+            if image.format in _SHARED_FORMATS and image.mode in SHARED_MODES:
+                _write_pixels(image, target, with_bgr=is_alike)
+        shape = [height, width, 3] if is_alike else _decode_bgr(data, target.bgr_fd)
+        return {**found, "bgr_shape": shape}, width * height
     except UnidentifiedImageError:
         return {"reason": "it is in no format that Pillow knows"}, 0
     except Exception as error:  # noqa: BLE001 - whatever a broken file makes a decoder raise
@@ -115,23 +115,30 @@ def _decodes_alike(image: Image.Image, data: bytes) -> bool:
     return is_plain and (image.format == "JPEG" or (image.format == "PNG" and data[_PNG_BITS] == _BITS))
 
 
-def _reordered(pixels: bytes, image: Image.Image) -> "np.ndarray[Any, Any]":
-    rgb = np.frombuffer(pixels, np.uint8).reshape(image.height, image.width, 3)
-    return cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR)
+def _write_pixels(image: Image.Image, target: Target, *, with_bgr: bool) -> None:
+    """Strip by strip: to touch the memory of whole copies would take as long as decoding."""
+    n_rows = max(1, _STRIP_BYTES // (image.width * SHARED_MODES[image.mode]))
+    with open(target.pixels_fd, "wb", closefd=False) as pixels, open(target.bgr_fd, "wb", closefd=False) as bgr:
+        for top in range(0, image.height, n_rows):
+            strip = image.crop((0, top, image.width, min(top + n_rows, image.height))).tobytes()
+            pixels.write(strip)
+            if with_bgr:
+                rgb = np.frombuffer(strip, np.uint8).reshape(-1, image.width, 3)
+                bgr.write(cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR).data)
 
 
-def _decoded_by_opencv(data: bytes) -> "np.ndarray[Any, Any] | None":
+def _decode_bgr(data: bytes, fd: int) -> list[int]:
+    pixels: np.ndarray[Any, Any] | None = None
     with suppress(cv2.error):
-        return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-    return None
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    if pixels is None:
+        return []
+    with open(fd, "wb", closefd=False) as file:
+        file.write(pixels.data)
+    return list(pixels.shape)
 
 
 def _read_source(fd: int) -> bytes:
     with open(fd, "rb", closefd=False) as file:
         file.seek(0)  # the host may have written through the same descriptor
         return file.read()
-
-
-def _write_all(fd: int, data: bytes | memoryview) -> None:
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
