@@ -2,8 +2,10 @@
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 KINDS = {"pale": (196, 224), "dark": (18, 44), "grey": (96, 150)}
@@ -34,12 +36,18 @@ class Degradation:
 
     def faded(self, image: Image.Image) -> Image.Image:
         """The faded image, RGB."""
-        levels = np.asarray(image.convert("RGB"), np.float32) / 255
-        faint = self.level + self.contrast * 255 * (levels**self.gamma - 0.5)
-        if self.noise:
-            grain = np.random.default_rng(self.seed).normal(0, self.noise, faint.shape[:2])
-            faint = faint + grain[..., None].astype(np.float32)
-        return Image.fromarray(np.clip(np.rint(faint), 0, 255).astype(np.uint8))
+        pixels = np.asarray(image.convert("RGB"))
+        levels = np.arange(256, dtype=np.float32) / 255
+        faint = self.level + self.contrast * 255 * (levels**self.gamma - 0.5)  # of every level
+        if not self.noise:
+            return Image.fromarray(_levels(faint)[pixels])
+        grain = np.random.default_rng(self.seed).normal(0, self.noise, pixels.shape[:2])
+        return Image.fromarray(_levels(faint[pixels] + grain[..., None].astype(np.float32)))
+
+
+def _levels(values: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
+    levels: NDArray[np.uint8] = np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    return levels
 
 
 def sample_degradation(seed: int) -> Degradation:

@@ -6,7 +6,7 @@ Tried in this order: the whole image in one of the eight positions of a rectangl
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import compress
@@ -38,6 +38,8 @@ _SAME = 0.8
 _THUMB = 96
 _MEASURED_SIDE = 900
 _TURNS = {0: None, 90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_270}
+_POSITIONS = [(angle, mirrored) for mirrored in (False, True) for angle in _TURNS]
+"""In which a whole image may be shown: its angle, and whether it is mirrored."""
 
 
 class Operation(IntEnum):
@@ -123,23 +125,25 @@ def trimmed(image: Image.Image) -> Image.Image:
 
 def _whole(output: Image.Image, original: Image.Image) -> ImageTransform | None:
     """The whole image, turned by right angles, mirrored or not."""
+    positions = [position for position in _POSITIONS if _has_shape(output, position[0], original)]
+    if not positions:
+        return None
+    original, output = original.convert("L"), output.convert("L")  # colours are not compared
     field = _levelled(original)
     best, transform = _SAME, None
-    for angle, mirrored, upright in _positions(output):
-        if abs(math.log(upright.width / upright.height * original.height / original.width)) > 0.05:
-            continue
+    for angle, mirrored in positions:
+        back = _turned_back(output, angle)
+        upright = back.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else back
         likeness = float((field * _levelled(upright)).mean())
         if likeness > best:
             best, transform = likeness, _changed(upright, original, Box(0, 0, *original.size), angle, mirrored=mirrored)
     return transform
 
 
-def _positions(output: Image.Image) -> Iterator[tuple[int, bool, Image.Image]]:
-    """``output`` put back from each position in which it may be: the angle, whether it is mirrored, the image."""
-    for mirrored in (False, True):
-        for angle in _TURNS:
-            back = _turned_back(output, angle)
-            yield angle, mirrored, back.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else back
+def _has_shape(output: Image.Image, angle: int, original: Image.Image) -> bool:
+    """Whether ``output``, put back by ``angle``, has the sides of ``original`` in proportion."""
+    width, height = reversed(output.size) if angle in (90, 270) else output.size
+    return abs(math.log(width / height * original.height / original.width)) <= 0.05
 
 
 def _turned_back(output: Image.Image, angle: int) -> Image.Image:
