@@ -149,7 +149,7 @@ def _details(family: Family, stage: str, report: StageReport) -> dict[str, Any]:
     if stage == "drafts":
         return {}
     tables, images = family.workspace.tables, family.workspace.images
-    questions = {sample.sample_id: sample.question for sample in tables.read(family.samples_key, Sample)}
+    questions = dict(tables.columns(family.samples_key, "sample_id", "question"))
     trajectories = tables.read(report.key, Trajectory)
     details: dict[str, Any] = {
         **trajectories_examples(trajectories, questions, images),

@@ -93,6 +93,7 @@ def _examples(shown: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[
     return {f"example_{n}": _example(*row, store) for n, row in enumerate(islice(shown, N_EXAMPLES), 1)}
 
 
+@lru_cache(maxsize=256)
 def _example(ref: ImageRef, text: str, store: ImageStore) -> dg.MetadataValue:
     """One line with an image, below the length from which the UI hides markdown behind a link."""
     caption = _cell(text)[:200]
