@@ -24,6 +24,8 @@ from pipelines.storage.stage import StageReport
 from pipelines.storage.tables import TableKey
 
 SAMPLES = dg.AssetKey(list(stage.SAMPLES))
+_FIRST = "crop"
+"""Whose rollouts are few and short: a first trajectory is on the screen soon."""
 
 
 def samples_asset() -> dg.AssetsDefinition:
@@ -141,7 +143,7 @@ def _stage(
         settings=_SETTINGS.get(stage),
         code_version=recipe.digest[:12],
         metadata={"recipe": dg.MetadataValue.path(str(recipe.file))},
-        place=STAGES.index(stage),
+        place=-1 if stage == "drafts" and recipe.family != _FIRST else STAGES.index(stage),
     )
 
 

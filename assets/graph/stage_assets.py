@@ -100,7 +100,7 @@ def stage_asset(
     """The asset of one stage, whose rows are ``record``; ``perform`` materialises it with the launchpad's
     ``settings``. Its last name is the tag ``darkroom/stage``, by which all families' runs or rejects are selected.
 
-    ``place``: of the stage in its family; in one run, a family is finished before the next one begins.
+    ``place``: its priority in a run, higher for later stages: a family is finished before the next one begins.
     """
     # dagster takes the schema of a Config class here, its annotation lists other types only
     schema: Any = settings.to_config_schema() if settings else None
