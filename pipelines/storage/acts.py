@@ -12,10 +12,18 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from pipelines.storage.claims import Claims
-from pipelines.storage.database import create_table, first_line, open_engine, parsed_url, transact, unavailable
+from pipelines.storage.database import (
+    KEYS,
+    create_table,
+    first_line,
+    open_engine,
+    padded,
+    parsed_url,
+    transact,
+    unavailable,
+)
 from pipelines.storage.ledger_requests import spelled
 
 _metadata = sa.MetaData()
@@ -30,6 +38,12 @@ _acts = sa.Table(
     sa.Column("cost_usd", sa.Float, nullable=False),
     sa.Column("made_at", sa.String(32), nullable=False),
 )
+_READ = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd).where(_acts.c.key.in_(KEYS))
+# as text: SQLAlchemy compiles its own statements with ON CONFLICT each time, which takes longer than to execute them
+_WRITE = sa.text(
+    "INSERT INTO acts (key, kind, request, result, seconds, cost_usd, made_at) "
+    "VALUES (:key, :kind, :request, :result, :seconds, :cost_usd, :made_at) ON CONFLICT DO NOTHING"
+).execution_options(preserve_rowcount=True)
 
 _MOST_KEYS = 8_192
 """SQLite takes at most 32,766 values in a statement."""
@@ -175,13 +189,11 @@ class ActTable:
 
     def write(self, entries: Sequence[ActEntry]) -> list[Act]:
         """All in one transaction, which ends their claims. The acts of record, in the entries' order."""
-        insert = postgresql.insert if self.url.get_backend_name() == "postgresql" else sqlite.insert
-        statement = insert(_acts).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
         # in one order for all, or two processes that write the same keys would wait for each other
         values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
 
         def insert_all(connection: sa.Connection) -> int:
-            n_inserted: int = connection.execute(statement, values).rowcount
+            n_inserted: int = connection.execute(_WRITE, values).rowcount
             self._drop(connection, [value["key"] for value in values])
             return n_inserted
 
@@ -196,19 +208,12 @@ class ActTable:
 
 
 def _acts_under(connection: sa.Connection, keys: Sequence[str]) -> dict[str, Act]:
-    query = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd)
-    rows = [row for part in _parts(keys) for row in connection.execute(query.where(_acts.c.key.in_(_padded(part))))]
+    rows = [row for part in _parts(keys) for row in connection.execute(_READ, {"keys": padded(part)})]
     return {key: Act(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
 
 
 def _parts(keys: Sequence[str]) -> list[Sequence[str]]:
     return [keys[first : first + _MOST_KEYS] for first in range(0, len(keys), _MOST_KEYS)]
-
-
-def _padded(keys: Sequence[str]) -> list[str]:
-    """As many as the next power of two: the driver keeps 128 statements, and one of each length would be 100 MB."""
-    n_more = (1 << (len(keys) - 1).bit_length()) - len(keys)
-    return [*keys, *[keys[0]] * n_more]
 
 
 def _values(entry: ActEntry) -> dict[str, Any]:

@@ -14,12 +14,10 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
-from pipelines.storage.database import clock, create_table
+from pipelines.storage.database import KEYS, clock, create_table, padded
 from pipelines.storage.process_identity import DEAD_SECONDS, has_ended, new_holder
 
 BEAT_SECONDS = 5.0
@@ -32,6 +30,16 @@ _claims = sa.Table(
     sa.Column("since", sa.Float, nullable=False),
     sa.Column("beat", sa.Float, nullable=False),
 )
+
+# as text: SQLAlchemy compiles its own statements with ON CONFLICT each time, which takes longer than to execute them
+_TAKE = sa.text(
+    "INSERT INTO claims (key, holder, since, beat) VALUES (:key, :holder, :now, :now) ON CONFLICT (key) DO UPDATE "
+    "SET holder = excluded.holder, since = excluded.since, beat = excluded.beat "
+    # one's own is left from a task that was cancelled: in a process, tasks wait for each other by a lock
+    "WHERE claims.beat < :old OR claims.holder = excluded.holder"
+)
+_HOLDERS = sa.select(_claims.c.key, _claims.c.holder).where(_claims.c.key.in_(KEYS))
+_DROP = sa.delete(_claims).where(_claims.c.key.in_(KEYS), _claims.c.holder == sa.bindparam("own"))
 
 
 class Claims:
@@ -52,12 +60,16 @@ class Claims:
 
     def take(self, connection: sa.Connection, keys: Sequence[str]) -> set[str]:
         """Those of ``keys`` that are free: they are this holder's from now on."""
-        mine = self._mine()
+        now = self._now()
         in_order = sorted(set(keys))  # the same for all, or two that share keys would wait for each other
-        taken = set(connection.scalars(self._insertion(), [{"key": key, **mine} for key in in_order]))
-        others = sorted(set(keys) - taken)
-        if others and (dead := self._dead_holders(connection, others)):
-            of_the_dead = sa.and_(_claims.c.key.in_(others), _claims.c.holder.in_(dead))
+        values = {"holder": self.holder, "now": now, "old": now - DEAD_SECONDS}
+        connection.execute(_TAKE, [{"key": key, **values} for key in in_order])
+        holders = dict(connection.execute(_HOLDERS, {"keys": padded(in_order)}).tuples().all())
+        taken = {key for key, holder in holders.items() if holder == self.holder}
+        dead = [holder for holder in set(holders.values()) - {self.holder} if has_ended(holder)]
+        if dead:
+            of_the_dead = sa.and_(_claims.c.key.in_(in_order), _claims.c.holder.in_(dead))
+            mine = {"holder": self.holder, "since": now, "beat": now}
             taken |= set(
                 connection.scalars(sa.update(_claims).where(of_the_dead).values(mine).returning(_claims.c.key))
             )
@@ -71,8 +83,7 @@ class Claims:
     def drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
         """Ends this holder's claims on ``keys``, those that it has."""
         if self._beating is not None:  # else it never had one
-            own = sa.and_(_claims.c.key.in_(keys), _claims.c.holder == self.holder)
-            connection.execute(sa.delete(_claims).where(own))
+            connection.execute(_DROP, {"keys": padded(keys), "own": self.holder})
 
     def release(self, keys: Sequence[str]) -> None:
         """``drop`` for acts that failed. Where the database does not answer, the next beat tries again."""
@@ -91,27 +102,11 @@ class Claims:
             ):  # without: they end by their beat
                 connection.execute(sa.delete(_claims).where(_claims.c.holder == self.holder))
 
-    def _mine(self) -> dict[str, Any]:
-        now = self._now()
-        return {"holder": self.holder, "since": now, "beat": now}
-
     def _read_clock(self, connection: sa.Connection) -> None:
         self._ahead = clock(connection) - time.monotonic()
 
     def _now(self) -> float:
         return time.monotonic() + self._ahead
-
-    def _insertion(self) -> sa.Executable:
-        insert = postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
-        written, old = insert(_claims), self._now() - DEAD_SECONDS
-        # one's own is left from a task that was cancelled: in a process, tasks wait for each other by a lock
-        is_free = sa.or_(_claims.c.beat < old, _claims.c.holder == self.holder)
-        mine = {name: written.excluded[name] for name in ("holder", "since", "beat")}
-        return written.on_conflict_do_update(index_elements=["key"], set_=mine, where=is_free).returning(_claims.c.key)
-
-    def _dead_holders(self, connection: sa.Connection, keys: Sequence[str]) -> list[str]:
-        query = sa.select(_claims.c.holder).distinct().where(_claims.c.key.in_(keys))
-        return [holder for holder in connection.scalars(query) if has_ended(holder)]
 
     def _keep_beating(self) -> None:
         while not self._closed.wait(BEAT_SECONDS):

@@ -1,7 +1,7 @@
 """The ledger's database: which URLs it may have, how it and its tables are opened, what is done while it is away."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -15,6 +15,8 @@ _DAMAGED = ("file is not a database", "database disk image is malformed")
 _CREATING = 0x6461726B  # any number that no other program locks
 AWAY_SECONDS, _WAIT_SECONDS = 120.0, 0.5
 """How long a server that was there may be away, and how often it is asked meanwhile."""
+KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
+"""Of a statement that is made once: to make it each time takes longer than to execute it."""
 _T = TypeVar("_T")
 
 
@@ -81,6 +83,12 @@ def transact(engine: sa.Engine, work: Callable[[sa.Connection], _T]) -> _T:
                     "it, then run again: finished work is kept"
                 ) from error
         time.sleep(_WAIT_SECONDS)
+
+
+def padded(keys: Sequence[str]) -> list[str]:
+    """As many as the next power of two: the driver keeps 128 statements, and one of each length would be 100 MB."""
+    n_more = (1 << (len(keys) - 1).bit_length()) - len(keys)
+    return [*keys, *[keys[0]] * n_more]
 
 
 def clock(connection: sa.Connection) -> float:
