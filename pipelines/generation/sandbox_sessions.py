@@ -109,14 +109,13 @@ class RecordedGroup:
         async with self._opening:
             if self._group is None or self._group is instead_of:
                 await self.close()
-                pool = await asyncio.to_thread(process_pool, self.sandboxes.limits)
-                images, videos = await asyncio.to_thread(self._inputs)
-                self._group = await asyncio.to_thread(pool.group, images=images, videos=videos, names=self.names)
+                self._group = await asyncio.to_thread(self._start)
             return self._group
 
-    def _inputs(self) -> tuple[list[bytes], list[bytes]]:
+    def _start(self) -> sandbox.Group:
         read = self.sandboxes.store.read
-        return list(map(read, self.images)), list(map(read, self.videos))
+        images, videos = list(map(read, self.images)), list(map(read, self.videos))
+        return process_pool(self.sandboxes.limits).group(images=images, videos=videos, names=self.names)
 
 
 _starting = threading.Lock()
