@@ -33,7 +33,7 @@ def decoded(value: Any) -> bytes:
         raise ValueError("expected base64 or a data URL")
     payload = value.partition(",")[2] if value.startswith("data:") else value
     try:
-        return base64.b64decode(payload, validate=True)
+        return binascii.a2b_base64(payload, strict_mode=True)
     except binascii.Error as error:
         raise ValueError(f"not base64: {error}") from error
 
