@@ -13,7 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _NAME = re.compile(rb"(\+\+[0-9a-f]{32}\+\+)")
-"""One for all: to compile one of an answer's own names took as long as to encode its JSON."""
+"""One for all: to compile a pattern of an answer's own names takes longer than to encode its JSON."""
 _named: ContextVar[dict[bytes, bytes]] = ContextVar("named")
 """Images of the request's answer by their names."""
 

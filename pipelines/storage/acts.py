@@ -39,7 +39,7 @@ _acts = sa.Table(
     sa.Column("made_at", sa.String(32), nullable=False),
 )
 _READ = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd).where(_acts.c.key.in_(KEYS))
-# as text: SQLAlchemy compiles its own statements with ON CONFLICT each time, which takes longer than to execute them
+# as text: SQLAlchemy compiles its dialects' statements with ON CONFLICT each time (their `inherit_cache` is false)
 _WRITE = sa.text(
     "INSERT INTO acts (key, kind, request, result, seconds, cost_usd, made_at) "
     "VALUES (:key, :kind, :request, :result, :seconds, :cost_usd, :made_at) ON CONFLICT DO NOTHING"

@@ -31,7 +31,7 @@ _claims = sa.Table(
     sa.Column("beat", sa.Float, nullable=False),
 )
 
-# as text: SQLAlchemy compiles its own statements with ON CONFLICT each time, which takes longer than to execute them
+# as text: SQLAlchemy compiles its dialects' statements with ON CONFLICT each time (their `inherit_cache` is false)
 _TAKE = sa.text(
     "INSERT INTO claims (key, holder, since, beat) VALUES (:key, :holder, :now, :now) ON CONFLICT (key) DO UPDATE "
     "SET holder = excluded.holder, since = excluded.since, beat = excluded.beat "

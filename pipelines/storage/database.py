@@ -16,7 +16,7 @@ _CREATING = 0x6461726B  # any number that no other program locks
 AWAY_SECONDS, _WAIT_SECONDS = 120.0, 0.5
 """How long a server that was there may be away, and how often it is asked meanwhile."""
 KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
-"""Of a statement that is made once: to make it each time takes longer than to execute it."""
+"""Of statements that are constants, so that SQLAlchemy does not derive their cache key for each execution."""
 _T = TypeVar("_T")
 
 
