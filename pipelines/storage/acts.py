@@ -185,7 +185,8 @@ class ActTable:
 
     def release(self, keys: Sequence[str]) -> None:
         """Ends the claims on acts that were not made."""
-        self._claims.release(keys)
+        for part in _parts(keys):
+            self._claims.release(part)
 
     def write(self, entries: Sequence[ActEntry]) -> list[Act]:
         """All in one transaction, which ends their claims. The acts of record, in the entries' order."""
