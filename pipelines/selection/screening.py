@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,7 @@ from pipelines.selection.decontamination import (
 )
 from pipelines.selection.duplicates import Duplicate, Look, look_of, near_looks, near_texts
 from pipelines.selection.duplicates.same_image import ImageComparison, same_image
-from pipelines.selection.duplicates.texts import banded_texts, near_in
+from pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
 from pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
 from pipelines.storage.atomic_write import whole_file, write_whole
 from pipelines.storage.row_streams import KeyedSpill, RowStream
@@ -43,6 +43,7 @@ from pipelines.storage.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
 _FINDINGS_AT_ONCE = 1_000
+_FEW_PAIRS = 100
 _KEPT = 8
 """Sets of images whose comparison is kept: those of the SFT, RL and other datasets of a home."""
 
@@ -199,6 +200,8 @@ def _have_near(questions: Collection[str], others: Collection[str]) -> bool:
     """Whether a question of the one set is near one of the other."""
     if not set(questions).isdisjoint(others):
         return True
+    if len(questions) * len(others) <= _FEW_PAIRS:  # as most: keys would cost a hundred times as much
+        return any(are_near(*pair) for pair in product(questions, others))
     twins = near_texts([*sorted(questions), *sorted(others)])
     return any(twin.of < len(questions) <= twin.index for twin in twins)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipelines.selection.duplicates.base import Duplicate, repeated
 from pipelines.selection.duplicates.key_index import KeyIndex, Keys, mixed
 from pipelines.selection.duplicates.text_bands import TextBands
-from pipelines.selection.duplicates.words import normalised
+from pipelines.selection.duplicates.words import Words, n_grams, normalised, numbers, words
 
 THRESHOLD = 0.8
 N_WORDS = 3
@@ -60,6 +60,19 @@ def near_texts(
     """
     bands = banded_texts(texts, threshold=threshold, n_words=n_words, same_numbers=same_numbers, folder=folder)
     return list(near_in(bands, threshold=threshold, folder=folder))
+
+
+def are_near(text: str, other: str) -> bool:
+    """What ``near_texts`` says of the two with its defaults, which misses one pair at the threshold in a thousand."""
+    (grams, of_text), (other_grams, of_other) = _compared(text), _compared(other)
+    return bool(grams) and of_text == of_other and _jaccard(grams, other_grams) >= THRESHOLD
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _compared(text: str) -> tuple[frozenset[Words], Words]:
+    """Its runs of words, and its numbers."""
+    of_text = words(text)
+    return frozenset(n_grams(of_text, N_WORDS)), numbers(of_text)
 
 
 def near_in(

@@ -136,6 +136,16 @@ def test_an_image_about_which_no_question_is_near_anothers_is_not_opened(
     assert {sample.images[0].sha256 for sample, _ in rows[1:]} == set(opened)
 
 
+@pytest.mark.parametrize("n_each", [1, 12])
+def test_questions_are_near_however_many_there_are(n_each: int) -> None:
+    questions = {f"What is written on sign {n} at the old station?" for n in range(n_each)}
+    others = {f"What is written on plate {n} at the old station today?" for n in range(n_each)}
+    assert (n_each + 1) ** 2 <= screening._FEW_PAIRS or n_each**2 > screening._FEW_PAIRS
+    assert not screening._have_near(questions, others)
+    asked = "What is written on the red sign at the old station?"
+    assert screening._have_near(questions | {asked}, others | {f"{asked} Now."})
+
+
 def test_rows_are_rejected_in_the_order_of_their_groups(workspace: Workspace, make_case, cat, coffee) -> None:
     """Those without images first, then by the first row of each image."""
     question = "What is the colour of the eyes of the animal in the picture?"

@@ -19,7 +19,7 @@ from pipelines.selection.duplicates import (
     normalised,
     text_bands,
 )
-from pipelines.selection.duplicates.texts import banded_texts, near_in
+from pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
 from pipelines.selection.duplicates.words import n_grams, numbers, words
 
 LONG = "What is the colour of the small car that is parked to the left of the red house near the bridge?"
@@ -144,6 +144,16 @@ def test_texts_of_other_groups_are_not_near(rows):
         twins = near_texts([texts[at] for at in of_group])
         apart += [(of_group[one.index], of_group[one.of]) for one in twins]
     assert found == sorted(apart)
+
+
+@given(_FEW_WORDS, _FEW_WORDS)
+@settings(deadline=None)
+def test_two_texts_are_near_whenever_the_search_says_so(text, other):
+    if near_texts([text, other]):
+        assert are_near(text, other)
+    grams, others = (set(map(" ".join, n_grams(words(each), 3))) for each in (text, other))
+    share = len(grams & others) / max(1, len(grams | others))
+    assert are_near(text, other) == (share >= 0.8 and numbers(words(text)) == numbers(words(other)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), _FEW_WORDS), max_size=30))
