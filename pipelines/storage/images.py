@@ -43,7 +43,7 @@ class ImageStore:
 
     def __eq__(self, other: object) -> bool:
         """Stores of one URL are the same: what is remembered of an image serves every workspace of the process."""
-        return isinstance(other, ImageStore) and other.url == self.url
+        return type(other) is ImageStore and other.url == self.url
 
     def __hash__(self) -> int:
         return hash(self.url)
