@@ -83,7 +83,8 @@ def test_everything_but_what_must_be_local_is_in_the_object_store(
     assert str(tmp_path / "local" / "views") in gallery
 
     kept = {path.name for path in (tmp_path / "local").iterdir()}
-    assert kept <= {"dagster", "datasets", "exports", "image_cache", "ledger.sqlite", "tables", "views"}
+    caches = {"image_cache", "same_images", "tables"}
+    assert kept <= {"dagster", "datasets", "exports", "ledger.sqlite", "views"} | caches
     assert not [path for path in (tmp_path / "local").rglob("*.parquet") if "exports" not in path.parts]
     assert {path.name for path in home.iterdir()} == {"datasets", "images", "sources", "tables"}
 
