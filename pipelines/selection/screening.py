@@ -44,6 +44,7 @@ from pipelines.storage.workspace import Workspace
 _TEXT_KINDS = frozenset({"question", "phrase"})
 _FINDINGS_AT_ONCE = 1_000
 _FEW_PAIRS = 100
+"""Of questions: up to so many are compared by themselves, more meet under keys, which must be made first."""
 _KEPT = 8
 """Sets of images whose comparison is kept: those of the SFT, RL and other datasets of a home."""
 
@@ -88,8 +89,9 @@ class Screening:
         twins = self._same(distinct, range(len(distinct)))
         same = {distinct[twin.index].sha256: distinct[twin.of].sha256 for twin in twins}
         write_whole(path, json.dumps(same))
-        for old in sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
-            old.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # another process removes them, too
+            for old in sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
+                old.unlink()
         return same
 
     def _screened(self, name: str, rows: Collection[TrainingRow]) -> dict[str, RowError]:
@@ -200,7 +202,7 @@ def _have_near(questions: Collection[str], others: Collection[str]) -> bool:
     """Whether a question of the one set is near one of the other."""
     if not set(questions).isdisjoint(others):
         return True
-    if len(questions) * len(others) <= _FEW_PAIRS:  # as most: keys would cost a hundred times as much
+    if len(questions) * len(others) <= _FEW_PAIRS:
         return any(are_near(*pair) for pair in product(questions, others))
     twins = near_texts([*sorted(questions), *sorted(others)])
     return any(twin.of < len(questions) <= twin.index for twin in twins)

@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 from typing import NamedTuple, cast
 
 from sandbox.errors import UserError
@@ -128,11 +129,17 @@ def _explained(where: str, error: Exception) -> StorageError | None:
         return _not_let_in(where, reason, store)
     if store and isinstance(error, ValueError) and "nvalid endpoint" in reason:  # S3's
         return StorageError(f"{where}: {reason}. Write http://HOST:PORT or https://HOST in {store.address}")
-    if isinstance(error, RecursionError):  # S3's client follows a redirect that names no other place for ever
-        return no_store(where)
+    if isinstance(error, RecursionError) and _is_of_client(error):
+        return no_store(where)  # S3's client follows a redirect that names no other place for ever
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in CLIENTS:
         return _answer_of_store(where, error, reason, store)
     return None
+
+
+def _is_of_client(error: Exception) -> bool:
+    """Whether it was raised within a store's client, though its class is another's."""
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    return any(str(frame.f_globals.get("__name__")).split(".")[0] in CLIENTS for frame in frames)
 
 
 def disk_message(where: str, error: OSError) -> str | None:

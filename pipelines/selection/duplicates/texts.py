@@ -64,13 +64,12 @@ def near_texts(
 
 def are_near(text: str, other: str) -> bool:
     """What ``near_texts`` says of the two with its defaults, which misses one pair at the threshold in a thousand."""
-    (grams, of_text), (other_grams, of_other) = _compared(text), _compared(other)
+    (grams, of_text), (other_grams, of_other) = _runs_and_numbers(text), _runs_and_numbers(other)
     return bool(grams) and of_text == of_other and _jaccard(grams, other_grams) >= THRESHOLD
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _compared(text: str) -> tuple[frozenset[Words], Words]:
-    """Its runs of words, and its numbers."""
+def _runs_and_numbers(text: str) -> tuple[frozenset[Words], Words]:
     of_text = words(text)
     return frozenset(n_grams(of_text, N_WORDS)), numbers(of_text)
 

@@ -198,6 +198,14 @@ def test_a_web_server_in_the_place_of_a_store_is_said(status, monkeypatch):
         reach(place("s3://bucket/home"))
 
 
+def test_a_recursion_of_others_is_not_the_stores():
+    def endless():
+        endless()
+
+    with pytest.raises(RecursionError), storage_errors("s3://bucket/home"):
+        endless()
+
+
 def test_a_file_in_the_place_of_a_folder_is_said(tmp_path):
     (tmp_path / "home").write_text("")
     with pytest.raises(StorageError, match="a file stands where a folder is needed"):
