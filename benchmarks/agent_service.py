@@ -2,9 +2,10 @@
 
     python -m benchmarks.agent_service --questions 384 --at-once 128
 
-The model is scripted and answers at once, in this process: it crops the sign of an image of 640 x 480 pixels, then says
-its colour. Each question is another image, so that nothing is on the ledger. Two turns and one execution each. What
-any service spends on the image of a question is measured by itself.
+The model is scripted and answers at once, in this process: it crops the sign of an image of 640 x 480 pixels in every
+turn but the last, which says its colour. Each question is another image, so that nothing is on the ledger. Questions of
+two turns and of six: the difference is what a turn more costs. What any service spends on the image of a question is
+measured by itself.
 """
 
 import argparse
@@ -14,19 +15,43 @@ import io
 import os
 import tempfile
 import time
+from typing import Any
 
 import aiohttp
 import psutil
 from PIL import ImageDraw
 
+from pipelines.models.protocols import Thyme
 from pipelines.storage.images import ImageStore
-from tests.json_endpoint import endpoint
+from tests.json_endpoint import JsonHandler, endpoint
 from tests.served import served
-from tests.train.evaluation.conftest import TARGET, desert
-from tests.train.evaluation.test_endpoint import COLOURS, Handler
+from tests.train.evaluation.conftest import COLOURS, TARGET, desert
 from train.agent.conversations import ChatRequest, question_of
 
-N_TURNS = 2
+TURNS = (2, 6)
+_CODE = f"from PIL import Image\nImage.open(image_path).crop({TARGET}).save('c.png')\nprint('c.png')"
+
+
+def handler(n_turns: int) -> type[JsonHandler]:
+    """The scripted model: turn N has the question's image and N - 1 crops."""
+
+    class Model(JsonHandler):
+        def answer(self, body: dict[str, Any]) -> dict[str, object]:
+            parts = [
+                part
+                for message in body["messages"]
+                if isinstance(message["content"], list)
+                for part in message["content"]
+            ]
+            turn = sum(part["type"] == "image_url" for part in parts)
+            if turn < n_turns:
+                said = Thyme().write_round("I look.", _CODE, first=turn == 1)
+            else:
+                said = Thyme().write_answer("So it is.", "red", first=False)
+            usage = {"prompt_tokens": 100, "completion_tokens": 10}
+            return {"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "usage": usage}
+
+    return Model
 
 
 def question(seed: int) -> dict[str, object]:
@@ -65,20 +90,27 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=384)
     parser.add_argument("--at-once", type=int, default=128)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as home, endpoint(Handler) as url:
+    questions = [question(seed) for seed in range(options.questions + 1)]
+    spent = {turns: measured(questions, turns, options.at_once) for turns in TURNS}
+    for turns, cpu in spent.items():
+        print(f"{turns} turns: {1000 * cpu:.1f} ms of CPU a question, {1000 * cpu / turns:.1f} ms a turn")
+    fewer, more = TURNS
+    print(f"a turn more: {1000 * (spent[more] - spent[fewer]) / (more - fewer):.1f} ms")
+    print(f"the image of a question is taken in by itself in {1000 * intake(questions[:64]):.1f} ms")
+
+
+def measured(questions: list[dict[str, object]], n_turns: int, at_once: int) -> float:
+    """CPU seconds of the agent a question, all but the first, which starts pool and imports."""
+    with tempfile.TemporaryDirectory() as home, endpoint(handler(n_turns)) as url:
         env = {**os.environ, "DARKROOM_HOME": home}
         with served("agent", "serve", "--url", url, "--model", "model", env=env) as (process, address):
-            asyncio.run(ask(address, [question(0)], 1))  # pool and imports
-            questions = [question(seed) for seed in range(1, options.questions + 1)]
-            agent, started = psutil.Process(process.pid), time.monotonic()
+            asyncio.run(ask(address, questions[:1], 1))
+            agent = psutil.Process(process.pid)
             before = agent.cpu_times()
-            asyncio.run(ask(address, questions, options.at_once))
-            after, seconds = agent.cpu_times(), time.monotonic() - started
-    cpu = after.user + after.system - before.user - before.system
-    turns = N_TURNS * options.questions
-    print(f"{options.questions} questions, {options.at_once} at once, all answered in {seconds:.0f} s")
-    print(f"CPU of the agent: {1000 * cpu / turns:.1f} ms a turn, {1000 * cpu / options.questions:.1f} ms a question")
-    print(f"of which its image is taken in by itself in {1000 * intake(questions[:64]):.1f} ms")
+            asyncio.run(ask(address, questions[1:], at_once))
+            after = agent.cpu_times()
+    cpu: float = after.user + after.system - before.user - before.system
+    return cpu / len(questions[1:])
 
 
 if __name__ == "__main__":
