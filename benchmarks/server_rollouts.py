@@ -1,12 +1,14 @@
-"""Rollouts that wait for one another at each turn, against rollouts that go on by themselves, on a simulated engine.
+"""Rollouts that wait for one another at each turn, against rollouts that go on by themselves.
 
     python -m benchmarks.server_rollouts                 # 16 x 8 rollouts, three seeds, a few minutes
+    python -m benchmarks.server_rollouts --url http://127.0.0.1:8000/v1 --model FOLDER   # on a `vllm serve` of FOLDER
 
-The engine is simulated in time only: a step writes one token of every request that is under way and takes
-``STEP_SECONDS + SEQUENCE_SECONDS * n`` (continuous batching: a 7B model in bfloat16 reads its 15 GB of weights per
-step, and the attention of each sequence comes on top); a request first waits ``PREFILL_SECONDS``. Rollouts write code
-0 to 4 times, with as many tokens as a log-normal distribution says. All else is real: the loop, GRPO-ATS's segments,
-the sandbox and its code, observations. Three ways, the same rollouts:
+Without ``--url`` the engine is simulated in time only: a step writes one token of every request that is under way and
+takes ``STEP_SECONDS + SEQUENCE_SECONDS * n`` (continuous batching: a 7B model in bfloat16 reads its 15 GB of weights
+per step, and the attention of each sequence comes on top); a request first waits ``PREFILL_SECONDS``. A server is asked
+for as many tokens, of no meaning, after the real prompt and ``IMAGE_TOKENS`` before it. Rollouts write code 0 to 4
+times, with as many tokens as a log-normal distribution says. All else is real: the loop, GRPO-ATS's segments, the
+sandbox and its code, observations. Three ways, the same rollouts:
 
 - together: a batch of requests per segment, code after it (TRL's ``VLLMGeneration``);
 - together, early: each turn by itself, code starts at its tag, the next turns when all of a batch are done;
@@ -29,6 +31,7 @@ from statistics import median
 from types import SimpleNamespace
 from typing import Annotated, Any
 
+import httpx2
 import typer
 from PIL import Image
 
@@ -36,6 +39,8 @@ from train.runs.command_line import ENVIRONMENT
 
 STEP_SECONDS, SEQUENCE_SECONDS, PREFILL_SECONDS = 0.008, 0.00006, 0.05
 TOKENS_PER_TICK = 4
+IMAGE_TOKENS = 1300
+"""Of an image of a megapixel."""
 MEDIAN_TOKENS, SIGMA, MOST_TOKENS, MOST_ROUNDS = 150, 0.6, 1000, 4
 THOUGHT = "I look at the image and then at the small sign. "
 CODE = """
@@ -59,7 +64,7 @@ class Engine:
     def __post_init__(self) -> None:
         threading.Thread(target=self._write, daemon=True).start()
 
-    def wait(self, n_tokens: int) -> None:
+    def wait(self, prompt: list[int], n_tokens: int) -> None:
         time.sleep(PREFILL_SECONDS)
         done = threading.Event()
         with self._lock:
@@ -84,13 +89,32 @@ class Engine:
                         request.set()
 
 
+class ServedEngine:
+    """A server with vLLM's completions, which is asked for as many tokens; what it writes is not read."""
+
+    def __init__(self, url: str, model: str, n_at_once: int) -> None:
+        limits = httpx2.Limits(max_connections=n_at_once, max_keepalive_connections=n_at_once)
+        self._client, self._url, self._model = httpx2.Client(timeout=600, limits=limits), url, model
+
+    def wait(self, prompt: list[int], n_tokens: int) -> None:
+        body = {
+            "model": self._model,
+            "prompt": [1] * IMAGE_TOKENS + prompt,
+            "max_tokens": n_tokens,
+            "ignore_eos": True,
+            "logprobs": 0,
+        }
+        self._client.post(f"{self._url}/completions", json=body).raise_for_status()
+
+
 class Writer:
     """The model: what each rollout writes, request by request. It has the interfaces of TRL's engine and client."""
 
     base_url, temperature, repetition_penalty, top_p, top_k, min_p, logprobs = "", 1.0, 1.0, 1.0, 0, None, 0
     structured_outputs_regex, max_completion_length = None, 0
+    processing_class = SimpleNamespace(image_token_id=None)
 
-    def __init__(self, tokenizer: Any, engine: Engine, *, n_rollouts: int, seed: int) -> None:
+    def __init__(self, tokenizer: Any, engine: Engine | ServedEngine, *, n_rollouts: int, seed: int) -> None:
         self.engine, self.vllm_client, self.generation_kwargs = engine, self, {}
         self.session = SimpleNamespace(get_adapter=lambda _: SimpleNamespace(init_poolmanager=lambda *_: None))
         self._threads = ThreadPoolExecutor(n_rollouts)
@@ -121,7 +145,7 @@ class Writer:
 
     def _one(self, prompt: list[int]) -> list[int]:
         ids = self.requests[prompt[0]].popleft()
-        self.engine.wait(len(ids))
+        self.engine.wait(prompt, len(ids))
         return ids
 
 
@@ -195,6 +219,8 @@ def main(
     prompts: Annotated[int, typer.Option(help="Prompts of a batch.")] = 16,
     rollouts: Annotated[int, typer.Option(help="Rollouts of each prompt.")] = 8,
     seeds: Annotated[int, typer.Option(help="Batches, each with other lengths and rounds.")] = 3,
+    url: Annotated[str, typer.Option(help="A server, with /v1, instead of the simulation.")] = "",
+    model: Annotated[str, typer.Option(help="What it serves.")] = "",
 ) -> None:
     """Measure what it costs rollouts to wait for one another."""
     os.environ.update(ENVIRONMENT)
@@ -202,7 +228,8 @@ def main(
     from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
     from train.tiny import build
 
-    engine, names = Engine(), ("together", "together, early", "alone")
+    engine = ServedEngine(url, model, prompts * rollouts) if url else Engine()
+    names = ("together", "together, early", "alone")
     with tempfile.TemporaryDirectory() as folder:
         build(Path(folder) / "tiny", texts=[THOUGHT, CODE, ANSWER])
         processor = load_processor(Path(folder) / "tiny")
@@ -221,7 +248,7 @@ def main(
     print(f"alone over together {median(r for r, _ in ratios):.2f}, over early {median(r for _, r in ratios):.2f}")
 
 
-def _batch(way: str, processor: Any, engine: Engine, prompts: int, rollouts: int, *, seed: int) -> Any:
+def _batch(way: str, processor: Any, engine: Engine | ServedEngine, prompts: int, rollouts: int, *, seed: int) -> Any:
     players = players_of(processor, prompts, rollouts)
     writer = Writer(processor.tokenizer, engine, n_rollouts=len(players), seed=seed)
     try:
