@@ -1,4 +1,4 @@
-"""``darkroom explain`` in the terminal: the sample, then its history in every family: texts, code, checks, cost."""
+"""``darkroom explain`` in the terminal: the sample, what became of it, then its history by family, rejects first."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +14,7 @@ from rich.text import Text
 from assets.terminal import folding
 from pipelines.publishing.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
 from pipelines.publishing.row_acts import RowAct
+from pipelines.records.reject_reasons import Reason
 
 _COLOURS = {"kept": "green", "rejected": "red", "quarantined": "yellow", "ok": "green"}
 _SHORT = 12
@@ -28,9 +29,14 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     if explanation.sample is not None:
         console.print(_sample(explanation.sample))
     console.print(_passages(explanation.intake))
-    for history in explanation.ways:
-        for part in _history(history):
+    histories = sorted(explanation.ways, key=_place)
+    if len(histories) > 1:
+        for part in _titled("By family", _outcomes(histories)):
             console.print(part)
+    for history in histories:
+        if len(histories) == 1 or history.is_applicable:
+            for part in _history(history):
+                console.print(part)
 
 
 def print_candidates(console: Console, error: RowAmbiguous) -> None:
@@ -59,6 +65,29 @@ def _sample(sample: Mapping[str, Any]) -> Table:
         "videos": "\n".join(videos),
     }
     return _facts(facts)
+
+
+def _place(history: FamilyHistory) -> int:
+    """Rejects are what people look for; families to which the row does not apply come last."""
+    if not history.is_applicable:
+        return 2
+    return 0 if history.rejected else 1
+
+
+def _outcomes(histories: Sequence[FamilyHistory]) -> Table:
+    """The last stage of every family, one line each; those to which the row does not apply share a line."""
+    table = Table(*folding("family", "outcome", "stage", "reason and evidence"), box=None, header_style="dim")
+    inapplicable: dict[str, list[str]] = {}
+    for history in histories:
+        last = history.rejected or history.passages[-1]
+        if not history.is_applicable:
+            inapplicable.setdefault(last.evidence, []).append(history.family)
+            continue
+        why = Text(": ".join(part for part in (last.reason, last.check, last.evidence) if part))
+        table.add_row(history.family, _outcome(last), last.stage.rpartition("/")[-1], why)
+    for evidence, families in inapplicable.items():
+        table.add_row(", ".join(families), Text(Reason.NOT_APPLICABLE, style="dim"), "", Text(evidence))
+    return table
 
 
 def _history(history: FamilyHistory) -> Iterator[RenderableType]:
@@ -109,10 +138,13 @@ def _round(number: int, turn: Mapping[str, Any]) -> Iterator[RenderableType]:
 def _passages(passages: Sequence[Passage]) -> Table:
     table = Table(*folding("stage", "partition", "outcome", "reason", "evidence"), box=None, header_style="dim")
     for passage in passages:
-        outcome = Text(passage.outcome, style=_COLOURS.get(passage.outcome, ""))
         reason = f"{passage.reason}: {passage.check}" if passage.check else passage.reason
-        table.add_row(passage.stage, passage.partition, outcome, Text(reason), Text(passage.evidence))
+        table.add_row(passage.stage, passage.partition, _outcome(passage), Text(reason), Text(passage.evidence))
     return table
+
+
+def _outcome(passage: Passage) -> Text:
+    return Text(passage.outcome, style=_COLOURS.get(passage.outcome, ""))
 
 
 def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:

@@ -16,6 +16,7 @@ from pipelines.generation.engine import STAGES
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.row_acts import RowAct, rl_acts, rollout_acts
 from pipelines.publishing.table_search import TableFile, files_with, table_files
+from pipelines.records.reject_reasons import Reason
 from pipelines.rl.facts import STAGES as RL_STAGES
 from pipelines.rl.labels import VERIFICATIONS
 from pipelines.storage.places import Place
@@ -83,6 +84,11 @@ class FamilyHistory:
     def rejected(self) -> Passage | None:
         """The stage that rejected the row, if one did."""
         return next((passage for passage in reversed(self.passages) if passage.outcome != "kept"), None)
+
+    @property
+    def is_applicable(self) -> bool:
+        """Whether the family can do something with such a sample; else no draft was written."""
+        return self.rejected is None or self.rejected.reason != Reason.NOT_APPLICABLE
 
 
 @dataclass(frozen=True, slots=True)
