@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pipelines.records.digest import digest
 from pipelines.sources import BadRow, SourceError, SourceRow
 from pipelines.sources.columns import missing_columns, value_at
+from pipelines.sources.hub_client import give_up_without_a_network
 from pipelines.sources.mapping import map_row
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class TabularSource:
             }
             return datasets.load_dataset("csv", data_files=files, split="train", streaming=True, **reading)
         if config.kind != "parquet" and Path(config.path).suffix != ".parquet":
+            give_up_without_a_network()
             return datasets.load_dataset(
                 config.path,
                 config.config,
