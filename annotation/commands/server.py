@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,13 +43,13 @@ def up(
     """Start Label Studio (installed on first use) and wait until it answers.
 
     It runs until `darkroom annotate down`. After a crash, `up` keeps its address and everybody's login: open
-    pages live on. Telemetry is off and sign-up is closed.
+    pages live on. Ctrl-C before it answers stops what was started. Telemetry is off and sign-up is closed.
     """
     from annotation.label_studio.server import current_step, server_of, wait_until_ready
 
     with open_workspace() as workspace:
         server = server_of(workspace)
-        with _stopped_at_the_end(server) if foreground else nullcontext():
+        with _stopped_at_the_end(server) if foreground else _stopped_by_ctrl_c(server):
             with step_lines(CONSOLE) as show:
                 info = server.start(host=host, port=port, postgres=postgres, progress=show)
                 wait_until_ready(info, report=lambda seconds: show(current_step(info)))
@@ -92,6 +92,18 @@ def _stopped_at_the_end(server: LabelStudioServer) -> Iterator[None]:
         server.stop()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _stopped_by_ctrl_c(server: LabelStudioServer) -> Iterator[None]:
+    """Stops the server that the block started, when it is interrupted; one that ran before goes on."""
+    before = server.find()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if server.find() != before:
+            server.stop()
+        raise
 
 
 def _follow(server: LabelStudioServer, info: ServerInfo) -> None:

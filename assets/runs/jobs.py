@@ -14,6 +14,7 @@ from assets.runs.history import open_instance
 from assets.runs.instance import close_abandoned_runs, materialize, prepare_dagster_home
 from assets.runs.places import HERE
 from assets.runs.queue import check_place
+from assets.runs.step_output import keep_from_ctrl_c
 from assets.terminal.first_trajectory import FirstTrajectory
 from pipelines.sources.catalog import Use
 from pipelines.storage.tables import TableKey
@@ -77,6 +78,7 @@ def open_jobs(
     ``InstanceUnavailable``."""
     prepare_dagster_home(workspace)
     with open_instance() as instance:
+        keep_from_ctrl_c(instance)
         if place != HERE:
             check_place(instance, place)
         close_abandoned_runs(instance)

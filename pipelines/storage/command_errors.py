@@ -40,7 +40,8 @@ class _Boundary:
         try:
             return super().invoke(ctx)  # type: ignore[misc]  # typer's, which it is mixed into
         except KeyboardInterrupt:
-            SafeConsole(stderr=True).print("interrupted")
+            if ctx.parent is None:  # once, not by each group that the command is in
+                SafeConsole(stderr=True).print("interrupted")
             raise
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains as it ends

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 import typer
 from typer.testing import CliRunner
 
-from pipelines.storage.command_errors import UNFORESEEN, describe, program_of
+from pipelines.storage.command_errors import UNFORESEEN, CommandGroup, describe, program_of
 from pipelines.storage.storage_errors import StorageError
 from sandbox.errors import SandboxClosed, UserError
 from sandbox.terminal import CLOSED_PIPE
@@ -81,6 +81,19 @@ def test_ctrl_c_is_one_line_and_its_status() -> None:
         raise KeyboardInterrupt
 
     interrupted = CliRunner().invoke(program_of(main), [])
+    assert (interrupted.exit_code, interrupted.stderr) == (130, "interrupted\n")
+
+
+def test_ctrl_c_is_one_line_however_deep_the_command_is_grouped() -> None:
+    outer, inner = typer.Typer(cls=CommandGroup), typer.Typer(cls=CommandGroup)
+    inner.callback()(lambda: None)
+    outer.add_typer(inner, name="inner")
+
+    @inner.command()
+    def wait() -> None:
+        raise KeyboardInterrupt
+
+    interrupted = CliRunner().invoke(outer, ["inner", "wait"])
     assert (interrupted.exit_code, interrupted.stderr) == (130, "interrupted\n")
 
 

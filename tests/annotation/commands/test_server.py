@@ -1,4 +1,4 @@
-"""`darkroom annotate up --foreground`: what a service manager learns of the server's end."""
+"""`darkroom annotate up`: what a service manager learns of the server's end, and what Ctrl-C leaves running."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ def server(workspace: Workspace) -> LabelStudioServer:
     return server_of(workspace)
 
 
-@pytest.fixture
-def running(server: LabelStudioServer) -> ServerInfo:
+def start(server: LabelStudioServer) -> ServerInfo:
     """A process in the server's place."""
     log = server.folder / "server.log"
     process = PausedProcess(["sleep", "600"], environment=os.environ, log=log)
@@ -31,6 +30,11 @@ def running(server: LabelStudioServer) -> ServerInfo:
     (server.folder / "server.json").write_text(json.dumps(asdict(info)))
     process.release()
     return info
+
+
+@pytest.fixture
+def running(server: LabelStudioServer) -> ServerInfo:
+    return start(server)
 
 
 def test_a_server_that_dies_is_an_error_so_that_it_is_started_again(
@@ -53,3 +57,24 @@ def test_sigterm_stops_the_server_and_is_no_error(server: LabelStudioServer, run
     assert ended.value.exit_code == 0
     assert not running.process.is_running
     assert server.find() is None
+
+
+def test_ctrl_c_stops_a_server_that_does_not_answer_yet(server: LabelStudioServer) -> None:
+    started: list[ServerInfo] = []
+
+    def begin() -> None:
+        with commands._stopped_by_ctrl_c(server):
+            started.append(start(server))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert not started[0].process.is_running
+    assert server.find() is None
+
+
+def test_ctrl_c_leaves_a_server_running_that_was_started_before(server: LabelStudioServer, running: ServerInfo) -> None:
+    with pytest.raises(KeyboardInterrupt), commands._stopped_by_ctrl_c(server):
+        raise KeyboardInterrupt
+    assert running.process.is_running
+    assert server.stop()
