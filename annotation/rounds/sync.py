@@ -73,7 +73,8 @@ class Sync:
         pending = self.pending(_noted(records, stages))
         while batch := list(islice(pending, BATCH)):
             counts.imported.update(exchange.push(batch))
-            self.say(f"handed out {counts.imported.total():,} tasks")
+            n_tasks = counts.imported.total()
+            self.say(f"handed out {n_tasks:,} task{'' if n_tasks == 1 else 's'}")
         self.journal.set_settled(situation, stages, complete=complete)
 
     def _put_terms_in_force(self, exchange: TaskExchange) -> None:

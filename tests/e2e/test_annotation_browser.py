@@ -225,11 +225,13 @@ def write(page: Labelling, campaign: Campaigning) -> PoolImage:
     assert f"{int(0.05 * width * height):,} pixels" in shown
     assert "no box yet" in shown
     large = Box(width // 8, height // 8, width // 2, height // 2)
+    page.visitor.press("t")  # as the page says, though the label is in hand already
     page.draw(large, item.image)
     page.visitor.until_said("largest box 14.")
     page.choose("OCR")
     page.write("Question", QUESTION)
     page.write("Answer", ANSWER)
+    assert page.visitor.run(f"{field('Question')}.ariaLabel") == "3. Question"
     page.submit()
     page.visitor.until_said("Not saved; your input is still here.")
     page.visitor.until("!Htx.annotationStore.selected.submissionStarted")  # else no draft is saved any more

@@ -19,6 +19,7 @@
     field.maxLength = 1000;
     field.autocomplete = "off";
     field.placeholder = "Your answer";
+    field.setAttribute("aria-label", "Your answer");
     problem.setAttribute("role", "alert");
     box.lastChild.before(field, element("p", "", "It stays as you give it. The record's answer and boxes are shown next."));
     box.append(problem);

@@ -9,13 +9,14 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.template import Context, Engine
 
-_STYLE, _ANNOTATOR_STYLE, _SIDE_PANELS, _LABEL_STREAM, _BOX_SIZE, _BLIND_ANSWER, _ANNOTATOR, _ERROR = (
+_STYLE, _ANNOTATOR_STYLE, _SIDE_PANELS, _LABEL_STREAM, _FORM, _BOX_SIZE, _BLIND_ANSWER, _ANNOTATOR, _ERROR = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in (
         "page.css",
         "annotator.css",
         "side_panels.js",
         "label_stream.js",
+        "form.js",
         "box_size.js",
         "blind_answer.js",
         "annotator.js",
@@ -40,7 +41,7 @@ def finish_page(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 def _inserts(user: Any) -> dict[bytes, str]:
     """What goes into a page, by the tag that follows."""
-    styles, early, late = [_STYLE], [_SIDE_PANELS], [_BOX_SIZE, _BLIND_ANSWER]
+    styles, early, late = [_STYLE], [_SIDE_PANELS], [_FORM, _BOX_SIZE, _BLIND_ANSWER]
     if not user.is_staff:
         styles.append(_ANNOTATOR_STYLE)
         early.append(_LABEL_STREAM)
