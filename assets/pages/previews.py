@@ -3,6 +3,7 @@
 import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
@@ -71,7 +72,7 @@ def trajectories_preview(
 
 
 def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> str:
-    small, scale = _reduced(ref, store)
+    small, scale = _reduced(_Stored(ref, store))
     thumbnail = small.copy()
     draw = ImageDraw.Draw(thumbnail)
     for box in boxes:
@@ -80,24 +81,33 @@ def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> s
     return _data_url(thumbnail, "JPEG", quality=80)
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An image, whichever object its store is: every stage of a family opens another one."""
+
+    ref: ImageRef
+    store: ImageStore = field(compare=False)
+
+
 @lru_cache(maxsize=256)
-def _reduced(ref: ImageRef, store: ImageStore) -> tuple[Image.Image, float]:
+def _reduced(image_of: _Stored) -> tuple[Image.Image, float]:
     """At most ``THUMBNAIL_SIDE`` a side, and its scale. Several stages of a family show the same large images."""
-    image = store.open(ref).convert("RGB")
+    image = image_of.store.open(image_of.ref).convert("RGB")
     scale = min(1.0, THUMBNAIL_SIDE / max(image.size))
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     return image.resize(size, Image.Resampling.BOX), scale
 
 
 def _examples(shown: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
-    return {f"example_{n}": _example(*row, store) for n, row in enumerate(islice(shown, N_EXAMPLES), 1)}
+    first = enumerate(islice(shown, N_EXAMPLES), 1)
+    return {f"example_{n}": _example(_Stored(ref, store), text) for n, (ref, text) in first}
 
 
 @lru_cache(maxsize=256)
-def _example(ref: ImageRef, text: str, store: ImageStore) -> dg.MetadataValue:
+def _example(image_of: _Stored, text: str) -> dg.MetadataValue:
     """One line with an image, below the length from which the UI hides markdown behind a link."""
     caption = _cell(text)[:200]
-    image, _ = _reduced(ref, store)
+    image, _ = _reduced(image_of)
     for side in (160, 128, 96, 72, 56, 40):
         thumbnail = image.copy()
         thumbnail.thumbnail((side, side), Image.Resampling.LANCZOS)

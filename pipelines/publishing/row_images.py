@@ -17,8 +17,6 @@ class NotKnown(Exception):
 class RowImages(ImageStore):
     """The row's own images and videos by their digests, and those of the workspace's store behind them."""
 
-    __eq__, __hash__ = object.__eq__, object.__hash__  # it has no URL
-
     def __init__(self, images: Mapping[str, bytes], behind: ImageStore | None) -> None:
         self._images, self._behind = images, behind
 

@@ -41,13 +41,6 @@ class ImageStore:
         self._local = isinstance(self._fs, LocalFileSystem)
         self._cache = None if self._local else cache
 
-    def __eq__(self, other: object) -> bool:
-        """Stores of one URL are the same: what is remembered of an image serves every workspace of the process."""
-        return type(other) is ImageStore and other.url == self.url
-
-    def __hash__(self) -> int:
-        return hash(self.url)
-
     def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
         """Stores an image from outside and returns the one to use: itself, or its upright 8-bit form.
 

@@ -32,11 +32,6 @@ def test_a_plain_image_is_kept_as_the_bytes_it_came_in(store, make_image, encode
     assert (ref.sha256, ref.format, ref.parent, ref.made_by) == (digest_bytes(data), "JPEG", None, None)
 
 
-def test_stores_of_one_url_are_one_to_whatever_remembers_images(store, tmp_path):
-    assert {store, ImageStore(store.url)} == {store}
-    assert store != ImageStore(str(tmp_path / "another"))
-
-
 def test_the_same_bytes_are_stored_once(store, make_image, encoded):
     data = encoded(make_image(), "JPEG")
     assert store.ingest(data) == store.ingest(data)
