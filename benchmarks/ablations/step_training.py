@@ -9,8 +9,9 @@ from pipelines.publishing.layouts import layout_of
 from pipelines.publishing.layouts.export_source import find_source
 from pipelines.publishing.layouts.exporter import export
 from train.runs.checkpoints import Staging
-from train.runs.job import TrainingJob, report_steps, run_job
+from train.runs.job import TrainingJob, run_job
 from train.runs.reporting import RunReporter
+from train.runs.step_reports import report_steps
 
 _LAYOUT = "trl_steps"
 

@@ -53,8 +53,9 @@ HEAVY = ("aiohttp", "datasets", "matplotlib", "openai", "pandas", "polars", "sci
     [
         ("import assets.cli", (*HEAVY, "dagster", "sqlalchemy", "cv2", "av")),
         ("from assets.definitions import definitions; definitions().resolve_all_asset_keys()", HEAVY),
+        ("import train.sft, train.grpo, train.runs.job, train.rl.rollouts.prompts, train.models.sharding", TRAINS),
     ],
-    ids=["command line", "code location"],
+    ids=["command line", "code location", "training with nothing to do"],
 )
 def test_a_start_imports_no_heavy_library(start: str, heavy: tuple[str, ...]) -> None:
     code = f"import sys\n{start}\nprint({set(heavy)} & set(sys.modules))"

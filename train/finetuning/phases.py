@@ -39,9 +39,9 @@ from train.runs import TrainError
 from train.runs.checkpoints import RestoresCheckpoints, Staging
 from train.runs.held_out import METRICS, spread
 from train.runs.history import read_steps
-from train.runs.job import report_steps
 from train.runs.periodic_evaluation import EvaluatesPeriodically
 from train.runs.reporting import RunReporter
+from train.runs.step_reports import report_steps
 from train.runs.trainer_options import configured, split_options
 
 

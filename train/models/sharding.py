@@ -8,14 +8,17 @@ without which the vision tower does not run (``always_sees``).
 FSDP needs GPUs: on a CPU (``use_cpu: true``) accelerate 1.15 ignores an FSDP configuration and trains with DDP.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from train.runs import TrainError
+
+if TYPE_CHECKING:
+    import torch
 
 CONFIGURATIONS = "train/launch"
 """Folder of the configurations for ``accelerate launch --config_file``."""
@@ -125,12 +128,16 @@ class Lockstep:
             self._empty_turn()
 
     def _anyone_writes(self, writes: bool) -> bool:
+        import torch
+
         count = torch.tensor(float(writes), device=self._accelerator.device)
         return bool(self._accelerator.reduce(count, reduction="sum").item())
 
 
 def _nothing(core: Any) -> torch.Tensor:
     """0, computed from all that the tower makes of a grey image."""
+    import torch
+
     vision, device = core.config.vision_config, next(core.visual.parameters()).device
     side = vision.spatial_merge_size
     grey = torch.zeros(side**2, vision.in_channels * vision.temporal_patch_size * vision.patch_size**2, device=device)

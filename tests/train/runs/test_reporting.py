@@ -9,8 +9,9 @@ from dagster_pipes import PipesContext, encode_param
 from pipelines.records.digest import digest
 from train.runs import history
 from train.runs.history import code_version
-from train.runs.job import StepReporter, TrainingJob, run_job
+from train.runs.job import TrainingJob, run_job
 from train.runs.reporting import reporting
+from train.runs.step_reports import StepReporter
 
 CONTEXT = {
     "asset_keys": ["sft_checkpoint"],

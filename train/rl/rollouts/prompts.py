@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from datasets import Dataset, Features, Image, List, load_dataset
-from trl.trainer.utils import RepeatSampler
 
 from pipelines.models.protocols import PROTOCOLS
 from pipelines.models.tasks import question_text
@@ -79,17 +77,6 @@ def prompt(row: Row, *, protocol: str, wording: str | None = None) -> dict[str, 
         "mode": "free",
         "asked": question,
     }
-
-
-class EpochSampler(RepeatSampler):
-    """TRL's order of prompts, also where training resumes after an epoch: TRL 1.16 would begin with the first order."""
-
-    def set_epoch(self, epoch: int) -> None:
-        """Called by the trainer before each epoch, counted from 0."""
-        if self.shuffle and self.seed is not None:
-            self.generator.manual_seed(self.seed)
-            for _ in range(epoch):
-                torch.randperm(self.num_samples, generator=self.generator)
 
 
 def question_of(row: Row) -> GradedQuestion:

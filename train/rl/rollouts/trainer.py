@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import torch
 from accelerate.utils import gather_object
 from trl.trainer import grpo_trainer
+from trl.trainer.utils import RepeatSampler
 
 from pipelines.records.digest import seed_from
 from train.models.loading import score_only_trained_tokens
@@ -25,7 +26,7 @@ from train.rl.methods.base import RolloutOutcome, rate
 from train.rl.rollouts.environment import SandboxEnvironment
 from train.rl.rollouts.generation import RolloutGenerator
 from train.rl.rollouts.images import processed_once
-from train.rl.rollouts.prompts import EpochSampler, opening
+from train.rl.rollouts.prompts import opening
 from train.rl.rollouts.scoring import Metrics, Scores, scored
 from train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
 from train.rl.settings import GrpoSettings
@@ -40,6 +41,17 @@ logging.getLogger(grpo_trainer.__name__).addFilter(
 T = TypeVar("T")
 Watch = Callable[[Scores, Any], None]
 """Receives the scores of every generated batch and the trainer's state, for the sample log."""
+
+
+class EpochSampler(RepeatSampler):
+    """TRL's order of prompts, also where training resumes after an epoch: TRL 1.16 would begin with the first order."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the trainer before each epoch, counted from 0."""
+        if self.shuffle and self.seed is not None:
+            self.generator.manual_seed(self.seed)
+            for _ in range(epoch):
+                torch.randperm(self.num_samples, generator=self.generator)
 
 
 class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGenerator):

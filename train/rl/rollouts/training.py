@@ -37,8 +37,9 @@ from train.runs.checkpoints import Staging
 from train.runs.command_line import is_first_process
 from train.runs.held_out import METRICS, spread
 from train.runs.history import read_steps
-from train.runs.job import TrainingJob, report_steps
+from train.runs.job import TrainingJob
 from train.runs.reporting import RunReporter
+from train.runs.step_reports import report_steps
 from train.runs.trackers import trackers
 from train.runs.trainer_options import configured, split_options
 

@@ -11,7 +11,7 @@ from pipelines.records import Grader, RLRow
 from tests.train.conftest import sign, sum_without_image
 from train.examples.datasets import dataset_files
 from train.rl.methods import settings_of
-from train.rl.rollouts.prompts import EpochSampler, check_prompts, open_prompts, opening, prompt, prompts, question_of
+from train.rl.rollouts.prompts import check_prompts, open_prompts, opening, prompt, prompts, question_of
 from train.runs import TrainError
 
 
@@ -159,14 +159,3 @@ def test_a_prompt_is_part_of_a_checkpoints_inputs_only_where_it_is_set():
     chosen = settings_of("codev", prompt="codev_paper").record["prompt_file"]
     assert (chosen["name"], chosen["source"]) == ("codev_paper", "CodeV, template 13.1")
     assert len(chosen["digest"]) == 64
-
-
-def test_an_epoch_has_the_order_that_it_has_in_an_uninterrupted_training():
-    def sampler():
-        return EpochSampler(range(9), mini_repeat_count=2, batch_size=3, seed=5)
-
-    whole, resumed = sampler(), sampler()
-    orders = [list(whole) for _ in range(3)]
-    assert orders[0] != orders[2]
-    resumed.set_epoch(2)
-    assert list(resumed) == orders[2]
