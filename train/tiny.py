@@ -9,6 +9,7 @@ same seed and texts give the same bytes.
 
 import json
 from collections.abc import Iterable, Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 from uuid import uuid4
@@ -123,7 +124,8 @@ def _tokenizer(texts: list[str], split: str) -> Any:
 
 
 def _model(tokenizer: Any, seed: int, arch: ArchName, spread: float) -> Any:
-    from transformers import AutoConfig, AutoModelForImageTextToText, set_seed
+    import torch
+    from transformers import AutoConfig, AutoModelForImageTextToText
 
     token = tokenizer.convert_tokens_to_ids
     end, pad = token("<|im_end|>"), token("<|endoftext|>")
@@ -141,7 +143,7 @@ def _model(tokenizer: Any, seed: int, arch: ArchName, spread: float) -> Any:
         vision_end_token_id=token("<|vision_end|>"),
         tie_word_embeddings=True,
     )
-    set_seed(seed)
+    torch.manual_seed(seed)  # transformers' own `set_seed` lies beside its trainer, which imports PEFT
     model = AutoModelForImageTextToText.from_config(config)  # type: ignore[no-untyped-call]
     model.generation_config.eos_token_id = [end, pad]
     model.generation_config.pad_token_id = pad
@@ -149,7 +151,6 @@ def _model(tokenizer: Any, seed: int, arch: ArchName, spread: float) -> Any:
 
 
 def _processor(tokenizer: Any, arch: ArchName) -> Any:
-    import trl
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     from train.models.image_only import ImageOnlyProcessor
@@ -162,7 +163,8 @@ def _processor(tokenizer: Any, arch: ArchName) -> Any:
         temporal_patch_size=2,
         size={"shortest_edge": unit, "longest_edge": unit * LONGEST_SIDE**2},
     )
-    template = Path(trl.__file__).parent / "chat_templates" / f"{arch}.jinja"
+    # where it lies, without an import of TRL, which would take a second
+    template = Path(str(distribution("trl").locate_file(f"trl/chat_templates/{arch}.jinja")))
     return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=template.read_text())
 
 

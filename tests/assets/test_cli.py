@@ -46,6 +46,7 @@ def test_a_shell_completes_commands(typed: str, completed: str) -> None:
 
 HEAVY = ("aiohttp", "datasets", "matplotlib", "openai", "pandas", "polars", "scipy", "torch", "transformers")
 """Libraries that take a second or more to import."""
+TRAINS = ("torch", "transformers", "trl", "peft")
 
 
 @pytest.mark.parametrize(
