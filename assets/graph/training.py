@@ -1,6 +1,7 @@
 """Training assets: programs of ``train/`` in their own processes, here or on a cluster, with live metrics."""
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from assets.graph.training_config import (
     sft_program,
     tiny_program,
 )
-from assets.launching import LauncherResource, Program, launch, run_here
+from assets.launching import LauncherResource, launch, run_here
 from pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of
 from pipelines.publishing.rl_dataset import RL_PROMPTS
 from pipelines.storage.local_copy import share_folder
@@ -45,7 +46,7 @@ def street_signs(workspace: WorkspaceResource) -> dg.MaterializeResult:
     and evaluates on them; the product's datasets do not have them.
     """
     opened = workspace.open()
-    run_here(Program("pipelines.demo.street_sign_datasets", opened.local, ()))
+    import_module("pipelines.demo.street_sign_datasets").main()  # by its name: assets do not import the annex
     folders = dataset_folders(opened.local_datasets("street_signs"))
     n_rows = {folder.name: n_rows_of(dataset_files(folder)) for folder in folders}
     n_all = sum(n_rows.values())

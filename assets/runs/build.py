@@ -22,6 +22,7 @@ from assets.definitions import (
     RL_DATASET,
     SAMPLES,
     SFT,
+    STREET_SIGNS,
     TRAIN,
 )
 from assets.graph.families import stage_key
@@ -84,18 +85,20 @@ def build_sft(
             )
         summarise = partial(print_summary, console, workspace, recipes, list(catalog))
         is_demo = source == EMBEDDED
-        others = [part for part, is_built in (("rl", with_rl), ("street_signs", train and is_demo)) if is_built]
         with _summarised(summarise):
             with (
-                _beside(console, workspace, others) as start_beside,
+                _rl_beside(console, workspace) if with_rl else nullcontext(lambda: None) as start_beside,
                 open_jobs(console, workspace, used, place, on_first_trajectory=start_beside) as jobs,
             ):
                 _build_families(jobs, chosen, partitions, mixture)
-                if train and not is_demo:
+                if train and is_demo:
+                    jobs.run(STREET_SIGNS)
+                    _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
+                elif train:
                     _train(jobs, chosen)
-            if train and is_demo:  # Dagster takes checkpoints for stale that are older than a dataset
+            if train and is_demo:  # Dagster takes a checkpoint for stale that is older than the RL dataset
                 with open_jobs(console, workspace, used, place) as jobs:
-                    _train_on_street_signs(jobs)
+                    _train_on_street_signs(jobs, "grpo_checkpoint", "evaluation", evaluated="grpo")
 
 
 def build_pivots(console: Console) -> None:
@@ -175,11 +178,9 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
     summarise(seconds=time.monotonic() - started)
 
 
-def _beside(console: Console, workspace: Workspace, parts: Sequence[str]) -> AbstractContextManager[Callable[[], None]]:
-    """The process that builds the other parts of the demo; yields what starts it."""
-    if not parts:
-        return nullcontext(lambda: None)
-    return beside(console, Program("assets.runs.demo", workspace.local, tuple(parts)))
+def _rl_beside(console: Console, workspace: Workspace) -> AbstractContextManager[Callable[[], None]]:
+    """The process that builds the demo's RL data; yields what starts it."""
+    return beside(console, Program("assets.runs.demo", workspace.local, ()))
 
 
 def catalog_partitions(workspace: Workspace) -> dict[str, str]:
@@ -272,14 +273,11 @@ def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
     jobs.run(TRAIN, settings={"grpo_checkpoint": {"prompts": prompts}})
 
 
-def _train_on_street_signs(jobs: Jobs) -> None:
-    """The tiny model on the questions that it can learn; it is evaluated untrained, too."""
-    settings = dict(DEMO_SETTINGS)
-    base, trained = ["base_model", "evaluation"], ["sft_checkpoint", "grpo_checkpoint", "evaluation"]
-    untrained = settings | {"evaluation": {**settings["evaluation"], "checkpoint": "base"}}
-    for names, chosen in ((base, untrained), (trained, settings)):
-        only = [dg.AssetKey(name) for name in names]
-        jobs.run(TRAIN, settings={name: chosen[name] for name in names}, only=only)
+def _train_on_street_signs(jobs: Jobs, *assets: str, evaluated: str) -> None:
+    """The tiny model on the questions that it can learn; ``evaluated`` is the checkpoint of the evaluation."""
+    settings = {**DEMO_SETTINGS, "evaluation": {**DEMO_SETTINGS["evaluation"], "checkpoint": evaluated}}
+    only = [dg.AssetKey(name) for name in assets]
+    jobs.run(TRAIN, settings={name: settings[name] for name in assets}, only=only)
 
 
 async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
