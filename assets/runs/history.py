@@ -6,9 +6,13 @@ from pathlib import Path
 import dagster as dg
 import yaml
 from alembic.util.exc import CommandError
+from dagster._core.instance.ref import InstanceRef
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._serdes import ConfigurableClassData
 from dagster_shared.check.functions import CheckError
 from sqlalchemy.exc import SQLAlchemyError
 
+from assets.runs.event_log import KeptSqliteStorage
 from pipelines.storage.atomic_write import one_at_a_time
 from pipelines.storage.storage_errors import sqlite_mend
 from sandbox.errors import UserError
@@ -42,13 +46,22 @@ def open_instance() -> dg.DagsterInstance:
     home = Path(os.environ["DAGSTER_HOME"])
     try:
         with one_at_a_time(home / _LOCK):
-            return dg.DagsterInstance.get()
+            return dg.DagsterInstance.from_ref(_kept_open(InstanceRef.from_dir(str(home))))
     except ImportError as error:
         raise InstanceUnavailable(
             f"dagster.yaml needs a package that is missing ({error}): pip install 'darkroom-toolkit[postgres]'"
         ) from error
     except _UNAVAILABLE as error:
         raise InstanceUnavailable(_what_to_do(home, error)) from error
+
+
+def _kept_open(ref: InstanceRef) -> InstanceRef:
+    """With ``KeptSqliteStorage`` where the settings have Dagster's own."""
+    storage = ref.storage_data
+    if storage is None or storage.class_name != DagsterSqliteStorage.__name__:
+        return ref
+    kept = ConfigurableClassData(KeptSqliteStorage.__module__, KeptSqliteStorage.__name__, storage.config_yaml)
+    return ref._replace(storage_data=kept)
 
 
 def _what_to_do(home: Path, error: Exception) -> str:
