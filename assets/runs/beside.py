@@ -1,13 +1,15 @@
 """A program beside a command's own jobs: a process, since Dagster redirects a whole process's output for a run.
 
-Its lines are printed whole, each behind a bar. It ends with the command, also where that is killed.
+Its lines are printed whole, each behind a bar. It ends with the command, also where that is killed. It marks what it
+has done, which the command may wait for.
 """
 
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 
 from rich.console import Console
@@ -18,30 +20,40 @@ from assets.launching.jobs import Ending, LocalJob
 from assets.launching.order import Order, temporary_order
 from assets.runs.instance import MaterializationFailed
 from assets.terminal.run_lines import STAND
-from train.runs.supervisor import VARIABLE
+from train.runs.supervisor import VARIABLE, JobDirectory
 
 BAR = "│ "
 _SECONDS = 0.2
 
 
+def mark(name: str) -> None:
+    """In the program: ``name`` is done. Nothing where no command waits."""
+    exchange = JobDirectory.of_this_program()
+    if exchange is not None:
+        _mark(exchange, name).touch()
+
+
+def _mark(exchange: JobDirectory, name: str) -> Path:
+    return exchange.folder / f"{name}.done"
+
+
 @contextmanager
-def beside(console: Console, program: Program) -> Iterator[Callable[[], None]]:
-    """Yields what starts ``program``; at the end of the block it is started, if it was not, and awaited.
+def beside(console: Console, program: Program) -> Iterator["Beside"]:
+    """Yields ``program`` to be started; at the end of the block it is started, if it was not, and awaited.
 
     An error within the block stops it. Raises ``MaterializationFailed`` with the program's error message.
     """
     with temporary_order(program.command(sys.executable)) as order:
-        process = _Process(console, order)
+        process = Beside(console, order)
         try:
-            yield process.start
-            process.start()
+            yield process
             process.wait()
         except BaseException:
             process.stop()
             raise
 
 
-class _Process:
+class Beside:
     """The process of an order, from ``start`` on."""
 
     def __init__(self, console: Console, order: Order) -> None:
@@ -51,6 +63,7 @@ class _Process:
         self._stand = ""
 
     def start(self) -> None:
+        """Nothing more where it has started."""
         if self._job is not None:
             return
         read, write = os.pipe()
@@ -59,9 +72,13 @@ class _Process:
         self._printer = Thread(target=self._print, args=(read,), daemon=True, name="beside")
         self._printer.start()
 
-    def wait(self) -> None:
+    def wait(self, name: str = "") -> None:
+        """Until it has marked ``name``; without one until it ends. Raises ``MaterializationFailed``."""
+        self.start()
         with self._console.status("") as status:
             while (ending := self._ended()) is None:
+                if name and _mark(self._order.exchange, name).exists():
+                    return
                 status.update(Text(self._stand))
                 time.sleep(_SECONDS)
         self._printer.join()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -22,14 +22,13 @@ from assets.definitions import (
     RL_DATASET,
     SAMPLES,
     SFT,
-    STREET_SIGNS,
     TRAIN,
 )
 from assets.graph.families import stage_key
 from assets.graph.resources import PolicyResource
 from assets.graph.training_config import DEMO_SETTINGS
 from assets.launching import Program
-from assets.runs.beside import beside
+from assets.runs.beside import Beside, beside
 from assets.runs.instance import MaterializationFailed
 from assets.runs.jobs import Jobs, open_jobs
 from assets.runs.places import HERE, PlaceError
@@ -78,6 +77,7 @@ def build_sft(
         if with_rl:
             used["rl"] = partitions_of(catalog, EMBEDDED_RL)
         mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
+        mixture = {recipe.family: mixture[recipe.family] for recipe in chosen if recipe.family in mixture}
         if place != HERE and mixture:
             raise PlaceError(
                 "--rows and --quota fill one shard after the other, and --on works on all at once: build all rows with "
@@ -85,17 +85,24 @@ def build_sft(
             )
         summarise = partial(print_summary, console, workspace, recipes, list(catalog))
         is_demo = source == EMBEDDED
+        waited_for = {"families": with_rl, "street_signs": train and is_demo, "rl": with_rl}
+        parts = [part for part, is_built in waited_for.items() if is_built]
         with _summarised(summarise):
             with (
-                _rl_beside(console, workspace) if with_rl else nullcontext(lambda: None) as start_beside,
-                open_jobs(console, workspace, used, place, on_first_trajectory=start_beside) as jobs,
+                _beside(console, workspace, parts) as other,
+                open_jobs(
+                    console, workspace, used, place, on_first_trajectory=other.start if other else lambda: None
+                ) as jobs,
             ):
-                _build_families(jobs, chosen, partitions, mixture)
-                if train and is_demo:
-                    jobs.run(STREET_SIGNS)
-                    _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
-                elif train:
+                _build_families(jobs, chosen, partitions[:1] if with_rl else partitions, mixture)
+                if other and with_rl:
+                    other.wait("families")
+                jobs.run(DATASETS, settings={"sft_dataset": {"quotas": mixture}} if mixture else None)
+                if train and not is_demo:
                     _train(jobs, chosen)
+                elif other and train:
+                    other.wait("street_signs")
+                    _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
             if train and is_demo:  # Dagster takes a checkpoint for stale that is older than the RL dataset
                 with open_jobs(console, workspace, used, place) as jobs:
                     _train_on_street_signs(jobs, "grpo_checkpoint", "evaluation", evaluated="grpo")
@@ -178,9 +185,9 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
     summarise(seconds=time.monotonic() - started)
 
 
-def _rl_beside(console: Console, workspace: Workspace) -> AbstractContextManager[Callable[[], None]]:
-    """The process that builds the demo's RL data; yields what starts it."""
-    return beside(console, Program("assets.runs.demo", workspace.local, ()))
+def _beside(console: Console, workspace: Workspace, parts: Sequence[str]) -> AbstractContextManager[Beside | None]:
+    """The process that builds other parts of the demo; None for none."""
+    return beside(console, Program("assets.runs.demo", workspace.local, tuple(parts))) if parts else nullcontext()
 
 
 def catalog_partitions(workspace: Workspace) -> dict[str, str]:
@@ -199,22 +206,19 @@ def partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
 
 
 def _build_families(
-    jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], mixture: Mapping[str, int]
-) -> None:
-    """Every family on every shard, and the datasets."""
-    families = {recipe.family for recipe in recipes}
-    family_quotas = {family: n_rows for family, n_rows in mixture.items() if family in families}
-    if jobs.place == HERE:
-        _fill_shards(jobs, recipes, partitions, family_quotas)
-    else:
-        jobs.run_elsewhere(RELEASED if _is_released(recipes) else SFT, partitions, only=_stages(recipes))
-    jobs.run(DATASETS, settings={"sft_dataset": {"quotas": family_quotas}} if family_quotas else None)
-
-
-def _fill_shards(
     jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
 ) -> None:
-    """One shard after the other, each until no row is missing."""
+    """Every family on every shard."""
+    if jobs.place == HERE:
+        fill_shards(jobs, recipes, partitions, family_quotas)
+    else:
+        jobs.run_elsewhere(RELEASED if _is_released(recipes) else SFT, partitions, only=_stages(recipes))
+
+
+def fill_shards(
+    jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
+) -> None:
+    """Every family, one shard after the other, each until no row is missing."""
     accepted = dict.fromkeys(family_quotas, 0)
     for partition in partitions:
         missing = {family: max(0, n_rows - accepted[family]) for family, n_rows in family_quotas.items()}

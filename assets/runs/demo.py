@@ -1,36 +1,52 @@
-"""What `darkroom demo` builds beside the SFT families: recorded annotations, the RL stages and the RL dataset.
+"""What `darkroom demo` builds beside its own jobs, in this order; it waits for each part where it needs it.
 
-    python -m assets.runs.demo
+    python -m assets.runs.demo families street_signs rl
 
-Neither reads what the other makes, but for the samples.
+``families``: the SFT families on all shards but the first. ``street_signs``: questions that the tiny model can learn.
+``rl``: the recorded annotations, the RL stages and the RL dataset, which GRPO alone waits for.
 """
 
-import os
+from enum import StrEnum
 
-from assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, SAMPLES
-from assets.runs.build import build_rl_stages, catalog_partitions, partitions_of
+from assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, SAMPLES, STREET_SIGNS
+from assets.runs.beside import mark
+from assets.runs.build import build_rl_stages, catalog_partitions, fill_shards, partitions_of
 from assets.runs.jobs import open_jobs
-from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
+from pipelines.generation.recipes import load_recipes
+from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Use
 from pipelines.storage.command_errors import program_of
 from pipelines.storage.workspace import Workspace
 from sandbox.terminal import SafeConsole
 from train.runs.command_line import guarded
 
-NICENESS = 5
-"""The command's own work goes first: its fine-tuning, which leaves a core idle, waits for none of this."""
+
+class DemoPart(StrEnum):
+    """What is built beside the command's own jobs."""
+
+    FAMILIES = "families"
+    STREET_SIGNS = "street_signs"
+    RL = "rl"
 
 
-def main() -> None:
-    """Finished work is skipped."""
-    os.nice(NICENESS)
+def main(parts: list[DemoPart]) -> None:
+    """Builds the parts, one after the other. Finished work is skipped."""
     with guarded(), Workspace.from_environment() as workspace:
         catalog = catalog_partitions(workspace)
         shards, rl_shards = (partitions_of(catalog, source) for source in (EMBEDDED, EMBEDDED_RL))
-        with open_jobs(SafeConsole(), workspace, {"sft": shards, "rl": rl_shards}) as jobs:
-            for shard in shards:  # the recording is about their images
-                jobs.run(SAMPLES, partition=shard)
-            jobs.run(RECORDED_ANNOTATIONS, settings=BUNDLED_RECORDING)
-            build_rl_stages(jobs, rl_shards)
+        used: dict[Use, list[str]] = {"sft": shards, "rl": rl_shards}
+        with open_jobs(SafeConsole(), workspace, used, shows_first_trajectory=False) as jobs:
+            for part in parts:
+                match part:
+                    case DemoPart.FAMILIES:
+                        fill_shards(jobs, list(load_recipes().values()), shards[1:], {})
+                    case DemoPart.STREET_SIGNS:
+                        jobs.run(STREET_SIGNS)
+                    case DemoPart.RL:
+                        for shard in shards:  # the recording is about their images
+                            jobs.run(SAMPLES, partition=shard)
+                        jobs.run(RECORDED_ANNOTATIONS, settings=BUNDLED_RECORDING)
+                        build_rl_stages(jobs, rl_shards)
+                mark(part)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from assets.runs.places import HERE
 from assets.runs.queue import check_place
 from assets.runs.step_output import keep_from_ctrl_c
 from assets.terminal.first_trajectory import FirstTrajectory
+from assets.terminal.run_lines import OnAsset
 from pipelines.sources.catalog import Use
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -30,10 +31,10 @@ class Jobs:
         workspace: Workspace,
         instance: dg.DagsterInstance,
         place: str,
-        on_first_trajectory: Callable[[], None],
+        on_asset: OnAsset,
     ) -> None:
         self.console, self.workspace, self._instance, self.place = console, workspace, instance, place
-        self._definitions, self._first = definitions(), FirstTrajectory(console, workspace, on_first_trajectory)
+        self._definitions, self._on_asset = definitions(), on_asset
 
     def run(
         self,
@@ -52,7 +53,7 @@ class Jobs:
             partition=partition,
             settings=settings,
             only=only,
-            on_asset=self._first.look,
+            on_asset=self._on_asset,
         )
 
     def run_elsewhere(self, name: str, partitions: Sequence[str], *, only: Sequence[dg.AssetKey] | None = None) -> None:
@@ -73,9 +74,11 @@ def open_jobs(
     place: str = HERE,
     *,
     on_first_trajectory: Callable[[], None] = lambda: None,
+    shows_first_trajectory: bool = True,
 ) -> Iterator[Jobs]:
     """``used``: shards that the jobs run on, whatever their source is for. Raises ``PlaceError`` and
     ``InstanceUnavailable``."""
+    first = FirstTrajectory(console, workspace, on_first_trajectory)
     prepare_dagster_home(workspace)
     with open_instance() as instance:
         keep_from_ctrl_c(instance)
@@ -83,4 +86,4 @@ def open_jobs(
             check_place(instance, place)
         close_abandoned_runs(instance)
         update_partitions(workspace, instance, used)
-        yield Jobs(console, workspace, instance, place, on_first_trajectory)
+        yield Jobs(console, workspace, instance, place, first.look if shows_first_trajectory else lambda _: None)

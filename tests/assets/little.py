@@ -1,7 +1,12 @@
-"""A program like those of train/ that is over at once: it reports three steps and a result, or fails with a message."""
+"""A program like those of train/ that is over at once: it reports three steps and a result, or fails with a message.
+
+With the words ``marks half`` it marks that and goes on until it is stopped.
+"""
 
 import sys
+import time
 
+from assets.runs.beside import mark
 from train.runs import TrainError
 from train.runs.command_line import guarded
 from train.runs.reporting import reporting
@@ -9,6 +14,9 @@ from train.runs.reporting import reporting
 
 def main(words: str) -> None:
     with guarded(), reporting() as report:
+        if words == "marks half":
+            mark("half")
+            time.sleep(600)
         if words:
             raise TrainError(words)
         for step in range(1, 4):

@@ -24,9 +24,9 @@ def little(*words: str) -> Program:
 
 def test_its_lines_are_whole_and_marked_and_the_command_waits_for_it() -> None:
     output = StringIO()
-    with beside(Console(file=output), little()) as start:
-        start()
-        start()  # starts nothing more
+    with beside(Console(file=output), little()) as other:
+        other.start()
+        other.start()  # starts nothing more
     assert output.getvalue().splitlines() == STEPS
 
 
@@ -35,6 +35,22 @@ def test_it_is_started_at_the_end_if_nothing_started_it() -> None:
     with beside(Console(file=output), little()):
         assert not output.getvalue()
     assert output.getvalue().splitlines() == STEPS
+
+
+def test_what_it_has_marked_is_waited_for_and_not_its_end() -> None:
+    with pytest.raises(ZeroDivisionError):
+        wait_for_half("marks half", then=ZeroDivisionError())
+
+
+def test_its_error_comes_where_a_mark_is_waited_for() -> None:
+    with pytest.raises(MaterializationFailed, match=r"^no dataset$"):
+        wait_for_half("no dataset", then=AssertionError("the error is late"))
+
+
+def wait_for_half(words: str, *, then: Exception) -> None:
+    with beside(Console(file=StringIO()), little(words)) as other:
+        other.wait("half")
+        raise then  # which ends it, too
 
 
 def test_its_error_is_the_commands() -> None:
@@ -54,8 +70,8 @@ def test_an_error_of_the_commands_own_jobs_ends_it() -> None:
 
 def fail_beside_a_server() -> None:
     before, server = children(), Program("http.server", Path(), ("0", "--bind", "127.0.0.1"))
-    with beside(Console(file=StringIO()), server) as start:
-        start()
+    with beside(Console(file=StringIO()), server) as other:
+        other.start()
         assert children() != before
         raise ZeroDivisionError
 

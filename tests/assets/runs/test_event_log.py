@@ -82,5 +82,3 @@ def test_what_was_told_before_a_kill_is_there(instance: dg.DagsterInstance) -> N
     ended = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, check=False)
     assert ended.returncode == -signal.SIGKILL
     assert "told" in messages(instance, "0b8a6cf2-5f2d-4d1c-9d0e-7f5f0d8a3c11")
-
-
