@@ -77,12 +77,12 @@ def build_sft(
         if with_rl:
             used["rl"] = partitions_of(catalog, EMBEDDED_RL)
         mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
-        mixture = {recipe.family: mixture[recipe.family] for recipe in chosen if recipe.family in mixture}
         if place != HERE and mixture:
             raise PlaceError(
                 "--rows and --quota fill one shard after the other, and --on works on all at once: build all rows with "
                 "--on, then ship as many as you want with --rows or --quota and without --on; nothing is paid again"
             )
+        mixture = {recipe.family: mixture[recipe.family] for recipe in chosen if recipe.family in mixture}
         summarise = partial(print_summary, console, workspace, recipes, list(catalog))
         is_demo = source == EMBEDDED
         waited_for = {"families": with_rl, "street_signs": train and is_demo, "rl": with_rl}
