@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from sandbox import Group, Limits, SandboxPool, Session
+from sandbox.pidfd import pid_of, proc_fields
 
 RANDOM_NUMBERS = """
 import random
@@ -147,6 +148,9 @@ def test_a_thread_that_outlives_its_call_computes_nothing_between_calls(session:
         "threading.Thread(target=tick, daemon=True).start()"
     )
     session.run("while not ticks: time.sleep(0.01)")
+    status = f"/proc/{pid_of(session._pidfd)}/status"
+    while not proc_fields(status)["State"].startswith("T"):  # it stops as soon as the kernel lets it run
+        time.sleep(0.001)
     time.sleep(0.5)
     gaps = "print(max(later - earlier for earlier, later in zip(ticks, ticks[1:])))"
     assert float(session.run(f"n = len(ticks)\nwhile len(ticks) == n: time.sleep(0.01)\n{gaps}").text) >= 0.5
