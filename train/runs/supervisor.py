@@ -57,12 +57,15 @@ class JobDirectory:
 
 
 def attend(exchange: JobDirectory, *, first: bool) -> None:
-    """Starts a thread that writes heartbeats (in the ``first`` process) and ends this process once ``stop`` exists.
+    """Writes a heartbeat (in the ``first`` process) and starts a thread that goes on with it and ends this process once
+    ``stop`` exists.
 
     Where ``stop`` exists already, the job ends here, before it has written anything.
     """
     if exchange.stop.exists():
         signal.raise_signal(signal.SIGTERM)
+    if first:  # here: the program may end before its thread has run
+        exchange.alive.write_text("0")
     threading.Thread(target=_attend, args=(exchange, first), daemon=True, name="exchange").start()
 
 

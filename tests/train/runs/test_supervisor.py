@@ -8,11 +8,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from threading import Thread
 
 import psutil
 import pytest
 
 from tests.waiting import wait_until
+from train.runs.supervisor import JobDirectory, attend
 
 STUBBORN = """
     import os, signal, subprocess, sys, time
@@ -102,3 +104,9 @@ def test_a_command_whose_parent_is_gone_already_does_not_stay(tmp_path: Path) ->
     note = tmp_path / "note"
     done = subprocess.run(lifeline(ended.pid, ORDERLY, note), check=False, timeout=120)
     assert done.returncode in (7, 128 + signal.SIGTERM)
+
+
+def test_a_program_that_ends_at_once_has_given_a_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Thread, "start", lambda thread: None)  # as where the thread does not run before the end
+    attend(JobDirectory(tmp_path), first=True)
+    assert JobDirectory(tmp_path).alive.exists()
