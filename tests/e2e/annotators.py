@@ -206,7 +206,7 @@ class Person:
         if round == "annotate":
             self.room.written.setdefault(number, []).append((dict(client.headers), task_id))
         if round == "accept":
-            edited = {"result": self._record(number, 0, wrong=True), "lead_time": 99.0}
+            edited, n_edited = {"result": self._record(number, 0, wrong=True), "lead_time": 99.0}, 0
             for headers, written_task in self.room.written[number]:
                 said = client.get(f"/api/tasks/{written_task}/", headers=headers)
                 if said.status_code == 401:  # the author has left
@@ -215,6 +215,8 @@ class Person:
                 for one in said.json()["annotations"]:
                     said = client.patch(f"/api/annotations/{one['id']}/", json=edited, headers=headers)
                     assert said.status_code == 200, said.text[:200]
+                    n_edited += 1
+            if n_edited:
                 self.room.count("late edits")
 
     def _is_first_to_skip(self, number: int) -> bool:

@@ -5,7 +5,7 @@
     var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
     var control = selected && selected.names && selected.names.get("box"), target = event.target;
     var isText = target.matches && target.matches("textarea, input:not([type=radio]):not([type=checkbox])");
-    var isT = event.key.toLowerCase() === "t" && !event.ctrlKey && !event.metaKey && !event.altKey;
+    var isT = (event.key || "").toLowerCase() === "t" && !event.ctrlKey && !event.metaKey && !event.altKey;
     if (isT && !isText && control && control.selectedLabels) control.selectedLabels.forEach(function (label) { label.toggleSelected(); });
   }, true);
   setInterval(function () {

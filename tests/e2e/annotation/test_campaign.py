@@ -200,7 +200,7 @@ def check_results(workspace: Workspace, studio: LabelStudioClient, numbers: dict
         assert all(check.person not in checkers for check in checks), "who knew the record got its planted copy"
         assert all(check.caught for check in checks if check.error == "wrong_answer")
     refused = [one.reason for one in (error for state in kept for error in state.state.invalid)]
-    assert room.tallies["late edits"]
+    assert room.tallies["late edits"] == 1
     assert set(refused) == {"duplicate_submission", "late_edit"}
     tried_again = room.tallies["cut off"] + room.tallies["failures of the server"]
     n_refused = room.tallies["refused submissions"]
