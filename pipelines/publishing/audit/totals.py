@@ -13,13 +13,11 @@ from pipelines.records.digest import digest
 from pipelines.storage.atomic_write import MARKER
 from pipelines.storage.places import Place
 
-_ROW = re.compile(
-    r"^\| (source|category|licence|split|origin|difficulty|grader|goal):? (.+?) \| (\d+) \|$", re.MULTILINE
-)
+_ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader|goal) (.+?) \| (\d+) \|$", re.MULTILINE)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
 _SFT_SIZE = re.compile(r"^(\d+) trajectories with (\d+) images", re.MULTILINE)
 _RL_SIZE = re.compile(r"^(\d+) questions with", re.MULTILINE)
-_STEP = re.compile(r"^\| (samples|drafts|runs|verdicts|trajectories) \| (\d+) \| ([^|\n]*)\|$", re.MULTILINE)
+_STEP = re.compile(r"^\| (samples|drafts|runs|verdicts|trajectories|dataset) \| (\d+) \| ([^|\n]*)\|$", re.MULTILINE)
 _TAKEN = re.compile(r" (\d+)(?:, | ?$)")
 
 

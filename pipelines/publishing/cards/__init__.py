@@ -1,5 +1,6 @@
 """The cards of shipped datasets: written from facts, never by hand, with the front matter of the Hugging Face hub."""
 
+import inspect
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from pipelines.rl import pass_rates, suitability
 from pipelines.rl.facts import all_votes, polled, stage_facts
 from pipelines.storage.stage import StageReport
 from pipelines.storage.workspace import Workspace
+from pipelines.verification.checks.base import CheckFunction, MeasuredCheck
 from pipelines.verification.proportion import Proportion
 
 
@@ -45,7 +47,7 @@ def sft_card(
     from pipelines.publishing.features import TRAJECTORIES
 
     title, tags = f"Darkroom SFT: {recipe.family}", [recipe.family, recipe.protocol.name]
-    return render(
+    return _render(
         "cards/sft_card.md.jinja",
         front_matter=front_matter(title, facts, TRAJECTORIES, tags=tags, languages=languages),
         asked=asked,
@@ -53,6 +55,8 @@ def sft_card(
         recipe=recipe,
         facts=facts,
         checks=recipe.checks,
+        in_words=in_words,
+        has_code=any(facts.rounds),
         report=report,
         n_by_split=n_by_split,
         benchmarks=benchmarks,
@@ -75,7 +79,7 @@ def pivot_card(
     from pipelines.publishing.features import PIVOTS
 
     tags = ["reinforcement-learning", "preference"]
-    return render(
+    return _render(
         "cards/pivot_card.md.jinja",
         front_matter=front_matter("Darkroom pivots", facts, PIVOTS, tags=tags, languages=languages),
         facts=facts,
@@ -100,7 +104,7 @@ def rl_card(
     from pipelines.publishing.features import PROMPTS
 
     title, tags = "Darkroom RL prompts", ["reinforcement-learning"]
-    return render(
+    return _render(
         "cards/rl_card.md.jinja",
         front_matter=front_matter(title, facts, PROMPTS, tags=tags, languages=languages),
         asked=asked,
@@ -115,6 +119,22 @@ def rl_card(
         agreement=agreement,
         bars=lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
     )
+
+
+def _render(template: str, **facts: Any) -> str:
+    return f"{render(template, **facts)}\n"
+
+
+def in_words(check: CheckFunction) -> str:
+    """What the check says, with the values of constants in place of their names: ``At most 0.25 of the image``."""
+    function = check.judge if isinstance(check, MeasuredCheck) else check.ask
+    doc = inspect.getdoc(function) or ""
+    paragraph = doc.partition("\n\n")[0].replace("\n", " ")
+    text = paragraph if paragraph.startswith(check.description) else check.description
+    constants = {name: value for name, value in vars(inspect.getmodule(function)).items() if name.isupper()}
+    for name, value in constants.items():
+        text = text.replace(f"``{name}``", f"{value:,}" if isinstance(value, int | float) else f"``{name}``")
+    return text
 
 
 def _labelled_by(calibration: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from pipelines.rl import labels
 from pipelines.rl.facts import shards_with
 from pipelines.storage.workspace import Workspace
 
-_NOBODY = "nobody: not measured"
+_NOT_MEASURED = "not measured"
 
 
 @dataclass
@@ -117,7 +117,7 @@ class RlFacts(SampleFacts):
             self.necessity_models.add(row.necessity.forced.judge)
             self.priors.append(row.necessity.prior)
         for what, who in self._who(row).items():
-            self._origins[what][who or _NOBODY] += 1
+            self._origins[what][who or _NOT_MEASURED] += 1
 
     @property
     def counts(self) -> Mapping[str, Mapping[str, int]]:

@@ -81,7 +81,7 @@ def test_a_release_is_materialised_like_any_source(tmp_path, workspace):
     assert said.exit_code == 0, said.output
     card = (workspace.dataset("sft", "released_code") / "README.md").read_text()
     assert "| source release | 2 |" in card
-    assert "| licence: CC-BY-4.0 | 2 |" in card
+    assert "| licence CC-BY-4.0 | 2 |" in card
     assert (
         "11 rows of the release: 7 could be read, 4 could not (malformed_row 1, malformed_turn 2, missing_image 1)"
         in card

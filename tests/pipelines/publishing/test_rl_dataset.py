@@ -154,7 +154,7 @@ def test_the_card_is_written_from_facts(finished):
         "| rl_candidates | judge |",
         "| pass_rates | student |",
         "| grader text | 4 |",
-        'A tie is taken for "no"',
+        'A tie counts as "no"',
         f"  8  {'█' * 24} {N_PROBLEMS}",
         "| licence CC0-1.0 | 8 |",
         "Agreement with people: not measured (0 labels say nothing",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pipelines.generation import engine
 from pipelines.generation.engine import Family
 from pipelines.generation.recipes import Recipe, load_recipes
 from pipelines.models.policies import oracle_policy
+from pipelines.publishing.cards import in_words
 from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import Trajectory
 from pipelines.records.digest import digest_bytes
@@ -134,6 +136,7 @@ def test_the_card_shows_where_the_rows_went(made: Workspace, recipe: Recipe) -> 
     card = (shipped.folder / "README.md").read_text()
     assert "| samples | 10 |" in card
     assert "| drafts | 8 | not_applicable 2 |" in card
+    assert "| dataset | 4 | duplicate 4 |" in card
     assert "per accepted row" in card
 
 
@@ -151,11 +154,21 @@ def test_the_card_is_written_from_facts(made: Workspace, recipe: Recipe) -> None
     for fact in (
         "4 trajectories with 8 images",
         "| written by the embedded oracle (a script that knows the truth; no model) | 4 |",
-        "| licence: CC0-1.0 | 4 |",
+        "| licence CC0-1.0 | 4 |",
     ):
         assert fact in card
     for check in recipe.checks:
         assert f"`{check.name}`" in card
+    assert "The last crop is at most 0.25 of the image" in card
+    assert card.endswith("```\n")
+
+
+def test_a_card_says_a_whole_sentence_of_every_check() -> None:
+    for recipe in load_recipes().values():
+        for check in recipe.checks:
+            said = in_words(check)
+            assert said.endswith((".", "0..1")), said
+            assert not re.search("[A-Z]_[A-Z]", said), said
 
 
 def test_a_family_without_trajectories_ships_nothing_and_leaves_nothing(

@@ -194,7 +194,7 @@ CARD = """4 trajectories with 8 images, in the `thyme` protocol.
 | source small | 4 |
 | category OCR | {ocr} |
 | with 1 round of code | 4 |
-| licence: CC0-1.0 | 4 |
+| licence CC0-1.0 | 4 |
 | split train | 4 |
 
 | samples | 5 |  |

@@ -21,4 +21,4 @@ def test_who_compared_a_label_is_the_last_shards_word(workspace: Workspace) -> N
         sample = Sample(sample_id, "streets", "1", "CC0", (), "Which?", (), "This", Truth(), "OCR")
         facts.add(RLRow(sample, Grader("text"), "public", "unknown", None, None, None), sample)
     of_labels = {who: n for what, who, n in facts.origins if what == "label compared with answers of"}
-    assert of_labels == {"a person": 1, "model": 1, "nobody: not measured": 1}
+    assert of_labels == {"a person": 1, "model": 1, "not measured": 1}
