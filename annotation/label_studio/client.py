@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Self, TypeVar
@@ -122,15 +123,16 @@ class LabelStudioClient:
         return int(project.task_number or 0)
 
     def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
-        """Raises ``AnnotationError`` when submitted annotations do not fit the form."""
-        self._retry(
-            lambda: self._sdk.projects.update(
-                id=project_id,
-                label_config=form(round),
-                expert_instruction=instructions(round, language),
-                request_options=ONCE,
+        """Leaves out a missing project. Raises ``AnnotationError`` when submitted annotations do not fit the form."""
+        with suppress(_NotFound):
+            self._retry(
+                lambda: self._sdk.projects.update(
+                    id=project_id,
+                    label_config=form(round),
+                    expert_instruction=instructions(round, language),
+                    request_options=ONCE,
+                )
             )
-        )
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
         options: Any = {"max_retries": 0, "timeout_in_seconds": int(IMPORT_SECONDS)}

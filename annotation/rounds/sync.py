@@ -55,6 +55,8 @@ class Sync:
             for round in ROUNDS:
                 counts.n_revisions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
                 self._report_lost_tasks(round)
+            if reset_forms or recreate:
+                exchange.restore_queues(reset_form=reset_forms, recreate=recreate)
             exchange.open_checks(self.campaign.annotators_check)
             exchange.pull_accounts()
             self._put_terms_in_force(exchange)

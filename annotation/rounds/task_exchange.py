@@ -12,6 +12,7 @@ from annotation.label_studio.forms import ROUND_FORMS
 from annotation.label_studio.protocol import TaskServer
 from annotation.rounds.journal import Demand, Journal, RoundProject
 from annotation.rounds.label_studio_tasks import FEWEST_EXCLUDED, N_EXCLUDED
+from annotation.rounds.record_state import ROUNDS
 from annotation.rounds.terms import Terms
 from pipelines.records.digest import digest
 
@@ -66,6 +67,12 @@ class TaskExchange:
         self._ensure_project(round, reset_form=reset_form, recreate=recreate)
         self._recover_tasks(round)
         return self._pull_changes(round)
+
+    def restore_queues(self, *, reset_form: bool, recreate: bool) -> None:
+        """The same for the queues' projects that there are; their tasks are pulled and handed out by their commands."""
+        for queue in ROUND_FORMS:
+            if queue not in ROUNDS and self.journal.project(queue) is not None:
+                self._ensure_project(queue, reset_form=reset_form, recreate=recreate)
 
     def open_checks(self, annotators_check: bool) -> None:
         """Whether annotators get cross-checks; accounts with the role checker do in any case."""

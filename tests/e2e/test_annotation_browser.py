@@ -335,6 +335,9 @@ def test_a_record_that_came_back_is_offered_first_and_shows_the_reasons(page: La
     shown = page.visitor.text()
     assert "This record was rejected:" in shown
     assert "two signs" in shown
+    page.visitor.until(f"{field('Answer')}.ariaLabel === '4. Answer'")
+    page.visitor.press("2")  # a choice, and not a letter of the answer that is there
+    page.until_chosen("Attribute")
 
 
 def send_back(campaign: Campaigning) -> None:

@@ -1,17 +1,33 @@
 // The form's fields are named by their headings, for who hears the page; T draws a box, also where it would end drawing.
 (function () {
+  var TEXT = "textarea, input:not([type=radio]):not([type=checkbox])";
   // Label Studio switches the label by its key, and puts it in hand when a task is opened: T, first of all, put it down
   window.addEventListener("keydown", function (event) {
     var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
     var control = selected && selected.names && selected.names.get("box"), target = event.target;
-    var isText = target.matches && target.matches("textarea, input:not([type=radio]):not([type=checkbox])");
+    var isText = target.matches && target.matches(TEXT);
     var isT = (event.key || "").toLowerCase() === "t" && !event.ctrlKey && !event.metaKey && !event.altKey;
     if (isT && !isText && control && control.selectedLabels) control.selectedLabels.forEach(function (label) { label.toggleSelected(); });
   }, true);
+  // Label Studio puts the cursor into the last field that holds a text, where the keys of the form would be text
+  var acted = 0, focus = HTMLElement.prototype.focus;
+  ["keydown", "pointerdown", "pointerup"].forEach(function (kind) {
+    window.addEventListener(kind, function () { acted = Date.now(); }, true);
+  });
+  HTMLElement.prototype.focus = function () {
+    var isUnasked = Date.now() - acted > 300 && this.matches(TEXT) && this.closest(".dr-side") && !this.closest(".dr-first");
+    if (!isUnasked) focus.apply(this, arguments);
+  };
   setInterval(function () {
-    document.querySelectorAll(".dr-side h4").forEach(function (heading) {
-      var below = heading.nextElementSibling, field = below && below.querySelector("textarea, input[type=text], input[type=number]");
-      if (field && field.getAttribute("aria-label") !== heading.textContent) field.setAttribute("aria-label", heading.textContent);
+    var side = document.querySelector(".dr-side");
+    if (!side) return;
+    side.querySelectorAll(TEXT).forEach(function (field) {
+      if (!field.placeholder || field.closest(".dr-first")) return;
+      field.setAttribute("aria-label", field.placeholder);
+    });
+    side.querySelectorAll("h4").forEach(function (heading) {
+      var below = heading.nextElementSibling, field = below && below.querySelector(TEXT);
+      if (field) field.setAttribute("aria-label", heading.textContent);
     });
   }, 500);
 })();

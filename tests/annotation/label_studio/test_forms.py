@@ -82,6 +82,13 @@ def test_the_instructions_are_about_the_round_alone(round: str, there: str, else
     assert "(`" not in html
 
 
+@pytest.mark.parametrize("round", ["annotate", "rework", "cross_check", "accept"])
+def test_who_writes_or_judges_a_record_reads_the_categories_and_what_is_not_to_be_asked(round: str) -> None:
+    html = instructions(round)
+    for part in (*(f"<td>{category.title}</td>" for category in forms.CATEGORIES), "Do not write questions"):
+        assert part in html
+
+
 @pytest.mark.parametrize("round", ROUNDS)
 def test_a_guide_in_another_language_has_the_same_parts(round: str) -> None:
     english = instructions(round)

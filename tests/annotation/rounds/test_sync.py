@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from annotation import AnnotationError
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Journal
 from annotation.rounds.state_machine import StateMachine
 from annotation.rounds.sync import Sync
+from annotation.rounds.task_exchange import TaskExchange
 from pipelines.records import ImageRef, PoolImage
 from tests.annotation.desk import ANN, BOB, PEOPLE, SIZE, accepts, record
 from tests.annotation.memory_studio import MemoryStudio
@@ -53,6 +55,24 @@ def sync(tmp_path: Path) -> Sync:
 def test_every_image_goes_out_once(sync: Sync) -> None:
     assert sync.run(POOL).imported == {"annotate": 3}
     assert sync.run(POOL).imported == {}
+
+
+def test_queues_get_their_forms_and_projects_back_as_the_rounds_do(sync: Sync) -> None:
+    server: Any = sync.server
+    reset: list[tuple[int, str]] = []
+    server.reset_form = lambda project_id, round, **more: reset.append((project_id, round))
+    exchange = TaskExchange(sync.journal, server, "c")
+    with sync.journal.lock():
+        exchange.pull("review")
+    sync.run(POOL, reset_forms=True)
+    assert (1, "review") in reset
+    server.projects.remove(1)
+    with pytest.raises(AnnotationError, match="--recreate"):
+        sync.run(POOL, reset_forms=True)
+    sync.run(POOL, recreate=True)
+    recreated = sync.journal.project("review")
+    assert recreated is not None
+    assert recreated.project_id in server.projects
 
 
 def test_images_that_are_added_go_out_and_those_that_left_are_forgotten(sync: Sync) -> None:
