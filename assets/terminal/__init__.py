@@ -1,8 +1,10 @@
 """What commands print."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from rich.table import Column
+from rich.table import Column, Table
+from rich.text import Text
 
 from pipelines.storage.places import Place
 
@@ -10,6 +12,24 @@ from pipelines.storage.places import Place
 def folding(*headers: str) -> list[Column]:
     """Columns of texts whose words are folded, never cut: a narrow terminal loses nothing."""
     return [Column(header, overflow="fold") for header in headers]
+
+
+def fact(label: str, text: str) -> Table:
+    """A line of a list of facts; what does not fit goes on below the text."""
+    grid = Table.grid(Column(width=20), Column(overflow="fold"), padding=(0, 1, 0, 0))
+    grid.add_row(Text(label), Text(text))
+    return grid
+
+
+def counts(title: str, lines: Iterable[tuple[int, str, str]]) -> Table:
+    """A list of numbers of rows, each with what it counts, and an example below that (empty: none)."""
+    grid = Table.grid(Column(justify="right", no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))
+    grid.title, grid.title_justify, grid.title_style = title or None, "left", "bold"
+    for n_rows, what, example in lines:
+        grid.add_row(f"{n_rows:,}", Text(what))
+        if example:
+            grid.add_row("", Text(example, style="dim"))
+    return grid
 
 
 def relative(place: Place | str) -> str:

@@ -15,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from assets.terminal import folding, relative
+from assets.terminal import counts, fact, folding, relative
 from pipelines.generation.engine import STAGES
 from pipelines.generation.funnel import Funnel, funnel_of
 from pipelines.generation.recipes import Recipe
@@ -33,12 +33,12 @@ from pipelines.storage.stage import reason_of
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
-_CURVE_WIDTH = 40
+_CURVE_WIDTH = 24
 _GRPO_METRICS = ("reward", "accuracy", "tool_calls", "executable_rate", "broken_rate", "loss")
 _N_LISTED = 50
 _GROUPED, _EXAMPLE = ("stage", "reason", "check", "disposition"), ("source_row", "evidence")
 """Columns of rejects."""
-_VOTE_BARS = (("right answers", pass_rates.ASSET), ("votes for a drawing", suitability.VOTES))
+_VOTE_BARS = (("Right answers", pass_rates.ASSET), ("Votes for a drawing", suitability.VOTES))
 
 
 def print_summary(
@@ -52,11 +52,12 @@ def print_summary(
     """Prints the whole summary. ``seconds``: duration of a run that succeeded."""
     n_in, n_out = _totals(workspace, [TableKey(SAMPLES, partition) for partition in partitions])
     console.print(Text(f"samples  {n_out:,} of {n_in:,} rows of the sources"))
-    console.print(_families_table(workspace, recipes, partitions))
-    console.print(_rejects_table(workspace, recipes, partitions))
+    for table in (_families_table, _rejects_table):
+        console.print()
+        console.print(table(workspace, recipes, partitions))
     print_rl_summary(console, workspace, partitions)
-    for line in (*_curves(workspace), *_evaluations(workspace), _ledger_totals(workspace)):
-        console.print(Text(line))
+    for label, text in (*_curves(workspace), *_evaluations(workspace), _ledger_totals(workspace)):
+        console.print(fact(label, text))
     console.print(_outputs(workspace, recipes, seconds))
 
 
@@ -67,13 +68,17 @@ def print_rl_summary(
     stages = stage_facts(workspace, partitions)
     if not stages:
         return
+    console.print()
     console.print(_rl_table(stages))
+    console.print(counts("", _rl_rejects(stages)))
+    for model, names in _answered_by(stages).items():
+        console.print(fact("Answered by", f"{asked(model)}: {', '.join(names)}"))
     for title, asset in _VOTE_BARS:
         found = polled(all_votes(workspace, partitions, asset))
         if found.n_rows:
             shown = columns(found.by_yes, found.n_most)
-            bars = f"Rows by {title:<20} 0 {shown} {found.n_most}, {measured_on(found.judges)}"
-            console.print(Text(bars))
+            bars = f"rows with 0 {shown} {found.n_most}, {measured_on(found.judges)}"
+            console.print(fact(title, bars))
     if workspace.tables.exists(RL_ROWS):
         _print_mix(console, workspace)
     if seconds is not None:
@@ -119,7 +124,8 @@ def _first(rejects: Iterator[Reject]) -> tuple[list[Reject], int]:
 
 def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
     """A table with columns of ``texts``, then of right-aligned ``numbers``."""
-    table = Table(*folding(*texts), title=title or None, title_justify="left", title_style="bold")
+    table = Table(*folding(*texts), box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.title, table.title_justify, table.title_style = title or None, "left", "bold"
     for column in numbers:
         table.add_column(column, justify="right", min_width=4, no_wrap=True)
     return table
@@ -154,15 +160,20 @@ def _funnel_cells(funnel: Funnel, n_shipped: int, *, has_cost: bool) -> list[str
 
 def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:
     """Rejects of all stages by stage, reason and disposition, each with its first row as an example."""
-    table = _table("Rejected rows, with reasons", "stage", "reason", "disposition", numbers=("rows",))
-    table.add_column("example", overflow="fold", ratio=1)
     assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
     keys = [TableKey(asset, partition) for asset in assets for partition in partitions]
     keys += [TableKey(("sft_dataset",), recipe.family) for recipe in recipes]
-    if paths := [workspace.tables.rejects_path(key) for key in workspace.tables.existing(keys)]:
-        for *kind, n_rows, row, evidence in _reject_groups(paths).iter_rows():
-            table.add_row(*kind, f"{n_rows:,}", f"{row}: {evidence}")
-    return table
+    paths = [workspace.tables.rejects_path(key) for key in workspace.tables.existing(keys)]
+    groups = _reject_groups(paths).iter_rows() if paths else ()
+    lines = [
+        (n_rows, f"{stage}: {reason}{_apart(disposition)}", f"{row}: {evidence}" if row else evidence)
+        for stage, reason, disposition, n_rows, row, evidence in groups
+    ]
+    return counts("Rejected rows, with reasons and an example" if lines else "No row was rejected.", lines)
+
+
+def _apart(disposition: str) -> str:
+    return "" if disposition == "rejected" else f" ({disposition})"
 
 
 def _reject_groups(paths: Sequence[Place]) -> pl.DataFrame:
@@ -177,19 +188,32 @@ def _reject_groups(paths: Sequence[Place]) -> pl.DataFrame:
 
 
 def _rl_table(stages: Sequence[StageFacts]) -> Table:
-    table = _table("RL data, stage by stage", "stage", "model", numbers=("in", "out", "calls", "USD"))
-    table.add_column("rejected", overflow="fold", ratio=1)
+    table = _table("RL data, stage by stage", "stage", numbers=("in", "out", "calls", "USD"))
     for stage in stages:
-        models = ", ".join(map(asked, stage.models))
-        numbers = (f"{stage.n_in:,}", f"{stage.step.n_out:,}", f"{stage.usage.calls:,}", f"{stage.usage.cost_usd:.2f}")
-        reasons = ", ".join(f"{reason} {n_rows}" for reason, n_rows in stage.step.reasons.items())
-        table.add_row(stage.step.name, models, *numbers, reasons)
+        usage = stage.usage
+        numbers = (f"{stage.n_in:,}", f"{stage.step.n_out:,}", f"{usage.calls:,}", f"{usage.cost_usd:.2f}")
+        table.add_row(stage.step.name, *numbers)
     return table
+
+
+def _rl_rejects(stages: Sequence[StageFacts]) -> Iterator[tuple[int, str, str]]:
+    for stage in stages:
+        for reason, n_rows in stage.step.reasons.items():
+            yield n_rows, f"{stage.step.name}: {reason}", ""
+
+
+def _answered_by(stages: Sequence[StageFacts]) -> dict[str, list[str]]:
+    """The stages that asked a model, by its name."""
+    names: dict[str, list[str]] = {}
+    for stage in stages:
+        for model in stage.models:
+            names.setdefault(model, []).append(stage.step.name)
+    return names
 
 
 def _print_mix(console: Console, workspace: Workspace) -> None:
     tables = workspace.tables
-    console.print(Text(f"RL rows              {tables.n_rows(RL_ROWS):,} in {rl_folder(workspace)}"))
+    console.print(fact("RL rows", f"{tables.n_rows(RL_ROWS):,} in {relative(rl_folder(workspace))}"))
     groups: dict[str, Counter[str]] = {name: Counter() for name in ("origin", "difficulty", "grader", "suitable")}
     for origin, difficulty, grader, label in tables.columns(RL_ROWS, "origin", "difficulty", "grader", "suitability"):
         groups["origin"][origin] += 1
@@ -197,11 +221,11 @@ def _print_mix(console: Console, workspace: Workspace) -> None:
         groups["grader"][grader["kind"]] += 1
         if label is not None:
             groups["suitable"][str(label["suitable"]).lower()] += 1
-    for name, counts in groups.items():
-        console.print(Text(f"  {name:<18} " + ", ".join(f"{value} {n:,}" for value, n in counts.most_common())))
+    for name, values in groups.items():
+        console.print(fact(f"  {name}", ", ".join(f"{value} {n:,}" for value, n in values.most_common())))
 
 
-def _curves(workspace: Workspace) -> Iterator[str]:
+def _curves(workspace: Workspace) -> Iterator[tuple[str, str]]:
     """The loss of every epoch of fine-tuning, and the last step of reinforcement learning."""
     steps = [step for step in _training_steps(workspace.checkpoint("sft")) if "loss" in step]
     if steps:
@@ -211,10 +235,10 @@ def _curves(workspace: Workspace) -> Iterator[str]:
             epochs.setdefault(n * n_epochs // len(steps) + 1, []).append(step["loss"])
         for epoch, losses in epochs.items():
             curve = sparkline(losses, scale=[step["loss"] for step in steps], width=_CURVE_WIDTH)
-            yield f"SFT loss, epoch {epoch}  {curve}  {losses[0]:.3f} → {losses[-1]:.3f}"
+            yield f"SFT loss, epoch {epoch}", f"{curve}  {losses[0]:.3f} → {losses[-1]:.3f}"
     for step in _training_steps(workspace.checkpoint("grpo"))[-1:]:
         metrics = {name: step[name] for name in _GRPO_METRICS if isinstance(step.get(name), int | float)}
-        yield "GRPO, last step   " + ", ".join(f"{name} {value:.3g}" for name, value in metrics.items())
+        yield "GRPO, last step", ", ".join(f"{name} {value:.3g}" for name, value in metrics.items())
 
 
 def _training_steps(checkpoint: Path) -> list[dict[str, Any]]:
@@ -223,12 +247,12 @@ def _training_steps(checkpoint: Path) -> list[dict[str, Any]]:
     return steps
 
 
-def _evaluations(workspace: Workspace) -> Iterator[str]:
+def _evaluations(workspace: Workspace) -> Iterator[tuple[str, str]]:
     for path in _reports(workspace, "report.json"):
         figures = json.loads(path.read_text())["results"]["all"]
         right, n_questions = figures["accuracy"]["right"], figures["accuracy"]["n_questions"]
         tools = f"tools used in {figures['code']['tool_use']['mean']:.0%} of the rollouts"
-        yield f"Evaluation of {path.parent.name:<5} {right['mean']:.0%} of {n_questions} questions right, {tools}"
+        yield f"Evaluation of {path.parent.name}", f"{right['mean']:.0%} of {n_questions} questions right, {tools}"
 
 
 def _reports(workspace: Workspace, name: str) -> list[Place]:
@@ -236,12 +260,12 @@ def _reports(workspace: Workspace, name: str) -> list[Place]:
     return [path for path in paths if path.exists()]
 
 
-def _ledger_totals(workspace: Workspace) -> str:
+def _ledger_totals(workspace: Workspace) -> tuple[str, str]:
     totals = [
         f"{kind} {total.acts:,} ({total.seconds:.1f} s, ${total.cost_usd:.2f})"
         for kind, total in workspace.ledger.totals().items()
     ]
-    return f"In the ledger     {', '.join(totals) or 'nothing'}"
+    return "In the ledger", ", ".join(totals) or "nothing"
 
 
 def _outputs(workspace: Workspace, recipes: Sequence[Recipe], seconds: float | None) -> RenderableType:

@@ -75,7 +75,7 @@ def test_the_command_does_the_same_as_the_jobs_and_names_an_unknown_source(signs
     said = CliRunner().invoke(app, ["rl", "signs", "--rows", "2", "--quota", "signs=3"])
     assert said.exit_code == 0, said.output
     assert "RL rows              2 in" in said.output
-    for part in ("RL data, stage by stage", "Rows by right answers", "difficulty"):
+    for part in ("RL data, stage by stage", "Right answers", "difficulty"):
         assert part in said.output, part
     unknown = CliRunner().invoke(app, ["rl", "nothing"])
     assert unknown.exit_code == 1

@@ -25,9 +25,9 @@ def console() -> Console:
     return Console(width=200, record=True, file=StringIO())
 
 
-def rejects(n_rows: int, source: str) -> Iterator[Reject]:
+def rejects(n_rows: int, source: str, stage: str = "samples") -> Iterator[Reject]:
     for n in range(n_rows):
-        yield reject(Reason.DUPLICATE, "the same", stage="samples", row={}, source=source, source_row=f"row/{n}")
+        yield reject(Reason.DUPLICATE, "the same", stage=stage, row={}, source=source, source_row=f"row/{n}")
 
 
 def test_of_many_rejects_the_first_are_listed_and_the_others_counted(workspace: Workspace, console: Console) -> None:
@@ -65,5 +65,17 @@ def test_a_narrow_terminal_gets_every_column(workspace: Workspace, monkeypatch: 
     output = StringIO()
     print_summary(SafeConsole(file=output), workspace, list(load_recipes().values()), ["streets-0000"])
     lines = output.getvalue().splitlines()
-    assert all(any(f"│ {family[:9]}" in line for line in lines) for family in load_recipes())
+    assert all(any(line.startswith(family[:5]) for line in lines) for family in load_recipes())
     assert "…" not in output.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_name_is_broken_in_a_terminal_of_this_width(workspace: Workspace, width: int) -> None:
+    key, stage = TableKey(SAMPLES, "streets-0000"), "further_enhancement/trajectories"
+    workspace.tables.write(key, Sample, [], rejects(3, "streets", stage), inputs="", facts={"n_in": 3, "n_out": 0})
+    output = StringIO()
+    print_summary(Console(width=width, file=output), workspace, list(load_recipes().values()), ["streets-0000"])
+    lines = [line.rstrip() for line in output.getvalue().splitlines()]
+    assert f"3  {stage}: duplicate" in lines
+    assert "   row/0: the same" in lines
+    assert {line.partition(" ")[0] for line in lines} >= set(load_recipes())
