@@ -84,7 +84,9 @@ def evaluate(
         start = time.monotonic()
         judge = open_judge(settings, workspace.images)
         n_questions = sum(len(question_set.questions) for question_set in question_sets)
-        report.line(f"{n_questions} questions, {settings.rollouts} rollout(s) each")
+        report.line(
+            f"{n_questions:,} questions, {settings.rollouts:,} rollout{'' if settings.rollouts == 1 else 's'} each"
+        )
         run = EvaluationRun(workspace, settings, evaluated, judge, vision_of(settings), report)
         if n_processes() > 1:
             roll_out_share(run, question_sets)  # which closes policy and judge

@@ -93,7 +93,7 @@ def _outcomes(histories: Sequence[FamilyHistory]) -> Table:
 def _history(history: FamilyHistory) -> Iterator[RenderableType]:
     trajectory_id = "" if history.family == RL else f"  {history.trajectory_id or 'not drafted'}"
     yield Rule(Text.assemble((history.family, "bold"), trajectory_id), align="left")
-    yield _passages(history.passages)
+    yield _passages(history.passages, history.family)
     columns = [(passage, name) for passage in history.passages for name in _VOTES if passage.row.get(name)]
     if polls := [(f"{passage.stage} {name}", passage.row[name]) for passage, name in columns]:
         yield from _titled("Votes", _votes(polls))
@@ -135,11 +135,12 @@ def _round(number: int, turn: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield Padding(Group(*(line for line in lines if line.plain)), (0, 0, 0, 2))
 
 
-def _passages(passages: Sequence[Passage]) -> Table:
+def _passages(passages: Sequence[Passage], family: str = "") -> Table:
     table = Table(*folding("stage", "partition", "outcome", "reason", "evidence"), box=None, header_style="dim")
     for passage in passages:
         reason = f"{passage.reason}: {passage.check}" if passage.check else passage.reason
-        table.add_row(passage.stage, passage.partition, _outcome(passage), Text(reason), Text(passage.evidence))
+        stage = passage.stage.removeprefix(f"{family}/")
+        table.add_row(stage, passage.partition, _outcome(passage), Text(reason), Text(passage.evidence))
     return table
 
 
@@ -148,12 +149,13 @@ def _outcome(passage: Passage) -> Text:
 
 
 def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(*folding("check", "", "score", "reason", "detail"), box=None, header_style="dim")
+    table = Table(*folding("check", "", "score", "reason and detail"), box=None, header_style="dim")
     for check in checks:
         verdict = Text("passed", style="green") if check["passed"] else Text("failed", style="red")
         score = "" if check["score"] is None else f"{check['score']:.3f}"
         score += f" of {check['n_trials']}" if check.get("n_trials") else ""
-        table.add_row(f"{check['name']} v{check['version']}", verdict, score, check["reason"], Text(check["detail"]))
+        detail = Text(": ".join(filter(None, (check["reason"], check["detail"]))))
+        table.add_row(f"{check['name']} v{check['version']}", verdict, score, detail)
     return table
 
 
@@ -168,7 +170,9 @@ def _votes(polls: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
 
 
 def _acts(acts: Sequence[RowAct]) -> Table:
-    table = Table(*folding("act", "model", "seconds", "USD", "time", "key", "output"), box=None, header_style="dim")
+    table = Table(
+        *folding("act", "model", "seconds", "USD", "time (UTC)", "key", "output"), box=None, header_style="dim"
+    )
     for act in acts:
         text = " ".join(act.said.split())
         output = Text(text if len(text) <= 60 else f"{text[:59]}…")

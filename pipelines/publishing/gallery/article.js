@@ -82,6 +82,14 @@ function answer(entry) {
   ];
 }
 
+// a name that is a digest is shortened; it stands whole in its title, and among the facts
+function tag(text) {
+  const isDigest = /^[0-9a-f]{32,}$/.test(text);
+  const made = make("span", "tag", isDigest ? `${text.slice(0, 12)}…` : text);
+  if (isDigest) made.title = text;
+  return made;
+}
+
 function link(entry) {
   const anchor = make("a", "tag", "link");
   anchor.ariaLabel = `link to row ${entry.link}`;
@@ -93,7 +101,7 @@ function link(entry) {
 function article(entry) {
   const tags = [entry.family, entry.category, entry.source_row, entry.policy && `written by ${entry.policy}`].filter(Boolean);
   const made = make("article", "",
-    make("header", "", make("h2", "", entry.question || "(no question)"), ...tags.map((text) => make("span", "tag", text)), link(entry)),
+    make("header", "", make("h2", "", entry.question || "(no question)"), ...tags.map(tag), link(entry)),
     entry.reject ? whyRejected(entry.reject) : "",
     question(entry),
     make("section", "",
@@ -102,7 +110,7 @@ function article(entry) {
       ...(entry.thought ? block("Thought", make("p", "text", entry.thought)) : []),
       ...answer(entry)),
     entry.checks.length ? make("ul", "checks", ...entry.checks.map(verdict)) : "",
-    folded("Facts", list({ id: entry.id, source: entry.source, license: entry.license, ...entry.facts, ...entry.usage })),
+    folded("Facts", list({ id: entry.id, source: entry.source, row: entry.source_row, license: entry.license, ...entry.facts, ...entry.usage })),
     entry.reject && entry.reject.raw ? folded("The row", make("pre", "", entry.reject.raw)) : "");
   made.dataset.id = entry.id;
   return made;

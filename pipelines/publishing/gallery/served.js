@@ -38,7 +38,9 @@ const inView = new IntersectionObserver((changes) => {
 
 function outline(entry) {
   const tags = [entry.family, entry.category, entry.reason].filter(Boolean).map((text) => make("span", "tag", text));
-  const node = make("article", "", make("header", "", make("h2", "", entry.question || "(no question)"), ...tags));
+  const node = make("article", "", make("header", "", make("h2", "", entry.question || "(no question)"), ...tags),
+    make("div", "label", "loading …"));
+  node.ariaBusy = "true";
   node.dataset.n = entry.n;
   return node;
 }
@@ -53,8 +55,9 @@ async function complete(node) {
     if (drawn[1]) node.append(make("section", "beside", make("div", "label", "The other run"), drawn[1]));
     if (performance.now() - selectedAt < 2000) feed.querySelectorAll(":scope > article")[current]?.scrollIntoView({ block: "start" });
   } catch (error) {
-    node.append(make("div", "reject", `This row cannot be shown: ${error.message}`));
+    node.lastChild.replaceWith(make("div", "reject", `This row cannot be shown: ${error.message}`));
   }
+  node.ariaBusy = null;
 }
 
 async function show(number, row = "", place = -1) {

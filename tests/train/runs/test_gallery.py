@@ -102,6 +102,14 @@ def test_the_page_has_every_rollout_with_its_images_and_no_markup_of_theirs(outp
         assert words in page, words
 
 
+def test_a_samples_digest_is_short_and_stands_whole_in_its_title(tmp_path: Path) -> None:
+    (tmp_path / "rollouts").mkdir()
+    (tmp_path / "rollouts" / "000001.json").write_text(json.dumps([rollout(1, "ab" * 32, 0.0, rounds=[])]))
+    gallery.write_page(tmp_path, title="grpo")
+    page = (tmp_path / "rollouts.html").read_text()
+    assert f'title="{"ab" * 32}">{"ab" * 6}…</p>' in page
+
+
 def test_a_malformed_rollout_is_kept_whole_and_escaped(tmp_path: Path) -> None:
     written = "<code>" + "<script>x</script> " * 500 + "the end"
     one = rollout(1, "s1", 0.0, answer=None, unanswered="malformed_turn: '…'", written=written, rounds=[])
