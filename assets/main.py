@@ -1,4 +1,7 @@
-"""The program ``darkroom``. What it imports takes a second or two: Ctrl-C then ends it without a traceback, too."""
+"""The program ``darkroom``, also as ``python -m assets.main``.
+
+What it imports takes a second or two: Ctrl-C then ends it without a traceback, too.
+"""
 
 import sys
 
@@ -9,4 +12,8 @@ def main() -> None:
         from assets.cli import app
     except KeyboardInterrupt:
         sys.exit(130)
-    app()
+    app(prog_name="darkroom")
+
+
+if __name__ == "__main__":
+    main()

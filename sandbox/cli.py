@@ -70,7 +70,7 @@ def doctor() -> None:
 
     Exits with 1 when no tier can run.
     """
-    console, findings = Console(), diagnose()
+    console, findings = SafeConsole(), diagnose()
     findings += try_sessions(findings)
     console.print(describe_machine(), markup=False, highlight=False)
     console.print(_findings_table(findings))

@@ -31,7 +31,8 @@ def summary() -> None:
     from pipelines.sources.catalog import Catalog
 
     with open_workspace() as workspace:
-        if not workspace.ledger.totals() and not workspace.tables.families():
+        # a home that is not there yet is not made for a look
+        if not workspace.home.exists() or not (workspace.tables.families() or workspace.ledger.totals()):
             print_line(f"nothing is built in {workspace.home} yet. Run: darkroom demo, or darkroom ingest --help")
             return
         partitions = list(Catalog(workspace.sources).partitions())

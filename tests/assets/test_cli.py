@@ -44,6 +44,15 @@ def test_a_shell_completes_commands(typed: str, completed: str) -> None:
     assert runner.invoke(app, prog_name="darkroom", env=words).output.split() == [completed]
 
 
+def test_the_module_is_the_command_too() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "assets.main", "nonsense"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    assert "Usage: darkroom" in ended.stderr
+    assert "No such command 'nonsense'" in ended.stderr
+
+
 HEAVY = ("aiohttp", "datasets", "matplotlib", "openai", "pandas", "polars", "scipy", "torch", "transformers")
 """Libraries that take a second or more to import."""
 TRAINS = ("torch", "transformers", "trl", "peft")

@@ -205,6 +205,12 @@ def test_wrong_words_of_a_program_are_one_line(folder: Path, words: str) -> None
     check_line(CliRunner().invoke(PROGRAMS[name], arguments))
 
 
+def test_a_look_at_a_home_that_is_not_there_makes_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DARKROOM_HOME", str(folder / "home"))
+    assert CliRunner().invoke(app, ["summary"]).exit_code == 0
+    assert not (folder / "home").exists()
+
+
 @pytest.mark.parametrize("words", ["--serve --limit 3", "--serve --out page.html", "--beside folder"])
 def test_options_of_a_page_and_of_the_served_gallery_exclude_each_other(folder: Path, words: str) -> None:
     assert CliRunner().invoke(app, ["gallery", *words.split()]).exit_code == 2
