@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotation.commands import CONSOLE
-from assets.commands import print_line, progress_bar
+from assets.commands import print_line
+from assets.terminal.progress_bar import progress_bar
 from pipelines.storage.command_errors import describe
 from sandbox.errors import UserError
 

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from annotation.commands import CONSOLE, open_workspace
-from assets.commands import print_line, progress_bar
+from assets.commands import print_line
+from assets.terminal.progress_bar import progress_bar
 
 
 def calibrate(

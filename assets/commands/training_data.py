@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotation.commands import CONSOLE, open_workspace
-from assets.commands import print_line, progress_bar
+from assets.commands import print_line
+from assets.terminal.progress_bar import progress_bar
 from pipelines.records.trajectories import LossPolicy
 from train.examples.encoding import Layout
 

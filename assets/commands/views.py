@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotation.commands import CONSOLE, open_workspace
-from assets.commands import print_line, progress_bar
+from assets.commands import print_line
+from assets.terminal.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from pipelines.publishing.gallery.entries import RejectedRows

@@ -10,7 +10,7 @@ import dagster as dg
 
 from assets.graph.partitions import SHARDS, SHARDS_OF
 from assets.graph.resources import DraftSettings, VerdictSettings
-from assets.graph.stage_assets import SPECS, StageRun, progress_lines, stage_asset, stage_result
+from assets.graph.stage_assets import SPECS, StageRun, StageWork, stage_asset, stage_result
 from assets.pages.metadata import funnel, judging_metadata
 from assets.pages.previews import samples_examples, samples_preview, trajectories_examples, trajectories_preview
 from pipelines.generation import engine, stage
@@ -24,6 +24,7 @@ from pipelines.storage.stage import StageReport
 from pipelines.storage.tables import TableKey
 
 SAMPLES = dg.AssetKey(list(stage.SAMPLES))
+REJECTS = "rejects"
 _FIRST = "crop"
 """Whose rollouts are few and short: a first trajectory is on the screen soon."""
 
@@ -81,18 +82,21 @@ def family_funnel(family: Family) -> dg.MetadataValue:
     return funnel(counts | {stage: tables.n_rows(family.key(stage)) for stage in STAGES})
 
 
-_SETTINGS: Mapping[str, type[dg.Config]] = {"drafts": DraftSettings, "verdicts": VerdictSettings}
+STAGE_SETTINGS: Mapping[str, type[dg.Config]] = {"drafts": DraftSettings, "verdicts": VerdictSettings}
 
 
-def _work(run: StageRun, family: Family, stage: str) -> StageReport:
-    recipe, workspace, policy = family.recipe, run.workspace, run.policy
+def work_on_family(work: StageWork, recipe: Recipe, stage: str) -> StageReport:
+    """One stage of a recipe, or its ``rejects``. Raises what ``Family`` raises."""
+    family, workspace, policy = _family(work, recipe), work.workspace, work.policies
+    if stage == REJECTS:
+        return family.collect_rejects()
     if stage == "trajectories":
         return family.keep()
     if recipe.writer == "released":
-        return _release_work(run, family, stage)
+        return _work_on_release(work, family, stage)
     if stage == "verdicts":
         judge, writer = policy("judge"), policy("policy")
-        necessity = run.settings.necessity(recipe, is_free=writer.kind == "oracle")
+        necessity = work.settings.necessity(recipe, is_free=writer.kind == "oracle")
         unaided = writer.for_recipe(recipe, workspace) if necessity else None
         voter = judge.for_judging(recipe.family, workspace)
         return family.check(
@@ -100,23 +104,27 @@ def _work(run: StageRun, family: Family, stage: str) -> StageReport:
             n_votes=judge.n_votes,
             unaided=unaided,
             necessity=necessity,
-            judges_leaks=run.settings.judges_leaks(),
+            judges_leaks=work.settings.judges_leaks(),
         )
     role = "converter" if recipe.writer == "convert" else "policy"
     writing = policy(role).for_recipe(recipe, workspace)
     if stage == "runs":
         return family.run(writing)
     planner = policy("policy").for_recipe(recipe, workspace) if recipe.plan else None
-    return family.draft(writing, planner, n_most=run.settings.n_most)
+    return family.draft(writing, planner, n_most=work.settings.n_most)
 
 
-def _release_work(run: StageRun, family: Family, stage: str) -> StageReport:
+def _work_on_release(work: StageWork, family: Family, stage: str) -> StageReport:
     """No policy is asked: the release wrote the turns, and its checks are measured."""
     if stage == "verdicts":
         return family.check()
     if stage == "runs":
         return family.run(ReleasedPolicy())
-    return family.draft(ReleasedPolicy(), n_most=run.settings.n_most)
+    return family.draft(ReleasedPolicy(), n_most=work.settings.n_most)
+
+
+def _family(work: StageWork, recipe: Recipe) -> Family:
+    return Family(work.workspace, recipe, work.partition, work.progress)
 
 
 def _stage(
@@ -127,10 +135,11 @@ def _stage(
     def perform(run: StageRun) -> dg.MaterializeResult:
         if upstream == SAMPLES:
             ensure_samples(run)
-        family = Family(run.workspace, recipe, run.partition, progress_lines(run.context))
-        report = _work(run, family, stage)
+        work = run.work
+        report = work_on_family(work, recipe, stage)
         n_in = run.workspace.tables.n_rows(TableKey(tuple(upstream.path), run.partition))
-        return stage_result(run.workspace.tables, report, n_in=n_in, details=_details(family, stage, report))
+        details = _details(_family(work, recipe), stage, report)
+        return stage_result(run.workspace.tables, report, n_in=n_in, details=details)
 
     return stage_asset(
         stage_key(recipe.family, stage),
@@ -140,7 +149,7 @@ def _stage(
         deps=[upstream],
         group=recipe.family,
         partitions=partitions,
-        settings=_SETTINGS.get(stage),
+        settings=STAGE_SETTINGS.get(stage),
         code_version=recipe.digest[:12],
         metadata={"recipe": dg.MetadataValue.path(str(recipe.file))},
         place=-1 if stage == "drafts" and recipe.family != _FIRST else STAGES.index(stage),
@@ -166,15 +175,15 @@ def _details(family: Family, stage: str, report: StageReport) -> dict[str, Any]:
 
 def _rejects(recipe: Recipe, partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     def perform(run: StageRun) -> dg.MaterializeResult:
-        family, tables = Family(run.workspace, recipe, run.partition), run.workspace.tables
-        report = family.collect_rejects()
+        work, tables = run.work, run.workspace.tables
+        family, report = _family(work, recipe), work_on_family(work, recipe, REJECTS)
         n_rejects = tables.n_rows(family.samples_key) - tables.n_rows(family.key("trajectories"))
         rejects, details = tables.read(report.key, Reject), {"funnel": family_funnel(family)}
         return stage_result(tables, report, n_in=n_rejects, details=details, rejects=rejects)
 
     return stage_asset(
-        stage_key(recipe.family, "rejects"),
-        SPECS["rejects"],
+        stage_key(recipe.family, REJECTS),
+        SPECS[REJECTS],
         perform,
         record=Reject,
         deps=[stage_key(recipe.family, stage) for stage in STAGES],

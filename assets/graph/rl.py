@@ -1,6 +1,6 @@
 """The assets of RL data: candidates, checked labels, pass rates, tool necessity, suitability."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -10,7 +10,7 @@ import pydantic
 
 from assets.graph.families import ensure_samples
 from assets.graph.partitions import SHARDS_OF
-from assets.graph.stage_assets import SPECS, StageRun, StageSpec, progress_lines, stage_asset, stage_result
+from assets.graph.stage_assets import SPECS, StageRun, StageWork, stage_asset, stage_result
 from assets.pages.metadata import rl_stage_metadata
 from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.generation.stage import Shard
@@ -22,16 +22,43 @@ from pipelines.rl.pass_rates import PassRates
 from pipelines.rl.suitability import Suitability, SuitabilityLabels
 from pipelines.selection.screening import Screening
 from pipelines.sources.catalog import source_of
+from pipelines.storage.stage import StageReport
 
 GROUP = "rl"
 
 
-_STAGES: tuple[Any, ...] = (Candidates, CheckedLabels, PassRates, ToolNecessities, Suitability, SuitabilityLabels)
+RL_STAGES: Mapping[str, Any] = {
+    kind.asset: kind for kind in (Candidates, CheckedLabels, PassRates, ToolNecessities, Suitability, SuitabilityLabels)
+}
+"""By the names of their assets, in order."""
 
 
 def rl_assets() -> list[dg.AssetsDefinition]:
     """The assets of the group ``rl``."""
-    return [_asset(kind) for kind in _STAGES]
+    return [_asset(kind) for kind in RL_STAGES.values()]
+
+
+def rl_stage(work: StageWork, asset: str) -> Any:
+    """The stage that makes an asset."""
+    kind = RL_STAGES[asset]
+    inputs = _inputs(work, _shard(work), kind)
+    return kind(**_policies(work, asset), **inputs, **work.settings.model_dump())
+
+
+def work_on_rl(work: StageWork, asset: str) -> StageReport:
+    """One RL stage. Raises what ``Shard.materialize`` raises."""
+    return _shard(work).materialize(rl_stage(work, asset))
+
+
+def rl_settings(asset: str) -> type[dg.Config]:
+    """The fields of a stage that the launchpad sets, with the stage's own defaults."""
+    kind, spec = RL_STAGES[asset], SPECS[asset]
+    defaults = {field.name: field.default for field in fields(kind)}
+    settings: dict[str, Any] = {
+        name: (type(defaults[name]), pydantic.Field(default=defaults[name], **shown))
+        for name, shown in spec.settings.items()
+    }
+    return pydantic.create_model(f"{kind.__name__}Settings", __base__=dg.Config, __doc__=spec.about, **settings)
 
 
 def _asset(kind: Any) -> dg.AssetsDefinition:
@@ -40,9 +67,8 @@ def _asset(kind: Any) -> dg.AssetsDefinition:
     def perform(run: StageRun) -> dg.MaterializeResult:
         if kind is Candidates:
             ensure_samples(run)
-        shard = Shard(run.workspace, run.partition, progress_lines(run.context))
-        policies = _policies(run, kind.asset, spec.roles)
-        stage = kind(**policies, **_inputs(run, shard, kind), **run.settings.model_dump())
+        work = run.work
+        stage, shard = rl_stage(work, kind.asset), _shard(work)
         report, n_in = shard.materialize(stage), len(stage.rows(shard))
         return stage_result(run.workspace.tables, report, n_in=n_in, details=rl_stage_metadata(shard, kind.asset))
 
@@ -54,13 +80,17 @@ def _asset(kind: Any) -> dg.AssetsDefinition:
         deps=[dg.AssetKey([name]) for name in spec.deps],
         group=GROUP,
         partitions=SHARDS_OF["rl"],
-        settings=_settings(kind, spec),
+        settings=rl_settings(kind.asset),
     )
 
 
-def _inputs(run: StageRun, shard: Shard, kind: Any) -> dict[str, Any]:
+def _shard(work: StageWork) -> Shard:
+    return Shard(work.workspace, work.partition, work.progress)
+
+
+def _inputs(work: StageWork, shard: Shard, kind: Any) -> dict[str, Any]:
     """What a stage takes besides its policies and settings."""
-    workspace = run.workspace
+    workspace = work.workspace
     if kind is CheckedLabels:
         return {"said": read_verifications(workspace.tables, [source_of(shard.partition)])}
     if kind is ToolNecessities:
@@ -77,17 +107,8 @@ def _inputs(run: StageRun, shard: Shard, kind: Any) -> dict[str, Any]:
     return {"screening": screening, "errors": errors}
 
 
-def _policies(run: StageRun, asset: str, roles: Sequence[str]) -> dict[str, Any]:
+def _policies(work: StageWork, asset: str) -> dict[str, Any]:
     """The first role is asked; a second one grades what it answers, for which the embedded judge is none."""
-    asked = {role: run.policy(role).for_rl(asset, run.workspace) for role in roles[:1]}
-    return asked | {role: run.policy(role).for_judging(asset, run.workspace) for role in roles[1:]}
-
-
-def _settings(kind: Any, spec: StageSpec) -> type[dg.Config]:
-    """The fields of a stage that the launchpad sets, with the stage's own defaults."""
-    defaults = {field.name: field.default for field in fields(kind)}
-    settings: dict[str, Any] = {
-        name: (type(defaults[name]), pydantic.Field(default=defaults[name], **shown))
-        for name, shown in spec.settings.items()
-    }
-    return pydantic.create_model(f"{kind.__name__}Settings", __base__=dg.Config, __doc__=spec.about, **settings)
+    roles, policies = SPECS[asset].roles, work.policies
+    asked = {role: policies(role).for_rl(asset, work.workspace) for role in roles[:1]}
+    return asked | {role: policies(role).for_judging(asset, work.workspace) for role in roles[1:]}

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,18 @@ terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
 """What shows the progress lines of this process's runs."""
 
 
+class StageWork(NamedTuple):
+    """What decides a stage's rows on one shard (``demo-0000``)."""
+
+    workspace: Workspace
+    partition: str
+    policies: Callable[[str], PolicyResource]
+    """The resource of a role that the asset declares."""
+    settings: Any
+    """The launchpad's; None where the asset has none."""
+    progress: Callable[[StageProgress], None] | None = None
+
+
 class StageRun(NamedTuple):
     """One materialisation of a stage: the open workspace, and the launchpad's settings (None where it has none)."""
 
@@ -55,10 +68,12 @@ class StageRun(NamedTuple):
         partition: str = self.context.partition_key
         return partition
 
-    def policy(self, role: str) -> PolicyResource:
-        """The resource of a role that the asset declares."""
-        resource: PolicyResource = getattr(self.context.resources, role)
-        return resource
+    @property
+    def work(self) -> StageWork:
+        """What is to be done, with progress lines."""
+        resources = self.context.resources
+        policies = partial(getattr, resources)
+        return StageWork(self.workspace, self.partition, policies, self.settings, progress_lines(self.context))
 
 
 class StageSpec(NamedTuple):

@@ -10,12 +10,14 @@ from rich.console import Console
 from assets.definitions import definitions
 from assets.graph.partitions import update_partitions
 from assets.runs.elsewhere import materialize_elsewhere
+from assets.runs.finished import Finished
 from assets.runs.history import open_instance
 from assets.runs.instance import close_abandoned_runs, materialize, prepare_dagster_home
 from assets.runs.places import HERE
 from assets.runs.queue import check_place
 from assets.runs.step_output import keep_from_ctrl_c
 from assets.terminal.first_trajectory import FirstTrajectory
+from assets.terminal.progress_bar import progress_bar
 from assets.terminal.run_lines import OnAsset
 from pipelines.sources.catalog import Use
 from pipelines.storage.tables import TableKey
@@ -57,13 +59,32 @@ class Jobs:
         )
 
     def run_elsewhere(self, name: str, partitions: Sequence[str], *, only: Sequence[dg.AssetKey] | None = None) -> None:
-        """One run for each shard, at ``place``."""
+        """One run for each shard on which something is left to do, at ``place``."""
         job = self._definitions.resolve_job_def(name)
-        materialize_elsewhere(job, self._instance, self.console, place=self.place, partitions=partitions, only=only)
+        partitions = self._unfinished(job, partitions, only)
+        if partitions:
+            materialize_elsewhere(job, self._instance, self.console, place=self.place, partitions=partitions, only=only)
 
     def n_rows(self, asset: tuple[str, ...], partition: str) -> int:
         """Rows of a table; 0 where there is none."""
         return self.workspace.tables.n_rows(TableKey(asset, partition))
+
+    def _unfinished(
+        self, job: dg.JobDefinition, partitions: Sequence[str], only: Sequence[dg.AssetKey] | None
+    ) -> list[str]:
+        keys = only or sorted(job.asset_layer.selected_asset_keys)
+        policies = dict(self._definitions.resources or {})
+        left = list[str]()
+        with progress_bar("looking for unfinished shards", self.console) as progress:
+            shards = Finished(self.workspace, self._instance, policies, keys).unfinished(partitions)
+            for n, (partition, has_work) in enumerate(shards, 1):
+                progress(n, len(partitions))
+                left += [partition] if has_work else []
+        if n_finished := len(partitions) - len(left):
+            self.console.print(
+                f"{job.name}: {n_finished:,} of {len(partitions):,} shards are finished", highlight=False
+            )
+        return left
 
 
 @contextmanager

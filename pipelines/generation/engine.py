@@ -127,10 +127,13 @@ class Family:
         """The rejects of the family's stages in this partition, in one table."""
         tables = self.workspace.tables
         fingerprints = [tables.fingerprint(self.key(stage)) for stage in STAGES]
-        rejects = [reject for stage in STAGES for reject in tables.read_rejects(self.key(stage))]
         inputs = digest(["rejects", fingerprints, code_digest(*RUNNER_CODE)])
-        outcome = Outcome(rejects, (), len(rejects))
-        return run_stage(tables, self.key("rejects"), Reject, inputs=inputs, perform=lambda: outcome)
+
+        def perform() -> Outcome[Reject]:
+            rejects = [reject for stage in STAGES for reject in tables.read_rejects(self.key(stage))]
+            return Outcome(rejects, (), len(rejects))
+
+        return run_stage(tables, self.key("rejects"), Reject, inputs=inputs, perform=perform)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,9 @@ Stages that measure row by row run through ``pipelines/generation/stage.py``, wh
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -30,6 +32,10 @@ Progress = Callable[[int, int], None]
 
 class RowsLost(Exception):
     """A stage broke the conservation rule: rows in = rows out + rejected + quarantined."""
+
+
+class NotFinished(Exception):
+    """A stage has work to do, where only finished ones were asked for."""
 
 
 class RejectKind(NamedTuple):
@@ -96,15 +102,31 @@ def _source_digest(name: str) -> str:
     return digest_files(paths, ROOT)
 
 
+_finished_only: ContextVar[bool] = ContextVar("finished_only", default=False)
+
+
+@contextmanager
+def finished_only() -> Iterator[None]:
+    """Within, a stage that would work raises ``NotFinished`` and does nothing."""
+    token = _finished_only.set(True)
+    try:
+        yield
+    finally:
+        _finished_only.reset(token)
+
+
 def run_stage(
     tables: Tables, key: TableKey, kind: type[R], *, inputs: str, perform: Callable[[], Outcome[R]]
 ) -> StageReport:
     """Runs one stage for one partition, unless its table was made from the same ``inputs`` and nothing is retryable.
 
-    Raises ``RowsLost`` before anything is written when the outcome does not add up.
+    Raises ``RowsLost`` before anything is written when the outcome does not add up, ``NotFinished`` within
+    ``finished_only``.
     """
     if tables.inputs(key) == inputs and not tables.facts(key)["n_retryable"]:
         return report(tables, key, reused=True)
+    if _finished_only.get():
+        raise NotFinished(key)
     attributes = {"darkroom.asset": "/".join(key.asset), "darkroom.partition": key.partition}
     with span(f"stage {'/'.join(key.asset)}", attributes) as note:
         outcome = perform()

@@ -71,6 +71,11 @@ def test_shards_come_to_the_same_bytes_whatever_part_of_the_cluster_is_killed(si
     assert len(runs) >= LOAD.n_shards + 3
     assert ", repeated " in site.said
 
+    with site.building() as command:
+        assert command.wait(600) == 0, site.said
+    assert f"{LOAD.n_shards} of {LOAD.n_shards} shards are finished" in site.said
+    assert len(site.runs()) == len(runs)
+
 
 def hold_at(site: Site, n_calls: int) -> None:
     """Lets calls wait once so many different ones are answered: the build cannot end while a part is away."""

@@ -1,0 +1,78 @@
+"""Shards on which a job has nothing left to do, so that no run is launched for them on another machine.
+
+A run leaves a stage's table as it is where it was made from what it would be made from again. This asks the same of the
+same stages without a run: to start one on a cluster takes seconds of CPU, to read the footers of a shard's tables takes
+milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import dagster as dg
+
+from assets.graph.families import REJECTS, STAGE_SETTINGS, work_on_family
+from assets.graph.resources import PolicyResource
+from assets.graph.rl import RL_STAGES, rl_settings, work_on_rl
+from assets.graph.stage_assets import StageWork
+from pipelines.generation.engine import STAGES
+from pipelines.generation.released import all_recipes
+from pipelines.storage.stage import NotFinished, finished_only
+from pipelines.storage.workspace import Workspace
+from sandbox.errors import UserError
+
+_N_AT_ONCE = 16
+"""Shards that are looked at side by side: an object store answers in milliseconds."""
+_IN_ORDER = (*RL_STAGES, *STAGES, REJECTS)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What is finished of the assets ``keys``, with the settings that a run has by default."""
+
+    workspace: Workspace
+    instance: dg.DagsterInstance
+    policies: Mapping[str, PolicyResource]
+    keys: Sequence[dg.AssetKey]
+
+    def unfinished(self, partitions: Sequence[str]) -> Iterator[tuple[str, bool]]:
+        """Every partition, in order, and whether something is left to do there."""
+        with ThreadPoolExecutor(_N_AT_ONCE) as threads:
+            yield from zip(partitions, threads.map(self._has_work, partitions), strict=True)
+
+    def _has_work(self, partition: str) -> bool:
+        """Also where the look at a stage fails: the run says why."""
+        if partition not in self._recorded:
+            return True
+        try:
+            with finished_only():
+                for look in self._looks:
+                    look(partition)
+        except (NotFinished, UserError):
+            return True
+        return False
+
+    @cached_property
+    def _recorded(self) -> set[str]:
+        """Shards that Dagster has seen materialised, all assets of them: another history shows them again."""
+        recorded = [self.instance.get_materialized_partitions(key) for key in self.keys]
+        return set.intersection(*recorded) if recorded else set()
+
+    @cached_property
+    def _looks(self) -> list[Callable[[str], object]]:
+        return [self._look(key) for key in sorted(self.keys, key=lambda key: _IN_ORDER.index(key.path[-1]))]
+
+    def _look(self, key: dg.AssetKey) -> Callable[[str], object]:
+        *family, stage = key.path
+        if not family:
+            settings = rl_settings(stage)()
+            return lambda partition: work_on_rl(self._work(partition, settings), stage)
+        recipe, kind = all_recipes()[family[0]], STAGE_SETTINGS.get(stage)
+        chosen = kind() if kind else None
+        return lambda partition: work_on_family(self._work(partition, chosen), recipe, stage)
+
+    def _work(self, partition: str, settings: dg.Config | None) -> StageWork:
+        return StageWork(self.workspace, partition, self.policies.__getitem__, settings)
