@@ -24,8 +24,10 @@ from assets.definitions import (
     SFT,
     TRAIN,
 )
-from assets.graph.families import stage_key
+from assets.graph.families import REJECTS, stage_key
+from assets.graph.families import SAMPLES as SAMPLES_KEY
 from assets.graph.resources import PolicyResource
+from assets.graph.rl import RL_STAGES
 from assets.graph.training_config import DEMO_SETTINGS
 from assets.launching import Program
 from assets.runs.beside import Beside, beside
@@ -212,13 +214,15 @@ def _build_families(
     if jobs.place == HERE:
         fill_shards(jobs, recipes, partitions, family_quotas)
     else:
-        jobs.run_elsewhere(RELEASED if _is_released(recipes) else SFT, partitions, only=_stages(recipes))
+        jobs.run_elsewhere(_job(recipes), partitions, only=_stages(recipes))
 
 
 def fill_shards(
     jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
 ) -> None:
     """Every family, one shard after the other, each until no row is missing."""
+    if not family_quotas:
+        partitions = jobs.unfinished(_job(recipes), partitions, [SAMPLES_KEY, *_stages(recipes)])
     accepted = dict.fromkeys(family_quotas, 0)
     for partition in partitions:
         missing = {family: max(0, n_rows - accepted[family]) for family, n_rows in family_quotas.items()}
@@ -232,12 +236,11 @@ def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: 
     Returns the accepted rows by family.
     """
     stages = _stages(recipes)
-    job = RELEASED if _is_released(recipes) else SFT
     jobs.run(SAMPLES, partition=partition)
     n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
     while True:
         settings = {f"{family}__drafts": {"n_most": limit} for family, limit in n_drafts.items()}
-        jobs.run(job, partition=partition, settings=settings, only=stages)
+        jobs.run(_job(recipes), partition=partition, settings=settings, only=stages)
         yields = {
             family: Yield(limit, *(jobs.n_rows((family, stage), partition) for stage in ("drafts", "trajectories")))
             for family, limit in n_drafts.items()
@@ -249,7 +252,12 @@ def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: 
 
 
 def _stages(recipes: Sequence[Recipe]) -> list[dg.AssetKey]:
-    return [stage_key(recipe.family, stage) for recipe in recipes for stage in (*STAGES, "rejects")]
+    return [stage_key(recipe.family, stage) for recipe in recipes for stage in (*STAGES, REJECTS)]
+
+
+def _job(recipes: Sequence[Recipe]) -> str:
+    """Which makes the trajectories of the families."""
+    return RELEASED if _is_released(recipes) else SFT
 
 
 def _is_released(recipes: Sequence[Recipe]) -> bool:
@@ -259,7 +267,7 @@ def _is_released(recipes: Sequence[Recipe]) -> bool:
 def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
     """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
     if jobs.place == HERE:
-        for partition in partitions:
+        for partition in jobs.unfinished(RL, partitions, [SAMPLES_KEY, *map(dg.AssetKey, RL_STAGES)]):
             jobs.run(SAMPLES, partition=partition)
             jobs.run(RL, partition=partition)
     else:

@@ -1,4 +1,4 @@
-"""Shards on which a job has nothing left to do, so that no run is launched for them on another machine.
+"""Shards on which a job has nothing left to do, so that no run is launched for them, here or on another machine.
 
 A run leaves a stage's table as it is where it was made from what it would be made from again. This asks the same of the
 same stages without a run: to start one on a cluster takes seconds of CPU, to read the footers of a shard's tables takes
@@ -10,23 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import dagster as dg
 
-from assets.graph.families import REJECTS, STAGE_SETTINGS, work_on_family
+from assets.graph.families import REJECTS, SAMPLES, STAGE_SETTINGS, work_on_family
 from assets.graph.resources import PolicyResource
 from assets.graph.rl import RL_STAGES, rl_settings, work_on_rl
 from assets.graph.stage_assets import StageWork
-from pipelines.generation.engine import STAGES
+from pipelines.generation.engine import STAGES, intake
 from pipelines.generation.released import all_recipes
+from pipelines.sources.catalog import Catalog
 from pipelines.storage.stage import NotFinished, finished_only
 from pipelines.storage.workspace import Workspace
 from sandbox.errors import UserError
 
 _N_AT_ONCE = 16
 """Shards that are looked at side by side: an object store answers in milliseconds."""
-_IN_ORDER = (*RL_STAGES, *STAGES, REJECTS)
+_IN_ORDER = (SAMPLES.path[-1], *RL_STAGES, *STAGES, REJECTS)
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class Finished:
         return [self._look(key) for key in sorted(self.keys, key=lambda key: _IN_ORDER.index(key.path[-1]))]
 
     def _look(self, key: dg.AssetKey) -> Callable[[str], object]:
+        if key == SAMPLES:
+            return self._intake()
         *family, stage = key.path
         if not family:
             settings = rl_settings(stage)()
@@ -73,6 +76,17 @@ class Finished:
         recipe, kind = all_recipes()[family[0]], STAGE_SETTINGS.get(stage)
         chosen = kind() if kind else None
         return lambda partition: work_on_family(self._work(partition, chosen), recipe, stage)
+
+    def _intake(self) -> Callable[[str], object]:
+        """Opens each source once: to know whether it has changed may take reading it."""
+        catalog = Catalog(self.workspace.sources)
+        places, opened = catalog.partitions(), cache(catalog.open)
+
+        def look(partition: str) -> object:
+            source, shard = places[partition]
+            return intake(self.workspace, opened(source), shard, partition)
+
+        return look
 
     def _work(self, partition: str, settings: dg.Config | None) -> StageWork:
         return StageWork(self.workspace, partition, self.policies.__getitem__, settings)

@@ -61,30 +61,29 @@ class Jobs:
     def run_elsewhere(self, name: str, partitions: Sequence[str], *, only: Sequence[dg.AssetKey] | None = None) -> None:
         """One run for each shard on which something is left to do, at ``place``."""
         job = self._definitions.resolve_job_def(name)
-        partitions = self._unfinished(job, partitions, only)
-        if partitions:
-            materialize_elsewhere(job, self._instance, self.console, place=self.place, partitions=partitions, only=only)
+        left = self.unfinished(name, partitions, only or sorted(job.asset_layer.selected_asset_keys))
+        if left:
+            materialize_elsewhere(job, self._instance, self.console, place=self.place, partitions=left, only=only)
+
+    def unfinished(self, name: str, partitions: Sequence[str], keys: Sequence[dg.AssetKey]) -> list[str]:
+        """The shards on which one of the stages ``keys`` has work to do.
+
+        Prints how many the others are, as those of the job ``name``.
+        """
+        finished = Finished(self.workspace, self._instance, dict(self._definitions.resources or {}), keys)
+        left = list[str]()
+        with progress_bar("looking for unfinished shards", self.console) as progress:
+            for n, (partition, has_work) in enumerate(finished.unfinished(partitions), 1):
+                progress(n, len(partitions))
+                left += [partition] if has_work else []
+        if n_finished := len(partitions) - len(left):
+            words = f"{name}: {n_finished:,} of {len(partitions):,} shards are finished"
+            self.console.print(words, markup=False, highlight=False, soft_wrap=True)
+        return left
 
     def n_rows(self, asset: tuple[str, ...], partition: str) -> int:
         """Rows of a table; 0 where there is none."""
         return self.workspace.tables.n_rows(TableKey(asset, partition))
-
-    def _unfinished(
-        self, job: dg.JobDefinition, partitions: Sequence[str], only: Sequence[dg.AssetKey] | None
-    ) -> list[str]:
-        keys = only or sorted(job.asset_layer.selected_asset_keys)
-        policies = dict(self._definitions.resources or {})
-        left = list[str]()
-        with progress_bar("looking for unfinished shards", self.console) as progress:
-            shards = Finished(self.workspace, self._instance, policies, keys).unfinished(partitions)
-            for n, (partition, has_work) in enumerate(shards, 1):
-                progress(n, len(partitions))
-                left += [partition] if has_work else []
-        if n_finished := len(partitions) - len(left):
-            self.console.print(
-                f"{job.name}: {n_finished:,} of {len(partitions):,} shards are finished", highlight=False
-            )
-        return left
 
 
 @contextmanager

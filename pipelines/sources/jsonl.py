@@ -8,6 +8,7 @@ with or without a byte order mark; lines end with LF or CRLF. Lines are streamed
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ class JsonLinesSource:
         if not folder.is_dir() and folder.suffix != ".zip":
             raise SourceError(f"source {name!r}: there is no folder {folder}")
 
-    @property
+    @cached_property  # a look at every file: once for all shards
     def fingerprint(self) -> str:
         """Changes with the questions, with the mapping, and with any file of the folder."""
         files = [path for path in sorted(self._folder.rglob("*")) if path.is_file()] or [self._folder]

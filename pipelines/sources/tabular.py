@@ -44,7 +44,7 @@ class TabularSource:
         path = Path(config.path)
         self._folder = Path(config.folder) if config.folder else path if path.is_dir() else path.parent
 
-    @property
+    @cached_property  # a look at every file: once for all shards
     def fingerprint(self) -> str:
         """Changes with the local files, or with the revision on the hub, and with the mapping."""
         config = self._config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from assets.graph.families import stage_key
 from assets.graph.rl import RL_STAGES
 from assets.runs.finished import Finished
 from pipelines.generation.engine import STAGES
+from pipelines.generation.stage import SAMPLES
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.e2e
 
 CROP = [stage_key("crop", stage) for stage in (*STAGES, "rejects")]
 PROMPTS = [dg.AssetKey(name) for name in RL_STAGES]
+ROWS = dg.AssetKey(list(SAMPLES))
 OTHER = "signs-0001"
 
 
@@ -59,7 +62,7 @@ def left(workspace: Workspace, instance: dg.DagsterInstance, keys: list[dg.Asset
     return dict(finished.unfinished([PARTITION, OTHER]))
 
 
-@pytest.mark.parametrize("keys", [CROP, PROMPTS, [*CROP, *PROMPTS][::-1]], ids=["family", "rl", "in any order"])
+@pytest.mark.parametrize("keys", [CROP, PROMPTS, [ROWS, *CROP, *PROMPTS][::-1]], ids=["family", "rl", "any order"])
 def test_a_shard_that_was_built_is_finished_and_another_is_not(
     keys: list[dg.AssetKey], built: Workspace, history: dg.DagsterInstance
 ) -> None:
@@ -73,6 +76,19 @@ def test_a_look_writes_nothing(built: Workspace, history: dg.DagsterInstance) ->
     before = files()
     left(built, history, [*CROP, *PROMPTS])
     assert files() == before
+
+
+def test_a_shard_is_not_finished_once_its_source_has_changed(
+    built: Workspace, history: dg.DagsterInstance, made: tuple[Path, dg.DagsterInstance]
+) -> None:
+    image = next(made[0].with_name("signs").rglob("*.jpg"))
+    stat = image.stat()
+    os.utime(image, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    try:
+        assert left(built, history, [ROWS, *CROP])[PARTITION]
+        assert not left(built, history, CROP)[PARTITION]  # what the source has become was not asked
+    finally:
+        os.utime(image, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
 @pytest.mark.parametrize(("asset", "keys"), [("crop/runs", CROP), ("crop/rejects", CROP), ("pass_rates", PROMPTS)])
