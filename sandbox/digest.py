@@ -3,8 +3,7 @@
 import hashlib
 import json
 import platform
-from dataclasses import asdict
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from sandbox._guest.config import RepairMode
@@ -27,13 +26,27 @@ def sandbox_digest(
 
     The same on every machine where these are the same: no path and no time goes in.
     """
+    spelled = json.dumps(vars(limits or Limits()))
+    return _digest(_source_digests(), added_libraries(), spelled, choose_tier(tier), scan, repair)
+
+
+@lru_cache(maxsize=256)
+def _digest(
+    sources: tuple[tuple[str, str], ...],
+    added: tuple[str, ...],
+    limits: str,
+    tier: Tier,
+    scan: ScanMode,
+    repair: RepairMode,
+) -> str:
+    """Asked for with every program that is run: to spell the sources anew takes longer than to run an empty one."""
     determinants = {
-        "sources": _source_digests(),
-        "libraries": library_versions(added_libraries()),
+        "sources": dict(sources),
+        "libraries": library_versions(added),
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "limits": asdict(limits or Limits()),
-        "tier": choose_tier(tier),
+        "limits": json.loads(limits),
+        "tier": tier,
         "scan": scan,
         "repair": repair,
     }
@@ -41,8 +54,8 @@ def sandbox_digest(
 
 
 @cache
-def _source_digests() -> dict[str, str]:
+def _source_digests() -> tuple[tuple[str, str], ...]:
     files = [path for suffix in ("py", "toml") for path in sorted(_PACKAGE.glob(f"_*/*.{suffix}"))]
     # of the host's half, what changes what is observed
     files += [_PACKAGE / "neutral.py", _PACKAGE / "special_tokens.toml"]
-    return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return tuple((f"{path.parent.name}/{path.name}", hashlib.sha256(path.read_bytes()).hexdigest()) for path in files)

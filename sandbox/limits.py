@@ -38,6 +38,9 @@ class Limits:
     """Raw pixels that one observation may carry, three bytes each."""
 
     def __post_init__(self) -> None:
+        for name in ("seconds", "grace", "wall_seconds"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, float(value))  # 10 and 10.0 are one limit, and have one digest
         for name, value in vars(self).items():
             if value is not None and value <= 0:
                 raise ValueError(f"Limits.{name} must be positive, found {value}")

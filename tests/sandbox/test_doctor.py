@@ -146,6 +146,13 @@ def test_the_digest_is_stable_and_follows_limits_and_tier() -> None:
     assert len({sandbox_digest(tier="full"), sandbox_digest(tier="lite"), sandbox_digest(Limits(seconds=3))}) == 3
 
 
+@pytest.mark.parametrize("first", [10, 10.0])
+def test_the_digest_does_not_depend_on_how_a_limit_is_spelled(first: float) -> None:
+    digest._digest.cache_clear()
+    assert sandbox_digest(Limits(seconds=first)) == sandbox_digest(Limits(seconds=10)) == sandbox_digest()
+    assert sandbox_digest(Limits(wall_seconds=20)) == sandbox_digest(Limits(wall_seconds=20.0))
+
+
 def test_the_digest_holds_no_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two copies of the package in different places observe the same."""
     copy = tmp_path / "elsewhere" / "sandbox"
