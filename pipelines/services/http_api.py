@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pipelines.services import LOOPBACK
 from pipelines.services.errors import ServiceError
 from pipelines.services.files import encoded
-from pipelines.services.listening import answer_errors, guarded, refusal
+from pipelines.services.listening import guarded, refusal, speak_json
 from pipelines.services.mcp_server import sandbox_server
 from pipelines.services.observation_parts import ObservationPart
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
@@ -91,7 +91,7 @@ def service(
             yield
 
     app = FastAPI(title="Darkroom: the sandbox", version=version, lifespan=lifespan, max_body_size=most_mb << 20)
-    answer_errors(app)
+    speak_json(app)
     _routes(app, sessions, version, compression)
     return guarded(_WithMcp(app, sessions, mcp.handle_request), host=host, token=token)
 

@@ -21,6 +21,7 @@ from pipelines.services import LOOPBACK
 from pipelines.services.access import is_let_in
 from pipelines.services.errors import STATUS, ServiceError, invalid
 from pipelines.services.inserted_images import InsertedImages
+from pipelines.services.json_bodies import JsonRoute
 from sandbox.errors import UserError
 
 STOP_SECONDS = 15
@@ -29,8 +30,9 @@ KEEP_ALIVE_SECONDS = 75
 """So long an idle connection stays open: longer than httpx keeps one, which would else send into a closing one."""
 
 
-def answer_errors(app: FastAPI) -> None:
-    """Every error that ``app`` answers is a ``ServiceError`` as JSON."""
+def speak_json(app: FastAPI) -> None:
+    """Every error that ``app`` answers is a ``ServiceError`` as JSON; bodies of routes that it gets are read fast."""
+    app.router.route_class = JsonRoute
     app.add_exception_handler(ServiceError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _not_served)

@@ -18,8 +18,10 @@ from pipelines.publishing.parquet_shards import write_trajectories
 from pipelines.records import ImageRef, Sample, Trajectory, to_row
 from pipelines.records.reject_reasons import RETRYABLE, RowError
 from pipelines.services.errors import ServiceError
+from pipelines.storage.ledger import Ledger
 from pipelines.storage.workspace import Workspace
 from sandbox import SandboxUnavailable
+from train.agent.recent_images import RecentImages
 from train.agent.settings import AgentSettings
 from train.evaluation.evaluated_policies import open_policy
 from train.evaluation.output import trajectory_of
@@ -59,19 +61,20 @@ async def check(settings: AgentSettings, workspace: Workspace) -> None:
 class Agent:
     """A policy with its tools. ``open`` makes one."""
 
-    def __init__(self, settings: AgentSettings, workspace: Workspace, evaluated: EvaluatedPolicy) -> None:
-        self.settings, self.workspace, self._evaluated = settings, workspace, evaluated
-        self._sandboxes = Sandboxes(workspace.images, workspace.ledger)
+    def __init__(self, images: RecentImages, ledger: Ledger, evaluated: EvaluatedPolicy) -> None:
+        self.images, self._evaluated = images, evaluated
+        self._sandboxes = Sandboxes(images, ledger)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
 
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: AgentSettings, workspace: Workspace) -> AsyncIterator["Agent"]:
         """Raises ``PolicyUnavailable`` where the model does not answer, ``TrainError`` for wrong settings."""
-        evaluated = open_policy(settings.as_evaluation(), workspace.images)
+        images = RecentImages(workspace.images)
+        evaluated = open_policy(settings.as_evaluation(), images)
         async with RecordedPolicy(evaluated.policy, workspace.ledger) as policy:
             await policy.check()
-            yield cls(settings, workspace, replace(evaluated, policy=policy))
+            yield cls(images, workspace.ledger, replace(evaluated, policy=policy))
 
     @property
     def name(self) -> str:
@@ -123,6 +126,6 @@ class Agent:
         with tempfile.TemporaryDirectory() as folder:
             rows, page = Path(folder, "rows"), Path(folder, "page.html")
             rows.mkdir()
-            write_trajectories(rows, [(answer.sample, answer.trajectory)], store=self.workspace.images)
+            write_trajectories(rows, [(answer.sample, answer.trajectory)], store=self.images)
             write_gallery(page, [rows], title=f"An answer of {self.name}", inline_bytes=1 << 40)
             return page.read_text(encoding="utf-8")

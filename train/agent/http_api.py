@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from pipelines.models.policies.images import MEDIA_TYPES
 from pipelines.records import Sample, Usage
 from pipelines.services.errors import ServiceError
-from pipelines.services.listening import answer_errors, guarded
+from pipelines.services.listening import guarded, speak_json
 from pipelines.storage.ledger_requests import all_finished
 from pipelines.storage.workspace import Workspace
 from train.agent.answers import Agent, Answer
@@ -42,7 +42,7 @@ def application(
             yield
 
     app = FastAPI(title="Darkroom: an agent", version=version, lifespan=lifespan, max_body_size=most_mb << 20)
-    answer_errors(app)
+    speak_json(app)
     _routes(app, version)
     return guarded(app, host=host, token=token)
 
@@ -61,7 +61,7 @@ def _routes(app: FastAPI, version: str) -> None:
 
     @app.post("/v1/chat/completions")
     async def chat_completions(request: ChatRequest) -> Response:
-        sample = await asyncio.to_thread(question_of, request, agent().workspace.images)
+        sample = await asyncio.to_thread(question_of, request, agent().images)
         answers = _answers(agent(), request, sample)
         if request.stream:
             events = _events(agent().name, request, asyncio.ensure_future(answers))
@@ -75,7 +75,7 @@ def _routes(app: FastAPI, version: str) -> None:
     @app.get("/images/{sha256}")
     async def image(sha256: str) -> Response:
         ref = agent().image(sha256)
-        data = await asyncio.to_thread(agent().workspace.images.read, ref)
+        data = await asyncio.to_thread(agent().images.read, ref)
         return Response(data, media_type=MEDIA_TYPES.get(ref.format, "image/png"))
 
 

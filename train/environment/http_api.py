@@ -25,7 +25,7 @@ from pipelines.publishing.html_page import data_url
 from pipelines.publishing.layouts.reward import by_toolkit
 from pipelines.services.errors import ServiceError
 from pipelines.services.files import encoded
-from pipelines.services.listening import answer_errors, guarded
+from pipelines.services.listening import guarded, speak_json
 from pipelines.services.observation_parts import ObservationPart
 from train.environment.episodes import Episodes
 from train.environment.openenv import add_openenv
@@ -44,7 +44,7 @@ def application(episodes: Episodes, *, version: str, host: str, token: str, comp
             yield
 
     app = FastAPI(title="Darkroom: an environment", version=version, lifespan=lifespan, max_body_size=MOST_MB << 20)
-    answer_errors(app)
+    speak_json(app)
     _routes(app, episodes, version, compression)
     return guarded(app, host=host, token=token)
 
