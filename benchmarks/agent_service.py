@@ -36,6 +36,8 @@ def handler(n_turns: int) -> type[JsonHandler]:
     """The scripted model: turn N has the question's image and N - 1 crops."""
 
     class Model(JsonHandler):
+        protocol_version = "HTTP/1.1"  # a connection serves many turns, as real endpoints have it
+
         def answer(self, body: dict[str, Any]) -> dict[str, object]:
             parts = [
                 part
