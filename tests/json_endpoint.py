@@ -32,11 +32,15 @@ class JsonHandler(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256
+    """Connections that wait to be accepted; by default 5, and the kernel drops the others of a burst."""
+
+
 @contextmanager
 def endpoint(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Its address, with /v1."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.request_queue_size = 256
+    with _Server(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()
