@@ -1,7 +1,8 @@
 """The image store with what came last at hand.
 
 A question's image is read twice right after it came, for the model and for the sandbox, and each crop once. Who reads
-gets the bytes that were stored, which are not opened and digested again.
+gets the bytes that were stored, which are not opened and digested again. An image about which another question is asked
+meanwhile is not decoded again.
 """
 
 import threading
@@ -9,8 +10,11 @@ from collections import OrderedDict
 
 from pipelines.records import ImageRef, VideoRef
 from pipelines.storage.images import ImageStore
+from pipelines.storage.media_validation import MAX_PIXELS
 
 MOST_BYTES = 128 * 2**20
+_END_BYTES = 64
+"""Of a file, by which it is looked up before all of it is compared: by its digest a new one would be digested twice."""
 
 
 class RecentImages(ImageStore):
@@ -20,7 +24,20 @@ class RecentImages(ImageStore):
         vars(self).update(vars(store))  # the same place, the same cache
         self._most_bytes, self._n_bytes = most_bytes, 0
         self._recent: OrderedDict[str, bytes] = OrderedDict()
+        self._sound: dict[bytes, ImageRef] = {}
+        """Of these the ones that were decoded, by their end."""
         self._lock = threading.Lock()  # images are stored and read in several threads
+
+    def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
+        """As the store's."""
+        known = self._sound.get(data[-_END_BYTES:])
+        if known and known.width * known.height <= max_pixels and self._recent.get(known.sha256) == data:
+            self._put(data)
+            return known
+        image = super().ingest(data, max_pixels=max_pixels)
+        if self._recent.get(image.sha256) == data:  # else it is another one, derived from it
+            self._sound[data[-_END_BYTES:]] = image
+        return image
 
     def read(self, ref: ImageRef | VideoRef | str) -> bytes:
         """As the store's."""
@@ -30,9 +47,13 @@ class RecentImages(ImageStore):
     def _put(self, data: bytes) -> str:
         sha256 = super()._put(data)
         with self._lock:
-            if sha256 not in self._recent and len(data) <= self._most_bytes:
+            if sha256 in self._recent:
+                self._recent.move_to_end(sha256)
+            elif len(data) <= self._most_bytes:
                 self._recent[sha256] = data
                 self._n_bytes += len(data)
             while self._n_bytes > self._most_bytes:
-                self._n_bytes -= len(self._recent.popitem(last=False)[1])
+                oldest = self._recent.popitem(last=False)[1]
+                self._n_bytes -= len(oldest)
+                self._sound.pop(oldest[-_END_BYTES:], None)
         return sha256
