@@ -112,14 +112,25 @@ def _similar(
     earlier: defaultdict[int, set[int]] = defaultdict(set)
     for place, item in zip((found.key // n_bands).tolist(), found.item.tolist(), strict=True):
         earlier[place].add(item)
+    shared = _shared_keys(keys)
     in_block: defaultdict[int, list[int]] = defaultdict(list)
-    for place, own in enumerate(keys.tolist()):
-        index = start + place
+    for place in range(len(keys)):
+        index, own = start + place, shared.get(place, [])
         if has_words[index]:
-            yield index, earlier[place].union(*(in_block[key] for key in own if key in in_block))
+            yield index, earlier[place].union(*(in_block[key] for key in own))
             if stays and stays[-1] == index:
                 for key in own:
                     in_block[key].append(index)
+
+
+def _shared_keys(keys: Keys) -> dict[int, list[int]]:
+    """Of the texts of a block, by place, those of their keys that are there again; most texts have none."""
+    _, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    places, bands = np.nonzero(counts[number.reshape(keys.shape)] > 1)
+    shared: defaultdict[int, list[int]] = defaultdict(list)
+    for place, key in zip(places.tolist(), keys[places, bands].tolist(), strict=True):
+        shared[place].append(key)
+    return shared
 
 
 def _jaccard(grams: frozenset[tuple[str, ...]], others: frozenset[tuple[str, ...]]) -> float:
