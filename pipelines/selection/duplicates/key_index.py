@@ -25,7 +25,7 @@ _STRIDE = 1 + sum(_STEPS)
 """Of so many keys of a shelf one is in memory: a key that is looked up reads what lies between two of these."""
 _PIECE = 128
 """Strides of a shelf that are merged at a time: 6 MB in memory."""
-_AT_ONCE = 1024
+_AT_ONCE = 256
 """Keys that are looked up together: each maps up to 64 kB of keys, and as many of items if it is there."""
 _BITS_OF_KEY = 16
 _MOST_BITS = 1 << 28
