@@ -16,15 +16,12 @@ from pipelines.demo.images import DemoSource
 from pipelines.generation.recipes import load_recipes
 from pipelines.publishing.rl_dataset import KEY
 from pipelines.records import GraderKind, Reject, RLRow, SuitabilityVotes
-from pipelines.rl.facts import STAGES
 from pipelines.sources.catalog import partition_key
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 from tests.e2e.demo_runs import demo, digests, ledger
 
 N_SHARDS = DemoSource().n_shards
-N_SAMPLES = 2
-"""Times that a shard's samples are asked for: by the families, and by the annotations beside them."""
 N_ANNOTATION = 5
 """Tables of the recorded campaign."""
 PRINT_ROWS = """
