@@ -1,6 +1,6 @@
 """The stages, as their assets and commands run them. Images have no pixels here but where a stage must look at some:
 
-``screening`` compares images whose questions are near, one in twenty-five: they are small noise, made from their name.
+``screening`` compares images whose questions are near, one in fifty: they are small noise, made from their name.
 ``decontamination`` looks for questions only: what an image costs (docs/decontamination.md) does not depend on the rows.
 Publishing searches no near-duplicates; they are measured by themselves.
 """
