@@ -1,0 +1,31 @@
+"""How many threads numpy's BLAS takes in Darkroom's processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+VARIABLE = "OPENBLAS_NUM_THREADS"
+
+
+@pytest.mark.parametrize(("own", "expected"), [({}, "1"), ({VARIABLE: "3"}, "3")], ids=["default", "the user's"])
+@pytest.mark.parametrize("module", ["assets.cli", "assets.definitions", "train.evaluate", "train.sft"])
+def test_it_is_set_before_numpy_is_imported(module: str, own: dict[str, str], expected: str) -> None:
+    program = f"""
+import os, sys
+
+class AtNumpy:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            print(os.environ.get("{VARIABLE}"))
+            sys.exit()
+
+sys.meta_path.insert(0, AtNumpy())
+import {module}
+"""
+    others = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    done = subprocess.run([sys.executable, "-c", program], env=others | own, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{expected}\n"
