@@ -32,8 +32,9 @@ def summary() -> None:
     from pipelines.sources.catalog import Catalog
 
     with open_workspace() as workspace:
-        # a home that is not there yet is not made for a look
-        if not workspace.home.exists() or not (workspace.tables.families() or workspace.ledger.totals()):
+        # a home that is not there yet is not made for a look; a ledger elsewhere is asked all the same
+        has_ledger = workspace.home.exists() or not workspace.ledger_url.startswith("sqlite")
+        if not (workspace.tables.families() or (has_ledger and workspace.ledger.totals())):
             print_line(f"nothing is built in {workspace.home} yet. Run: darkroom demo, or darkroom ingest --help")
             return
         partitions = list(Catalog(workspace.sources).partitions())

@@ -195,7 +195,7 @@ def test_a_calibration_that_cannot_be_is_one_paragraph(judge: str, precision: st
 def test_explain_prints_everything_and_says_it_to_machines(shipped: Path) -> None:
     said = runner.invoke(app, ["explain", "row/0"], terminal_width=200)
     assert said.exit_code == 0, said.output
-    for part in ("What does sign number 0 say?", "crop/verdicts", "answer_matches", "code 1"):
+    for part in ("What does sign number 0 say?", "\ncrop  ", "\n verdicts ", "answer_matches", "code 1"):
         assert part in said.output, part
     (way,) = json.loads(runner.invoke(app, ["explain", "row/0", "--json"]).output)["ways"]
     assert way["family"] == "crop"
