@@ -71,8 +71,7 @@ class StageRun(NamedTuple):
     @property
     def work(self) -> StageWork:
         """What is to be done, with progress lines."""
-        resources = self.context.resources
-        policies = partial(getattr, resources)
+        policies = partial(getattr, self.context.resources)
         return StageWork(self.workspace, self.partition, policies, self.settings, progress_lines(self.context))
 
 

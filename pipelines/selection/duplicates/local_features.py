@@ -23,9 +23,6 @@ SIGNATURE_WORDS = 4
 """A signature is four words of 64 bits."""
 
 _SMALLEST_SIDE = 16
-_AT_ONCE = 8
-"""Descriptors that are projected together. BLAS takes several threads for more, and these spin while they wait: on a
-busy machine 96 descriptors took 8 ms of CPU time at once, and 0.2 ms in twelve parts, to the same bit."""
 _DESCRIPTOR = tomllib.loads(Path(__file__).with_name("mean_descriptor.toml").read_text())
 _MEAN = np.array(_DESCRIPTOR["thousandths"], np.float32).ravel() / 1000
 """Projections are taken about it: about the origin, all descriptors would look alike."""
@@ -117,6 +114,5 @@ def _projections() -> NDArray[np.float32]:
 
 def _signatures(descriptors: NDArray[np.float32]) -> Signatures:
     roots = np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-9))
-    parts = (roots[begin : begin + _AT_ONCE] - _MEAN for begin in range(0, len(roots), _AT_ONCE))
-    signs = [np.zeros((0, 64 * SIGNATURE_WORDS), np.bool_), *(part @ _projections() > 0 for part in parts)]
-    return np.packbits(np.concatenate(signs), axis=1).view(np.uint64)
+    packed = np.packbits((roots - _MEAN) @ _projections() > 0, axis=1)
+    return np.ascontiguousarray(packed).view(np.uint64)
