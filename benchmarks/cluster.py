@@ -5,8 +5,8 @@
     python -m benchmarks.cluster kills --rows 3 --seconds 0.5         # 50 of them
 
 All parts, the endpoint included, are processes of this machine (benchmarks/cluster_site.py). For rates, a shard must
-keep the endpoint busy for longer than the cores need to start its run, or they are the limit: 120 rows of three calls
-of 2 s, four at a time, are 180 s. Kills are described in benchmarks/cluster_kills.py. Progress is on standard error.
+keep the endpoint busy for longer than the cores need to start its run, or they are the limit: 20 rows of three calls
+of 2 s, two at a time (--calls 2), are 60 s. Kills are described in benchmarks/cluster_kills.py. Progress is on stderr.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.cluster_kills import PARTS, DisturbedBuild, build_with_kills, moments
-from benchmarks.cluster_site import CONCURRENCY, Load, cluster_site
+from benchmarks.cluster_site import Load, cluster_site
 from benchmarks.report import describe_machine, report
 from benchmarks.rows import Bar, Row, count_row
 
@@ -48,7 +48,7 @@ def _rows_per_second(load: Load, n_workers: int) -> tuple[float, str]:
     times = [(each.launch_time or 0.0, each.start_time or 0.0, each.end_time or 0.0) for each in stats]
     seconds = max(end for *_, end in times) - min(launch for launch, *_ in times)
     working = sum(end - start for _, start, end in times) / n_workers
-    calling = sum(int(n) * span for n, span in calls.items()) / n_workers / CONCURRENCY
+    calling = sum(int(n) * span for n, span in calls.items()) / n_workers / load.n_calls
     note = (
         f"{load.n_shards} shards, {seconds:.0f} s, of which a worker works on runs {working / seconds:.0%}, as many "
         f"calls as it may make are in flight {calling / seconds:.0%}; load of the machine {os.getloadavg()[2]:.1f}"
@@ -83,7 +83,7 @@ def _say(line: str) -> None:
 
 def main() -> None:
     options = _parse_options()
-    load = Load(options.shards, options.rows, options.seconds)
+    load = Load(options.shards, options.rows, options.seconds, options.calls)
     if options.what == "kills":
         measured = partial(measure_kills, load, max(options.workers), options.kills, options.seed)
     else:
@@ -100,6 +100,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--shards", type=int, default=60, help="for the most workers; fewer build as many each")
     parser.add_argument("--rows", type=int, default=120, help="of a shard")
     parser.add_argument("--seconds", type=float, default=2.0, help="that the endpoint takes for a call")
+    parser.add_argument("--calls", type=int, default=4, help="that a worker has in flight")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 3])
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=20261126, help="of the kills' moments and order")

@@ -33,8 +33,6 @@ SOURCE, FAMILY = "rows", "direct"
 PLAN = '{"issue": "fine as it is", "operation": -1, "reason": "NAME", "verdict": true}'
 """A decision and a vote in one: what is answered to every call with a schema. Like all answers it names itself, so the
 ledger says which are in it."""
-CONCURRENCY = 4
-"""Calls that a worker has in flight: few, so that the endpoint decides how long a shard takes."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ class Load:
     n_rows: int
     """Of a shard."""
     seconds: float
+    n_calls: int = 4
+    """That a worker has in flight: few, so that the endpoint decides how long a shard takes."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def cluster_site(folder: Path, load: Load, *, n_workers: int) -> Iterator[Site]:
             "DARKROOM_POLICY": "openai",
             "DARKROOM_POLICY_URL": endpoint.url,
             "DARKROOM_POLICY_MODEL": "mock",
-            "DARKROOM_POLICY_CONCURRENCY": str(CONCURRENCY),
+            "DARKROOM_POLICY_CONCURRENCY": str(load.n_calls),
         }
         add_source(settings, folder / SOURCE, load.n_shards)
         ray = stack.enter_context(ray_cluster(n_workers=n_workers))

@@ -15,7 +15,7 @@ from dagster._core.launcher import WorkerStatus
 from assets.runs.places import RunSettings
 from assets.runs.ray import connected, ray_launcher
 from benchmarks.cluster_kills import PARTS, DisturbedBuild
-from benchmarks.cluster_site import CONCURRENCY, Load, Site, cluster_site
+from benchmarks.cluster_site import Load, Site, cluster_site
 from scripts.ports import free_port
 from scripts.postgres import PostgresMissing
 from tests.e2e.slurm_cluster import wait_until
@@ -59,7 +59,7 @@ def test_shards_come_to_the_same_bytes_whatever_part_of_the_cluster_is_killed(si
         for n, part in enumerate(PARTS):
             hold_at(site, n_calls // 10 + n_calls * n // 6)
             wait_for_hold(site, command)
-            site.endpoint.hold(CONCURRENCY)  # some calls are answered while it is away
+            site.endpoint.hold(LOAD.n_calls)  # some calls are answered while it is away
             build.kill(part, AWAY_SECONDS)
         site.endpoint.hold(None)
         assert command.wait(600) == 0, site.said
