@@ -70,7 +70,9 @@ def verify(
         with connect(workspace) as studio:
             if disputed:
                 counts, skipped = queue.sync_disputed(studio, queue.disputed())
-                CONSOLE.print(f"disputed rows without an image: {len(skipped):,} skipped", highlight=False)
+                CONSOLE.print(
+                    f"disputed rows without an image, or with a video: {len(skipped):,} skipped", highlight=False
+                )
             else:
                 counts = queue.sync(studio, n_rows=rows)
         queue.materialize()

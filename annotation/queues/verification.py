@@ -22,7 +22,7 @@ DISPUTED = "**This answer is disputed:** look closely."
 
 @dataclass(frozen=True, slots=True)
 class VerificationQueue(SourceQueue):
-    """The verification of one source's samples that have an image."""
+    """The verification of one source's samples that have images and no video."""
 
     round: ClassVar[str] = ROUND
     kind: ClassVar[type[Verification]] = Verification
@@ -32,18 +32,24 @@ class VerificationQueue(SourceQueue):
         return TableKey(labels.VERIFICATIONS, self.source)
 
     def takes(self, sample: Sample) -> bool:
-        return bool(sample.images)
+        return bool(sample.images) and not sample.videos  # the page shows no video
 
     def task(self, sample: Sample, *, disputed: bool = False) -> Mapping[str, Any]:
-        """The page says of a disputed sample that it is one, and its data does not say why."""
+        """The page says of a disputed sample that it is one, and its data does not say why. The images after the first
+        are below the answer."""
         choices = "".join(f"\n\n{plain(choice)}" for choice in sample.choices)
         text = f"**Question:** {plain(sample.question)}{choices}\n\n**Answer:** {plain(sample.answer)}"
         shown = f"{text}\n\n{DISPUTED}" if disputed else text
-        return {"image": f"/darkroom/images/{sample.images[0].sha256}", "question_shown": shown}
+        urls = [f"/darkroom/images/{image.sha256}" for image in sample.images]
+        if len(urls) > 1:
+            shown = f"**{len(urls)} images:** the first is on the left, the others are below the answer.\n\n{shown}"
+        for n, url in enumerate(urls[1:], 2):
+            shown += f"\n\n**Image {n}**\n\n[![image {n}]({url})]({url})"
+        return {"image": urls[0], "question_shown": shown}
 
     def sync_disputed(self, server: TaskServer, disputed: Mapping[str, str]) -> tuple[SyncCounts, list[str]]:
         """Pulls verdicts and hands out exactly these samples (``sample_id``: why); also returns the skipped ones,
-        which are unknown or have no image.
+        which are unknown, or have no image or a video.
 
         People see that the label is disputed, but not the reason, which would bias them. Tasks handed out before stay
         unchanged. Raises ``AnnotationError``.

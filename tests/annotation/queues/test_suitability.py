@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -20,6 +21,7 @@ from pipelines.records import (
     SuitabilityVotes,
     Truth,
     Verification,
+    VideoRef,
     Votes,
 )
 from pipelines.records.reject_reasons import Reason, reject
@@ -132,6 +134,20 @@ def test_disputed_samples_go_out_without_the_answers_of_judges_and_no_others_do(
     assert task["data"]["question_shown"].endswith(DISPUTED)
     assert "4_5" not in str(task["data"]), "another's answer would sway people, who get the data with the page"
     assert verification.sync_disputed(server, {"s01": "said otherwise"})[0].imported == {}
+
+
+def test_all_images_of_a_sample_are_shown_and_samples_with_a_video_stay_at_home(
+    verification: VerificationQueue, server: Studio, workspace: Workspace
+) -> None:
+    images = tuple(ImageRef(digit * 64, 9, 9, "RGB", "PNG") for digit in "123")
+    video = replace(problem(5, images=images), videos=(VideoRef("b" * 64, "mp4", 9, 9, 30, 10.0),))
+    fill(workspace, problem(4, images=images), video)
+    assert verification.sync(server).imported == {"verify": 1}
+    [task] = server.tasks.values()
+    assert task["data"]["image"] == "/darkroom/images/" + "1" * 64
+    shown = task["data"]["question_shown"]
+    assert shown.startswith("**3 images:**")
+    assert ["1" * 64 in shown, "2" * 64 in shown, "3" * 64 in shown] == [False, True, True]
 
 
 def test_verdicts_on_disputed_samples_are_verifications(
