@@ -39,6 +39,14 @@ class Orientation:
         """Whether a turn of the image can be seen."""
         return (self.layout >= MIN_LAYOUT or self.grid >= MIN_GRID) and self.symmetry <= MAX_SYMMETRY
 
+    @property
+    def words(self) -> str:
+        """The measures beside their bars, for a rejected row."""
+        return (
+            f"layout {self.layout:g} (at least {MIN_LAYOUT:g}) and grid {self.grid:g} (or at least {MIN_GRID:g}), "
+            f"symmetry {self.symmetry:g} (at most {MAX_SYMMETRY:g})"
+        )
+
 
 def orientation(image: Image.Image) -> Orientation:
     levels = scaled_gray(image, min(1.0, 512 / max(image.size)), min_side=8).astype(np.float32)

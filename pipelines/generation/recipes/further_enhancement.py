@@ -46,7 +46,9 @@ def generous(exact: Box, width: int, height: int, rng: random.Random) -> Box:
     wide = min(round(exact.width * side), int(width * most))
     high = min(round(exact.height * side), int(height * most))
     if wide < exact.width or high < exact.height or wide * high < MIN_GENEROSITY * exact.area:
-        raise RowError(Reason.UNSUITABLE, f"a {width}x{height} image has no room for a generous crop around {exact}")
+        raise RowError(
+            Reason.UNSUITABLE, f"a {width}x{height} image has no room for a generous crop around {tuple(exact)}"
+        )
     x = rng.randint(max(0, exact.x2 - wide), min(exact.x1, width - wide))
     y = rng.randint(max(0, exact.y2 - high), min(exact.y1, height - high))
     return Box(x, y, x + wide, y + high)

@@ -48,7 +48,7 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
         raise RowError(Reason.UNSUITABLE, f"the image is turned by {sample.truth.angle:g} degrees already")
     upright_image = _opaque(store.open(image))
     if not (cues := orientation(upright_image)).visible:
-        raise RowError(Reason.UNSUITABLE, f"one cannot see that it is turned: {cues}")
+        raise RowError(Reason.UNSUITABLE, f"one cannot see that it is turned: {cues.words}")
     rng = random.Random(seed_from("rotation", sample.sample_id))
     angle, canvas, fill = rng.choice(ANGLES), rng.choice(CANVASES), rng.choice(FILLS)
     if canvas == "cropped" and not _keeps(sample.truth.boxes, image, angle):
