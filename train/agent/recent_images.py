@@ -21,7 +21,7 @@ class RecentImages(ImageStore):
     """``store``, of which the last ``most_bytes`` that were stored through this one stay in memory."""
 
     def __init__(self, store: ImageStore, *, most_bytes: int = MOST_BYTES) -> None:
-        vars(self).update(vars(store))  # the same place, the same cache
+        super().__init__(store.url, store._cache)
         self._most_bytes, self._n_bytes = most_bytes, 0
         self._recent: OrderedDict[str, bytes] = OrderedDict()
         self._sound: dict[bytes, ImageRef] = {}
