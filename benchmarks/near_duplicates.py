@@ -6,8 +6,7 @@
 
 Every image of the set is changed in each of nine ways (``benchmarks/planted_changes.py``). Found: the search over
 originals and changed ones names the right original. Beside it the hashes alone, as they are and turned. CPU time of the
-looks and of the search over the originals is given as a multiple of that of the hashes and their search, in one run;
-set ``OPENBLAS_NUM_THREADS=1``, or waiting threads count.
+looks and of the search over the originals is given as a multiple of that of the hashes and their search, in one run.
 """
 
 import argparse

@@ -58,6 +58,7 @@ OTHERS = {
         "",
         "A delegated cgroup v2 folder that also limits sessions; default: an existing delegation is detected.",
     ),
+    "`OPENBLAS_NUM_THREADS`": ("`1`", "Threads of numpy's linear algebra. With more, the last bits of sums differ."),
 }
 """Variables that stand alone: each is read in one place."""
 OF_THIS_MACHINE = (LauncherResource.model_fields["python"].default, LauncherResource.model_fields["folder"].default)
