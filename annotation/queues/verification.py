@@ -44,7 +44,7 @@ class VerificationQueue(SourceQueue):
         if len(urls) > 1:
             shown = f"**{len(urls)} images:** the first is on the left, the others are below the answer.\n\n{shown}"
         for n, url in enumerate(urls[1:], 2):
-            shown += f"\n\n**Image {n}**\n\n[![image {n}]({url})]({url})"
+            shown += f"\n\n**Image {n}**\n\n![image {n}]({url})"
         return {"image": urls[0], "question_shown": shown}
 
     def sync_disputed(self, server: TaskServer, disputed: Mapping[str, str]) -> tuple[SyncCounts, list[str]]:
