@@ -92,7 +92,7 @@ def _page(text: str, pngs: Mapping[str, bytes], title: str) -> str:
     for name, png in pngs.items():
         body = body.replace(f'src="{name}"', f'src="{data_url(png)}"')
     links = '<p><a href="gallery.html">Sample rollouts</a> · <a href="report.json">every figure</a></p>'
-    return html_page(Markup(links + body), title=f"Evaluation of {title}", style=_STYLE)
+    return html_page(Markup(f"<main>\n{links}{body}</main>"), title=f"Evaluation of {title}", style=_STYLE)
 
 
 @dataclass(frozen=True, slots=True)

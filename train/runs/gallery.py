@@ -54,7 +54,7 @@ def write_page(output: Path, *, title: str) -> None:
     if not rollouts:
         return
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    formatter = HtmlFormatter(style="friendly", nowrap=True)
+    formatter = HtmlFormatter(style="xcode", nowrap=True)
     environment.filters |= {
         "code": lambda text: Markup(highlight(text, PythonLexer(), formatter)),
         "number": _number,

@@ -18,7 +18,7 @@ def gallery_page(title: str, elements: Sequence[Markup], script: str, *, is_serv
     return html_page(
         Markup(body),
         title=f"{title}: gallery",
-        style=_text("gallery.css") + HtmlFormatter(style="friendly").get_style_defs(".code"),
+        style=_text("gallery.css") + HtmlFormatter(style="xcode").get_style_defs(".code"),
         script=_text("article.js") + _text(script),
         is_served=is_served,
     )
