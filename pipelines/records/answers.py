@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 
 _CHOICE = re.compile(r"\A\(?([A-Z])\)?[.:)]?(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
 _NUMERAL = re.compile(r"\A[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,4})?\Z", re.ASCII)
@@ -89,6 +90,7 @@ def _braced(text: str, start: int) -> str | None:
     return None
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def _plain(text: str) -> str:
     """Compatibility-normalised, lower case, single spaces, without quotes around it or a full stop at its end.
 
@@ -104,6 +106,7 @@ def _unquoted(text: str) -> str:
     return match[match.lastindex or 0].strip() if match else text
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def _number(text: str) -> Decimal | None:
     digits = text.replace(",", "") if _THOUSANDS.match(text) else text
     return Decimal(digits) if _NUMERAL.match(digits) else None

@@ -8,6 +8,7 @@ gives the number unevaluated is no answer, and lists keep their order unless the
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pipelines.verification.grading.answer_text import levels
 from pipelines.verification.grading.math_worker import maths_process
@@ -47,6 +48,7 @@ class Expression:
         return _SIMPLE_POWER.sub(r"^\1", _SIMPLE_FRAC.sub(r"\1/\2", tight))
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def read_expression(text: str) -> Expression | None:
     """The one expression that the whole text is; None where it is none, or too large to be looked at."""
     if not text.strip() or len(text) > MAX_CHARS or re.search(r"[\d.]\s+[\d.]", text):

@@ -6,6 +6,7 @@ Multipliers behind digits ("1.2 million", "12k") are multiplied out; "1.2 m" are
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from pipelines.verification.grading.word_lists import any_of, read_words
 
@@ -38,6 +39,7 @@ _AN = re.compile(r"\Aan? ", re.IGNORECASE)
 _FIGURE = re.compile(r"\A(\d+)(?=\s+and\s+(?:a|one)\s)")
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def in_digits(text: str) -> str:
     """``text`` with the number words that it begins with as digits; as it is where it begins with none."""
     if (measure := _MEASURES.match(text)) and (second := _words(text[measure.end() :])):

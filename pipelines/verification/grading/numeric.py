@@ -78,6 +78,7 @@ def with_unit(text: str, unit: str) -> str:
     return text if quantity is None or quantity.unit or quantity.noun or not unit else f"{text} {unit}"
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def as_number(text: str) -> str:
     """A number as ``read_quantity`` reads it: in digits, without "No.", "below zero" or a gloss that says the same."""
     unwrapped = _NUMBERED.sub("", text, count=1)

@@ -144,6 +144,7 @@ def question_stems(question: str) -> frozenset[str]:
     return _question(question).stems
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def stem(word: str) -> str:
     """A word without its ending: "playing", "plays" and "played" are one, also "is holding" and "held"."""
     word = word.removesuffix("'s")

@@ -8,6 +8,7 @@ forgiven in long texts only, and never in a digit or in a word that turns the me
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 from pipelines.records.answers import compatible, edit_distance, matches
 from pipelines.verification.grading.answer_text import bare
@@ -91,6 +92,7 @@ def _is_short_form(text: str, expected: str) -> bool:
     return hyphen or not forms[0].isdisjoint(forms[1])
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def _long_form(text: str) -> str:
     number = in_digits(" ".join(text.split()))
     plain = _without_article(text if "/" in number else number)
@@ -110,6 +112,7 @@ def _address(text: str) -> str:
     return re.sub(r"\Ahttps?://", "", text.casefold()).removesuffix("/") if "." in text and " " not in text else text
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def _read(text: str) -> str:
     words = bare(text).translate(_ONE_SPELLING)
     without_mark = words.removesuffix("!").rstrip()
