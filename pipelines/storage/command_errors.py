@@ -32,8 +32,14 @@ class _Boundary:
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         """As typer's, for ``args`` or the process's own."""
         words, is_debugging = _without_debug(sys.argv[1:] if args is None else args)
-        with errors_as_messages(with_traceback=is_debugging):
-            return super().main(words, *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
+        output = _output()
+        try:
+            with errors_as_messages(with_traceback=is_debugging):
+                return super().main(words, *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
+        except SystemExit as end:
+            if end.code == 1 and _output() != output:  # rich had it go nowhere: who read a help text has ended
+                raise SystemExit(CLOSED_PIPE) from None
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """As typer's, which says nothing of Ctrl-C, and has status 1 where the output's reader has ended."""
@@ -54,6 +60,15 @@ class CommandGroup(_Boundary, TyperGroup):
 
 class SingleCommand(_Boundary, TyperCommand):
     """A program with one command."""
+
+
+def _output() -> tuple[int, int]:
+    """What the standard output is; zeros where there is none."""
+    try:
+        found = os.fstat(1)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 def program_of(main: Callable[..., Any]) -> typer.Typer:

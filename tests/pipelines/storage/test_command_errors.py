@@ -97,8 +97,11 @@ def test_ctrl_c_is_one_line_however_deep_the_command_is_grouped() -> None:
     assert (interrupted.exit_code, interrupted.stderr) == (130, "interrupted\n")
 
 
-@pytest.mark.parametrize("line", ["typer.echo('a row')", "SafeConsole().print('a row')"])
-def test_a_command_ends_quietly_where_the_reader_of_its_output_has_ended(line: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("typer.echo('a row')", []), ("SafeConsole().print('a row')", []), ("None", ["--help"])],
+)
+def test_a_command_ends_quietly_where_the_reader_of_its_output_has_ended(line: str, words: list[str]) -> None:
     program = (
         "import typer\n"
         "from pipelines.storage.command_errors import program_of\n"
@@ -107,7 +110,8 @@ def test_a_command_ends_quietly_where_the_reader_of_its_output_has_ended(line: s
     )
     reader, writer = os.pipe()
     os.close(reader)
-    ended = subprocess.run([sys.executable, "-c", program], stdout=writer, stderr=subprocess.PIPE, check=False)
+    command = [sys.executable, "-c", program, *words]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (CLOSED_PIPE, b"")
 
