@@ -1,8 +1,11 @@
 """The ledger's database: which URLs it may have, how it and its tables are opened, what is done while it is away."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
@@ -102,7 +105,7 @@ def open_engine(url: sa.URL) -> sa.Engine:
     """The way to the database; SQLite with the settings that many processes and large ledgers need."""
     if url.get_backend_name() != "sqlite":
         return sa.create_engine(url, pool_pre_ping=True)
-    engine = sa.create_engine(url, connect_args={"timeout": 60})
+    engine = sa.create_engine(_readable(url), connect_args={"timeout": 60})
 
     @sa.event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: Any) -> None:
@@ -117,6 +120,18 @@ def open_engine(url: sa.URL) -> sa.Engine:
         connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_KB // _PAGE_KB}")
 
     return engine
+
+
+def _readable(url: sa.URL) -> sa.URL:
+    """As it is; for reading alone where a finished ledger lies in a folder that cannot be written.
+
+    There SQLite opens it only as a file that does not change, and then does not see what is in a log beside it.
+    """
+    path = Path(url.database or "")
+    log = path.with_name(f"{path.name}-wal")
+    if not path.is_file() or os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+        return url
+    return url.set(database=f"file:{quote(str(path))}", query={"mode": "ro", "immutable": "1", "uri": "true"})
 
 
 def first_line(error: Exception) -> str:

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -258,3 +259,31 @@ def test_acts_are_found_by_their_seeds_whatever_a_model_wrote(ledger_url):
         (found,) = ledger.with_seeds("policy", [7, 99])
         assert (found.act.result, found.request["messages"]) == ({"n": 0}, [said])
         assert ledger.with_seeds("policy", []) == []
+
+
+def test_a_finished_ledger_in_a_folder_that_cannot_be_written_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'a ledger#1.sqlite'}"
+    with Ledger(url) as ledger:
+        ledger.put("key", "policy", {}, Act({"text": "paid"}))
+    monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
+    with Ledger(url) as ledger:
+        found = ledger.get("key")
+        assert found is not None
+        assert found.result == {"text": "paid"}
+        with pytest.raises(sa.exc.OperationalError, match="readonly"):
+            ledger.put("other", "policy", {}, Act({}))
+    assert {path.name for path in tmp_path.iterdir()} == {"a ledger#1.sqlite"}
+
+
+def test_what_is_in_the_log_of_a_ledger_that_cannot_be_written_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    with Ledger(url) as writing:
+        writing.put("key", "policy", {}, Act({"text": "paid"}))
+        assert (tmp_path / "ledger.sqlite-wal").stat().st_size
+        monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
+        with Ledger(url) as ledger:
+            assert ledger.get("key") is not None
