@@ -90,7 +90,7 @@ def _braced(text: str, start: int) -> str | None:
     return None
 
 
-@lru_cache(maxsize=1024)  # one answer is compared with many
+@lru_cache(maxsize=256)  # one answer is compared with many
 def _plain(text: str) -> str:
     """Compatibility-normalised, lower case, single spaces, without quotes around it or a full stop at its end.
 
@@ -106,7 +106,7 @@ def _unquoted(text: str) -> str:
     return match[match.lastindex or 0].strip() if match else text
 
 
-@lru_cache(maxsize=1024)  # one answer is compared with many
+@lru_cache(maxsize=256)  # one answer is compared with many
 def _number(text: str) -> Decimal | None:
     digits = text.replace(",", "") if _THOUSANDS.match(text) else text
     return Decimal(digits) if _NUMERAL.match(digits) else None

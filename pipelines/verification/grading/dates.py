@@ -104,7 +104,7 @@ def same_time(answer: str, expected: str) -> bool | None:
     return None if wanted is None else _time(answer) == wanted
 
 
-@lru_cache(maxsize=1024)  # one answer is compared with many
+@lru_cache(maxsize=64)  # many answers are to one question
 def wants_the_letters(question: str) -> bool:
     """Whether the question asks what is written, so that another spelling is no answer."""
     return _VERBATIM.search(question) is not None
