@@ -128,8 +128,10 @@ def _readable(url: sa.URL) -> sa.URL:
     There SQLite opens it only as a file that does not change, and then does not see what is in a log beside it.
     """
     path = Path(url.database or "")
+    if not path.is_file() or os.access(path.parent, os.W_OK):
+        return url
     log = path.with_name(f"{path.name}-wal")
-    if not path.is_file() or os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+    if log.exists() and log.stat().st_size:
         return url
     return url.set(database=f"file:{quote(str(path))}", query={"mode": "ro", "immutable": "1", "uri": "true"})
 
