@@ -2,7 +2,8 @@
 
 CPython up to 3.12 keeps the parser's depth once per process: a garbage collection in one thread's ``ast.parse`` may let
 another thread parse, and the first fails with "AST constructor recursion depth mismatch" (python/cpython#106905).
-``warnings.catch_warnings`` is not thread-safe either.
+``warnings.catch_warnings`` is not thread-safe either. The lock does not bind what other libraries parse, so what fails
+like that is parsed again.
 """
 
 import ast
@@ -16,16 +17,25 @@ from pipelines.records.geometry import Box, box_from_corners
 
 _parsing = threading.Lock()
 _ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
+_TRIES = 20
 
 
 def parsed(code: str) -> ast.Module | None:
     """The tree of ``code``; None where it does not parse. No warnings: the code is data here."""
     with _parsing, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            return ast.parse(code)
-        except _ERRORS:
-            return None
+        return _parsed(code, _TRIES)
+
+
+def _parsed(code: str, n_tries: int) -> ast.Module | None:
+    try:
+        return ast.parse(code)
+    except _ERRORS:
+        return None
+    except SystemError:
+        if n_tries == 1:
+            raise
+    return _parsed(code, n_tries - 1)
 
 
 def literal_boxes(code: str) -> list[Box]:

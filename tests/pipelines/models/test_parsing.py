@@ -46,6 +46,20 @@ def test_what_does_not_parse_is_none(code: str) -> None:
     assert parsed(code) is None
 
 
+def test_what_another_librarys_parser_disturbs_is_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    disturbed, parse = [True, True], ast.parse
+
+    def disturbed_parse(code: str) -> ast.Module:
+        if disturbed:
+            disturbed.pop()
+            raise SystemError("AST constructor recursion depth mismatch (before=51, after=47)")
+        return parse(code)
+
+    monkeypatch.setattr(ast, "parse", disturbed_parse)
+    assert literal_boxes("box = (1, 2, 30, 40)") == [Box(1, 2, 30, 40)]
+    assert not disturbed
+
+
 def test_a_strange_escape_is_no_warning() -> None:
     assert parsed('"\\d"') is not None
 
