@@ -48,10 +48,10 @@ def _rows_per_second(load: Load, n_workers: int) -> tuple[float, str]:
     times = [(each.launch_time or 0.0, each.start_time or 0.0, each.end_time or 0.0) for each in stats]
     seconds = max(end for *_, end in times) - min(launch for launch, *_ in times)
     working = sum(end - start for _, start, end in times) / n_workers
-    calling = sum(int(n) * span for n, span in calls.items()) / n_workers / load.n_calls
+    calling = sum(int(n) * span for n, span in calls.items()) / n_workers
     note = (
-        f"{load.n_shards} shards, {seconds:.0f} s, of which a worker works on runs {working / seconds:.0%}, as many "
-        f"calls as it may make are in flight {calling / seconds:.0%}; load of the machine {os.getloadavg()[2]:.1f}"
+        f"{load.n_shards} shards, {seconds:.0f} s, of which a worker works on runs {working / seconds:.0%}, with "
+        f"{calling / seconds:.1f} calls in flight on average; load of the machine {os.getloadavg()[2]:.1f}"
     )
     _say(f"{n_workers} workers: {load.n_shards * load.n_rows / seconds:.2f} rows/s in {note}")
     return load.n_shards * load.n_rows / seconds, note
@@ -100,7 +100,9 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--shards", type=int, default=60, help="for the most workers; fewer build as many each")
     parser.add_argument("--rows", type=int, default=120, help="of a shard")
     parser.add_argument("--seconds", type=float, default=2.0, help="that the endpoint takes for a call")
-    parser.add_argument("--calls", type=int, default=4, help="that a worker has in flight")
+    parser.add_argument(
+        "--calls", type=int, default=4, help="that a worker's policy has in flight at most, and its judge"
+    )
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 3])
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=20261126, help="of the kills' moments and order")

@@ -44,7 +44,8 @@ class Load:
     """Of a shard."""
     seconds: float
     n_calls: int = 4
-    """That a worker has in flight: few, so that the endpoint decides how long a shard takes."""
+    """That a worker's policy has in flight at most, and its judge as many: few, so that the endpoint decides how long a
+    shard takes."""
 
 
 @dataclass(frozen=True)

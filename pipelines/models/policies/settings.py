@@ -115,7 +115,9 @@ class EndpointSettings(EnvironmentSettings):
     send_n: bool = setting(
         "_SEND_N", True, description="Request several answers to one prompt at once; off for servers without `n`."
     )
-    concurrency: int = setting("_CONCURRENCY", 32, gt=0, description="Maximum number of requests in flight.")
+    concurrency: int = setting(
+        "_CONCURRENCY", 32, gt=0, description="Maximum number of requests in flight, of each role."
+    )
     shared_concurrency: int | None = setting(
         "_SHARED_CONCURRENCY",
         None,
