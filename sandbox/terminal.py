@@ -4,7 +4,6 @@ What a session printed can move the cursor, set the window's title or hide a lin
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -15,9 +14,6 @@ _SHOWN = str.maketrans(
     | {0x7F: "␡"}
     | dict.fromkeys(range(0x80, 0xA0), "\N{REPLACEMENT CHARACTER}")
 )
-
-CLOSED_PIPE = 141
-"""The exit status where the output's reader has ended (``| head``): the shell's for what SIGPIPE ends."""
 
 _LEAST_COLUMNS = 60
 """A table that is made narrower loses columns, the name of the row first; a terminal wraps what is wider than it."""
@@ -30,12 +26,6 @@ class SafeConsole(Console):
         super().__init__(**options)
         if self.width < _LEAST_COLUMNS:
             self.width = _LEAST_COLUMNS
-
-    def on_broken_pipe(self) -> None:
-        """As rich's, which silences the output, with the status of what SIGPIPE ends."""
-        with suppress(SystemExit):
-            super().on_broken_pipe()
-        raise SystemExit(CLOSED_PIPE)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -19,11 +19,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message
 from sandbox.errors import SandboxError, UserError
-from sandbox.terminal import CLOSED_PIPE, SafeConsole
+from sandbox.terminal import SafeConsole
 
 DEBUG = "--debug"
 UNFORESEEN = 70
 """As ``sysexits.h`` has it: an internal error of the software."""
+CLOSED_PIPE = 141
+"""Where the output's reader has ended (``| head``): the shell's status for what SIGPIPE ends."""
 
 
 class _Boundary:
@@ -37,7 +39,9 @@ class _Boundary:
             with errors_as_messages(with_traceback=is_debugging):
                 return super().main(words, *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
         except SystemExit as end:
-            if end.code == 1 and _output() != output:  # rich had it go nowhere: who read a help text has ended
+            if (
+                end.code == 1 and _output() != output
+            ):  # rich, whose status is 1, had it go nowhere: its reader has ended
                 raise SystemExit(CLOSED_PIPE) from None
             raise
 

@@ -13,10 +13,9 @@ import sqlalchemy as sa
 import typer
 from typer.testing import CliRunner
 
-from pipelines.storage.command_errors import UNFORESEEN, CommandGroup, describe, program_of
+from pipelines.storage.command_errors import CLOSED_PIPE, UNFORESEEN, CommandGroup, describe, program_of
 from pipelines.storage.storage_errors import StorageError
 from sandbox.errors import SandboxClosed, UserError
-from sandbox.terminal import CLOSED_PIPE
 
 
 class Halved(UserError):
