@@ -2,8 +2,8 @@
 
 CPython up to 3.12 keeps the parser's depth once per process: a garbage collection in one thread's ``ast.parse`` may let
 another thread parse, and the first fails with "AST constructor recursion depth mismatch" (python/cpython#106905).
-``warnings.catch_warnings`` is not thread-safe either. The lock does not bind what other libraries parse, so what fails
-like that is parsed again.
+``warnings.catch_warnings`` is not thread-safe either. The lock binds no other code that parses, as ``traceback`` does
+to format an error: what fails like that is parsed again.
 """
 
 import ast

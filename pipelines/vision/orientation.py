@@ -43,7 +43,7 @@ class Orientation:
     def words(self) -> str:
         """The measures beside their bars, for a rejected row."""
         return (
-            f"layout {self.layout:g} (at least {MIN_LAYOUT:g}) and grid {self.grid:g} (or at least {MIN_GRID:g}), "
+            f"layout {self.layout:g}, grid {self.grid:g} (needed: {MIN_LAYOUT:g} or {MIN_GRID:g}), "
             f"symmetry {self.symmetry:g} (at most {MAX_SYMMETRY:g})"
         )
 

@@ -67,7 +67,7 @@ def containment(location: CropLocation | None, target: Box) -> CheckResult:
     if location is None:
         return failed(Flaw.NOT_A_CROP, "the image shown is no part of the question's image", score=0.0)
     share = round(location.box.intersection(target).area / target.area, 4)
-    detail = f"crop {_text(location.box)}, target {_text(target)}"
+    detail = f"crop {tuple(location.box)}, target {tuple(target)}"
     return decided(shows_whole(location.box, target), Flaw.TARGET_CUT, detail, score=share)
 
 
@@ -87,10 +87,6 @@ def tightness(location: CropLocation | None, image: ImageRef) -> CheckResult:
 def _last_located(case: Case) -> CropLocation | None:
     rounds = [turn for turn in case.trajectory.rounds if turn.observation.images]
     return locate_round(case, rounds[-1]) if rounds else None
-
-
-def _text(box: Box) -> str:
-    return f"({box.x1}, {box.y1}, {box.x2}, {box.y2})"
 
 
 MIN_NARROWING = 1.5

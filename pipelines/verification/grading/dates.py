@@ -9,7 +9,6 @@ an hour above twelve is one of the afternoon. Nothing here looks at a clock.
 import re
 from collections.abc import Iterator
 from datetime import date
-from functools import lru_cache
 from typing import NamedTuple
 
 from pipelines.verification.grading.number_words import ONES, TENS
@@ -104,7 +103,6 @@ def same_time(answer: str, expected: str) -> bool | None:
     return None if wanted is None else _time(answer) == wanted
 
 
-@lru_cache(maxsize=64)  # many answers are to one question
 def wants_the_letters(question: str) -> bool:
     """Whether the question asks what is written, so that another spelling is no answer."""
     return _VERBATIM.search(question) is not None

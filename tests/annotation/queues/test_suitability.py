@@ -136,7 +136,7 @@ def test_disputed_samples_go_out_without_the_answers_of_judges_and_no_others_do(
     assert verification.sync_disputed(server, {"s01": "said otherwise"})[0].imported == {}
 
 
-def test_all_images_of_a_sample_are_shown_and_samples_with_a_video_stay_at_home(
+def test_all_images_of_a_sample_are_shown_and_samples_with_a_video_are_left_out(
     verification: VerificationQueue, server: Studio, workspace: Workspace
 ) -> None:
     images = tuple(ImageRef(digit * 64, 9, 9, "RGB", "PNG") for digit in "123")

@@ -7,6 +7,8 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -261,13 +263,19 @@ def test_acts_are_found_by_their_seeds_whatever_a_model_wrote(ledger_url):
         assert ledger.with_seeds("policy", []) == []
 
 
+@pytest.fixture
+def forbid_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """For root, whom no permission stops."""
+    return partial(monkeypatch.setattr, "os.access", lambda path, _: Path(path) != tmp_path)
+
+
 def test_a_finished_ledger_in_a_folder_that_cannot_be_written_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, forbid_writing: Callable[[], None]
 ) -> None:
     url = f"sqlite:///{tmp_path / 'a ledger#1.sqlite'}"
     with Ledger(url) as ledger:
         ledger.put("key", "policy", {}, Act({"text": "paid"}))
-    monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
+    forbid_writing()
     with Ledger(url) as ledger:
         found = ledger.get("key")
         assert found is not None
@@ -278,12 +286,12 @@ def test_a_finished_ledger_in_a_folder_that_cannot_be_written_is_read(
 
 
 def test_what_is_in_the_log_of_a_ledger_that_cannot_be_written_is_not_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, forbid_writing: Callable[[], None]
 ) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     with Ledger(url) as writing:
         writing.put("key", "policy", {}, Act({"text": "paid"}))
         assert (tmp_path / "ledger.sqlite-wal").stat().st_size
-        monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
+        forbid_writing()
         with Ledger(url) as ledger:
             assert ledger.get("key") is not None
