@@ -59,7 +59,7 @@ fuzz: $(INSTALLED) ## Fuzz the sandbox: code against plain Python, files, replie
 
 # by file: the tests of a file share one demo and one server
 e2e: $(INSTALLED) packages ## Run the end-to-end tests (trainings, whole pipelines, attacks on the sandbox; installs Debian packages, starts servers)
-	$(BIN)/pytest -m e2e -n $(E2E_WORKERS) --dist loadfile --timeout 3600 --durations 10
+	$(BIN)/pytest -m e2e -n $(E2E_WORKERS) --dist loadfile --timeout 1800 --durations 10
 
 adapters: $(INSTALLED) ## Run other programs against the services, each in an environment of its own (takes long)
 	$(BIN)/pytest tests/adapters --timeout 3600

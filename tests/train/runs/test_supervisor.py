@@ -27,7 +27,7 @@ ORDERLY = """
     import os, signal, sys, time
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
     open(sys.argv[1], "w").write(str(os.getpid()))
-    time.sleep(600)
+    for _ in range(6000): time.sleep(0.1)  # a signal just before a sleep is handled after it
 """
 
 
