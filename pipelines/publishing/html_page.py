@@ -11,20 +11,24 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipelines.publishing.templates import render
+from pipelines.publishing.templates import HERE, render
 
 
 def html_page(
     body: Markup, *, title: str, style: str, script: str = "", has_images: bool = True, is_served: bool = False
 ) -> str:
-    """The page. ``has_images``: in data URLs or in files beside it; ``is_served``: its script asks its own server."""
+    """The page; ``style`` is added to ``page.css``, which has the colours, light and dark.
+
+    ``has_images``: in data URLs or in files beside it; ``is_served``: its script asks its own server.
+    """
     images = " img-src 'self' file: data:;" if has_images else ""
     policy = f"default-src 'none';{images} style-src 'unsafe-inline'"
     if is_served:
         policy += "; connect-src 'self'"
     if script:
         policy += f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-    parts = {"style": Markup(style), "body": body, "script": Markup(script)}
+    shared = (HERE / "page.css").read_text(encoding="utf-8")
+    parts = {"style": Markup(shared + style), "body": body, "script": Markup(script)}
     return render("page.html.jinja", policy=Markup(policy), title=title, **parts) + "\n"
 
 

@@ -13,10 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 import typer
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
-from pipelines.publishing.html_page import data_url
+from pipelines.publishing.html_page import data_url, html_page
 from pipelines.publishing.layouts.turns import Row
 from sandbox.terminal import SafeConsole
 from train.examples.encoding import IGNORED, RowReader
@@ -26,7 +27,7 @@ Kind = Literal["trained", "not", "image"]
 """Of a token. ``image``: it stands for a part of an image."""
 THUMBNAIL = 320
 """Longest side of an image on the page, in pixels."""
-_TEMPLATE = Path(__file__).with_name("mask.html.jinja")
+_TEMPLATE, _STYLE = (Path(__file__).with_name(name) for name in ("mask.html.jinja", "mask.css"))
 _STYLES: dict[Kind, str] = {"trained": "bold green", "not": "dim", "image": "cyan"}
 
 
@@ -140,7 +141,9 @@ def page(mask: LossMask) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     images = iter(mask.row["images"] or [])
     runs = [(run, _thumbnail(next(images)) if run.kind == "image" else "") for run in mask.runs]
-    return environment.from_string(_TEMPLATE.read_text()).render(mask=mask, heading=_heading(mask), runs=runs)
+    heading, template = _heading(mask), environment.from_string(_TEMPLATE.read_text())
+    body = Markup(template.render(mask=mask, heading=heading, runs=runs))
+    return html_page(body, title=heading, style=_STYLE.read_text())
 
 
 def _heading(mask: LossMask) -> str:

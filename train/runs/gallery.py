@@ -24,6 +24,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from pipelines.publishing.html_page import data_url, html_page
+from pipelines.publishing.trajectory_style import trajectory_style
 from train.runs import history
 from train.runs.history import CodeVersion
 from train.runs.reporting import is_number
@@ -54,7 +55,7 @@ def write_page(output: Path, *, title: str) -> None:
     if not rollouts:
         return
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    formatter = HtmlFormatter(style="xcode", nowrap=True)
+    formatter = HtmlFormatter(nowrap=True)
     environment.filters |= {
         "code": lambda text: Markup(highlight(text, PythonLexer(), formatter)),
         "number": _number,
@@ -62,7 +63,7 @@ def write_page(output: Path, *, title: str) -> None:
     }
     template = environment.from_string((_HERE / "gallery.html.jinja").read_text(encoding="utf-8"))
     by_step = {step: list(of_step) for step, of_step in groupby(rollouts, key=lambda rollout: rollout["step"])}
-    style = (_HERE / "gallery.css").read_text(encoding="utf-8") + formatter.get_style_defs(".code")
+    style = trajectory_style() + (_HERE / "gallery.css").read_text(encoding="utf-8")
     body = Markup(template.render(title=title, steps=by_step, images=f"{FOLDER}/{IMAGES}"))
     page = html_page(body, title=f"{title}: sample rollouts", style=style)
     (output / PAGE).write_text(page, encoding="utf-8", errors="replace")

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import Markup
-from pygments.formatters import HtmlFormatter
 
 from pipelines.publishing.html_page import html_page
 from pipelines.publishing.templates import render
+from pipelines.publishing.trajectory_style import trajectory_style
 
 _HERE = Path(__file__).parent
 
@@ -18,7 +18,7 @@ def gallery_page(title: str, elements: Sequence[Markup], script: str, *, is_serv
     return html_page(
         Markup(body),
         title=f"{title}: gallery",
-        style=_text("gallery.css") + HtmlFormatter(style="xcode").get_style_defs(".code"),
+        style=trajectory_style() + _text("gallery.css"),
         script=_text("article.js") + _text(script),
         is_served=is_served,
     )
