@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
 
+from assets.launching.forked import forked
 from sandbox.errors import UserError
 from train.runs.supervisor import GRACE_SECONDS, SAFE_PATH
 
@@ -62,9 +63,8 @@ class LocalJob:
     logs."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, output: int | None = None) -> None:
-        supervised = [sys.executable, "-m", "train.runs.supervisor", str(os.getpid()), *command]
-        self._process = subprocess.Popen(
-            supervised,
+        self._process = forked(command, environment, output) or subprocess.Popen(
+            [sys.executable, "-m", "train.runs.supervisor", str(os.getpid()), *command],
             env={**os.environ, **SAFE_PATH, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -30,6 +30,7 @@ from assets.graph.resources import PolicyResource
 from assets.graph.rl import RL_STAGES
 from assets.graph.training_config import DEMO_SETTINGS
 from assets.launching import Program
+from assets.launching.forked import shared_imports
 from assets.runs.beside import Beside, beside
 from assets.runs.instance import MaterializationFailed
 from assets.runs.jobs import Jobs, open_jobs
@@ -89,7 +90,7 @@ def build_sft(
         is_demo = source == EMBEDDED
         waited_for = {"families": with_rl, "street_signs": train and is_demo, "rl": with_rl}
         parts = [part for part, is_built in waited_for.items() if is_built]
-        with _summarised(summarise):
+        with _summarised(summarise), shared_imports() if train else nullcontext():
             with (
                 _beside(console, workspace, parts) as other,
                 open_jobs(

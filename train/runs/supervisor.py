@@ -80,6 +80,7 @@ def _attend(exchange: JobDirectory, first: bool) -> None:
 
 
 GRACE_SECONDS = 10.0
+_TERMINATION = (signal.SIGTERM, signal.SIGINT)
 _PR_SET_PDEATHSIG = 1
 
 
@@ -89,32 +90,54 @@ def die_with_parent(signal_number: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
 
 
+GONE = 128 + signal.SIGTERM
+"""Exit status of a program whose starter ended before it could start."""
+
+
 def supervise(parent: int, command: Sequence[str]) -> int:
     """Runs ``command`` and returns its exit status."""
-    signalled = _termination_signals()
+    signalled = termination_signals()
     try:
         gone = os.pidfd_open(parent)
     except ProcessLookupError:
-        return 128 + signal.SIGTERM
+        return GONE
+    if os.getppid() != parent:  # the number is another process's now
+        return GONE
     process = subprocess.Popen(command, start_new_session=True, preexec_fn=partial(die_with_parent, signal.SIGKILL))
-    ended = os.pidfd_open(process.pid)
-    if os.getppid() != parent or _first_of(signalled, gone, ended) != ended:
-        process.terminate()
+    return supervise_process(process.pid, signalled, gone)
+
+
+def supervise_process(pid: int, signalled: int, gone: int) -> int:
+    """Waits for a child, the leader of its group, and ends it once ``signalled`` or ``gone`` is readable.
+
+    Returns its exit status.
+    """
+    ended = os.pidfd_open(pid)
+    if _first_of(signalled, gone, ended) != ended:
+        os.kill(pid, signal.SIGTERM)
         _first_of(ended, seconds=GRACE_SECONDS)
     with suppress(ProcessLookupError):  # before its leader is waited for: until then the number is not reused
-        os.killpg(process.pid, signal.SIGKILL)
-    status = process.wait()
+        os.killpg(pid, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return status if status >= 0 else 128 - status
 
 
-def _termination_signals() -> int:
+def termination_signals() -> int:
     """A file descriptor that becomes readable when SIGTERM or SIGINT arrives."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _TERMINATION:
         signal.signal(number, lambda *_: None)
     return read
+
+
+def new_session() -> None:
+    """In a fork of a supervisor: a session of its own, and Python's own answers to signals."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _first_of(*descriptors: int, seconds: float | None = None) -> int | None:
