@@ -70,10 +70,12 @@ class ForkServer:
         self._process.wait()
 
     def start(self, words: Sequence[str], environment: Mapping[str, str], output: int | None) -> "ForkedProcess | None":
-        """None where the server has ended, or this process's environment is another than at its start."""
-        order = {"words": list(words), "environment": dict(environment), "folder": str(Path.cwd())}
+        """None where the server has ended, or cannot give the program this process's environment."""
+        now = {**os.environ, **SAFE_PATH, **environment}
+        changed = {name: value for name, value in now.items() if self._environment.get(name) != value}
+        order = {"words": list(words), "environment": changed, "folder": str(Path.cwd())}
         message = json.dumps(order).encode()
-        if {**os.environ, **SAFE_PATH} != self._environment or len(message) > MOST_BYTES:
+        if self._environment.keys() - now.keys() or len(message) > MOST_BYTES:
             return None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, suppress(OSError):
