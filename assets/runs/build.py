@@ -40,7 +40,6 @@ from pipelines.generation import released
 from pipelines.generation.engine import STAGES
 from pipelines.generation.funnel import Yield, next_limit
 from pipelines.generation.recipes import Recipe, load_recipes, quotas
-from pipelines.generation.sandbox_sessions import start_process_pool
 from pipelines.publishing.pivots.dataset import KEY
 from pipelines.publishing.pivots.dataset import PIVOTS as PIVOTS_FOLDER
 from pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
@@ -50,7 +49,6 @@ from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use
 from pipelines.storage.stage import report
 from pipelines.storage.tables import TableMissing
 from pipelines.storage.workspace import Workspace
-from sandbox import Limits
 
 
 def build_sft(
@@ -255,7 +253,6 @@ def _fill_shard(
     Returns the accepted rows by family.
     """
     stages = _stages(recipes)
-    start_process_pool(Limits())  # while the source is read
     jobs.run(SAMPLES, partition=partition)
     after_samples()
     n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}

@@ -12,7 +12,7 @@ import atexit
 import os
 import threading
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import sandbox
@@ -129,16 +129,6 @@ def process_pool(limits: sandbox.Limits) -> sandbox.SandboxPool:
             _pools[limits] = sandbox.SandboxPool(limits=limits)
             atexit.register(_pools[limits].close)
         return _pools[limits]
-
-
-def start_process_pool(limits: sandbox.Limits) -> None:
-    """Begins to start ``process_pool`` in the background, for programs that will come. Whoever needs it gets errors."""
-
-    def start() -> None:
-        with suppress(sandbox.SandboxError):
-            process_pool(limits)
-
-    threading.Thread(target=start, daemon=True, name="darkroom-pool").start()
 
 
 def close_process_pool(limits: sandbox.Limits) -> None:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from pipelines.generation.sandbox_sessions import Sandboxes, start_process_pool
+from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
 from pipelines.records import ImageRef, Usage, to_row
 from pipelines.records.reject_reasons import RowError
@@ -100,7 +100,6 @@ class EvaluationRun:
             for number in range(self.settings.rollouts)
         ]
         sandboxes = Sandboxes(self.workspace.images, self.workspace.ledger)
-        start_process_pool(sandboxes.limits)  # while the first turns are written
         tracer = ImageTracer(self.workspace.images, self.workspace.ledger)
 
         async def perform(row: tuple[Question, int]) -> ScoredRollout | str:

@@ -8,7 +8,6 @@ from typing import Any
 from datasets import Dataset
 from trl.trainer.grpo_config import GRPOConfig
 
-from pipelines.generation.sandbox_sessions import start_process_pool
 from train.examples.datasets import HeldOut
 from train.models.loading import (
     context_length,
@@ -29,7 +28,6 @@ from train.rl.rollouts.held_out_accuracy import held_out_accuracy
 from train.rl.rollouts.prompt_lengths import check_lengths, check_pixels
 from train.rl.rollouts.prompts import open_prompts, prompts
 from train.rl.rollouts.sample_log import SampleLog, Tracker
-from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 from train.rl.rollouts.trainer import SandboxGRPOTrainer
 from train.rl.rollouts.vllm_on_cpu import prepare_vllm
 from train.rl.rollouts.vllm_server import readable_errors
@@ -65,7 +63,6 @@ class GrpoRun:
         Raises ``JudgeDown`` and ``EngineDown`` after saving a checkpoint to resume from.
         """
         job, settings, staging = self.job, self.settings, self.staging
-        start_process_pool(PROMPT_GROUPS.limits)  # while the model is read
         samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
         processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
         check_pixels(job.model, processor, settings.engine)
