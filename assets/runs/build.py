@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -93,10 +93,11 @@ def build_sft(
         with _summarised(summarise), shared_imports() if train else nullcontext():
             with (
                 _beside(console, workspace, parts) as other,
-                open_jobs(console, workspace, used, place) as jobs,
+                open_jobs(
+                    console, workspace, used, place, on_first_trajectory=other.start if other else lambda: None
+                ) as jobs,
             ):
-                after_samples = other.start if other else lambda: None
-                _build_families(jobs, chosen, partitions[:1] if with_rl else partitions, mixture, after_samples)
+                _build_families(jobs, chosen, partitions[:1] if with_rl else partitions, mixture)
                 if other and with_rl:
                     other.wait("families")
                 jobs.run(DATASETS, settings={"sft_dataset": {"quotas": mixture}} if mixture else None)
@@ -208,53 +209,35 @@ def partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
 
 
 def _build_families(
-    jobs: Jobs,
-    recipes: Sequence[Recipe],
-    partitions: Sequence[str],
-    family_quotas: Mapping[str, int],
-    after_samples: Callable[[], None],
+    jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
 ) -> None:
     """Every family on every shard."""
     if jobs.place == HERE:
-        fill_shards(jobs, recipes, partitions, family_quotas, after_samples)
+        fill_shards(jobs, recipes, partitions, family_quotas)
     else:
         jobs.run_elsewhere(_job(recipes), partitions, only=_stages(recipes))
 
 
 def fill_shards(
-    jobs: Jobs,
-    recipes: Sequence[Recipe],
-    partitions: Sequence[str],
-    family_quotas: Mapping[str, int],
-    after_samples: Callable[[], None] = lambda: None,
+    jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
 ) -> None:
-    """Every family, one shard after the other, each until no row is missing.
-
-    ``after_samples`` is called when a shard has its samples, before its families.
-    """
+    """Every family, one shard after the other, each until no row is missing."""
     if not family_quotas:
         partitions = jobs.unfinished(_job(recipes), partitions, [SAMPLES_KEY, *_stages(recipes)])
     accepted = dict.fromkeys(family_quotas, 0)
     for partition in partitions:
         missing = {family: max(0, n_rows - accepted[family]) for family, n_rows in family_quotas.items()}
-        for family, n_accepted in _fill_shard(jobs, recipes, partition, missing, after_samples).items():
+        for family, n_accepted in _fill_shard(jobs, recipes, partition, missing).items():
             accepted[family] += n_accepted
 
 
-def _fill_shard(
-    jobs: Jobs,
-    recipes: Sequence[Recipe],
-    partition: str,
-    missing: Mapping[str, int],
-    after_samples: Callable[[], None],
-) -> dict[str, int]:
+def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: Mapping[str, int]) -> dict[str, int]:
     """Drafts one shard with growing limits until no row is ``missing`` or its samples are used up.
 
     Returns the accepted rows by family.
     """
     stages = _stages(recipes)
     jobs.run(SAMPLES, partition=partition)
-    after_samples()
     n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
     while True:
         settings = {f"{family}__drafts": {"n_most": limit} for family, limit in n_drafts.items()}

@@ -93,11 +93,12 @@ def open_jobs(
     used: Mapping[Use, Sequence[str]] | None = None,
     place: str = HERE,
     *,
+    on_first_trajectory: Callable[[], None] = lambda: None,
     shows_first_trajectory: bool = True,
 ) -> Iterator[Jobs]:
     """``used``: shards that the jobs run on, whatever their source is for. Raises ``PlaceError`` and
     ``InstanceUnavailable``."""
-    first = FirstTrajectory(console, workspace)
+    first = FirstTrajectory(console, workspace, on_first_trajectory)
     prepare_dagster_home(workspace)
     with open_instance() as instance:
         keep_from_ctrl_c(instance)

@@ -1,5 +1,7 @@
 """The first trajectory of a command, as soon as it is there: question, answer, and the path of what its code showed."""
 
+from collections.abc import Callable
+
 import dagster as dg
 from rich.console import Console
 from rich.text import Text
@@ -12,10 +14,13 @@ from pipelines.storage.workspace import Workspace
 
 
 class FirstTrajectory:
-    """Prints a trajectory with an image of its own of the first table that has one, then no other."""
+    """Prints a trajectory with an image of its own of the first table that has one, then no other.
 
-    def __init__(self, console: Console, workspace: Workspace) -> None:
-        self._console, self._workspace, self._is_over = console, workspace, False
+    ``then`` is called when it is on the screen.
+    """
+
+    def __init__(self, console: Console, workspace: Workspace, then: Callable[[], None] = lambda: None) -> None:
+        self._console, self._workspace, self._then, self._is_over = console, workspace, then, False
 
     def look(self, materialization: dg.AssetMaterialization) -> None:
         """``materialization``: of any asset."""
@@ -33,3 +38,4 @@ class FirstTrajectory:
         image = self._workspace.images.path(row.rounds[-1].observation.images[-1])
         words = f"  the first trajectory: {' '.join(question.split())} → {row.answer}"
         self._console.print(Text(f"{words}\n    its code showed {relative(image)}"), soft_wrap=True)
+        self._then()
