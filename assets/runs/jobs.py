@@ -1,6 +1,6 @@
 """The jobs of one command, on the Dagster instance that the UI shows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
