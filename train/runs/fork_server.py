@@ -34,11 +34,11 @@ def main() -> None:
     if os.getppid() != starter:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the supervisors, and this process ends with them
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps them
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     for library in LIBRARIES:
         importlib.import_module(library)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps them
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, MOST_BYTES, N_DESCRIPTORS)
         if not message:
