@@ -70,12 +70,13 @@ class ForkServer:
         self._process.wait()
 
     def start(self, words: Sequence[str], environment: Mapping[str, str], output: int | None) -> "ForkedProcess | None":
-        """None where the server has ended, or cannot give the program this process's environment."""
+        """None where the server has ended. The program gets this process's environment as it is now."""
         now = {**os.environ, **SAFE_PATH, **environment}
-        changed = {name: value for name, value in now.items() if self._environment.get(name) != value}
-        order = {"words": list(words), "environment": changed, "folder": str(Path.cwd())}
+        changes: dict[str, str | None] = dict.fromkeys(self._environment.keys() - now.keys())
+        changes |= {name: value for name, value in now.items() if self._environment.get(name) != value}
+        order = {"words": list(words), "environment": changes, "folder": str(Path.cwd())}
         message = json.dumps(order).encode()
-        if self._environment.keys() - now.keys() or len(message) > MOST_BYTES:
+        if len(message) > MOST_BYTES:
             return None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, suppress(OSError):

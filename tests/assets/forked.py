@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-print(os.getppid(), os.getpid(), Path.cwd(), os.environ.get("WORD"), *sys.argv[1:], flush=True)
+print(os.getppid(), os.getpid(), Path.cwd(), os.environ.get("WORD"), "HOME" in os.environ, *sys.argv[1:], flush=True)
 if sys.argv[1] == "fails":
     sys.exit(3)
 if sys.argv[1] == "waits":

@@ -3,10 +3,10 @@
     python -m train.runs.fork_server DESCRIPTOR
 
 DESCRIPTOR is its end of a pair of sockets. An order is one message: JSON (``words``: what follows ``python -m``,
-``environment``: variables to add, ``folder``) with three descriptors: the starter's socket for this program, its
-standard output and its standard error. The answer on the program's socket is the number and a pidfd of its supervisor
-(see ``train.runs.supervisor``), which leaves the exit status there in the end. The server ends with its starter, and
-supervisors end the programs that run then.
+``environment``: what differs in it, null for what is gone; ``folder``) with three descriptors: the starter's socket for
+this program, its standard output and its standard error. The answer on the program's socket is the number and a pidfd
+of its supervisor (see ``train.runs.supervisor``), which leaves the exit status there in the end. The server ends with
+its starter, and supervisors end the programs that run then.
 
 It imports none of our own modules that a program runs, and never asks torch for a GPU: what has used one cannot fork.
 """
@@ -76,7 +76,10 @@ def _run(order: dict[str, Any], job: int, output: int, errors: int) -> None:
             os.dup2(descriptor, standard)
     sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # type: ignore[union-attr]
     os.chdir(order["folder"])
-    os.environ.update(order["environment"])
+    for name, value in order["environment"].items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
     module, *arguments = order["words"]
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -52,7 +52,7 @@ def test_a_program_gets_words_environment_and_folder(server: ForkServer, tmp_pat
     assert process.wait(120) == process.poll() == 0
     supervisor, _, *said = (tmp_path / "note").read_text().split(maxsplit=2)
     assert int(supervisor) == process.pid
-    assert said == [f"{Path.cwd()} held says all of it\n"]
+    assert said == [f"{Path.cwd()} held True says all of it\n"]
 
 
 def test_its_exit_status_is_the_programs(server: ForkServer, tmp_path: Path) -> None:
@@ -102,11 +102,13 @@ def test_without_its_server_a_program_is_started(tmp_path: Path) -> None:
         assert ended.start([PROGRAM, "says"], {}, None) is None
 
 
-def test_what_was_taken_from_the_environment_is_not_there_again(
-    server: ForkServer, monkeypatch: pytest.MonkeyPatch
+def test_its_environment_is_the_starters_as_it_is_now(
+    server: ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("PATH")
-    assert server.start([PROGRAM, "says"], {}, None) is None
+    monkeypatch.delenv("HOME")
+    monkeypatch.setenv("WORD", "new")
+    assert started(server, tmp_path / "note", "says").wait(120) == 0
+    assert " new False says" in (tmp_path / "note").read_text()
 
 
 def test_a_command_forks_programs_of_train_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
