@@ -27,7 +27,7 @@ _servers: list["ForkServer"] = []
 
 @contextmanager
 def shared_imports() -> Iterator[None]:
-    """The server imports beside what is done meanwhile, and ends with the block."""
+    """A server, which ``begin_imports`` or the first program starts; it ends with the block."""
     if not version("torch").endswith("+cpu"):
         yield
         return
@@ -39,8 +39,14 @@ def shared_imports() -> Iterator[None]:
             _servers.remove(server)
 
 
+def begin_imports() -> None:
+    """Where imports are shared, they begin beside what is done meanwhile: there is work, which programs will follow."""
+    for server in _servers:
+        server.begin()
+
+
 def forked(command: Sequence[str], environment: Mapping[str, str], output: int | None) -> "ForkedProcess | None":
-    """Starts the program by fork; None where no server runs, or another Python or environment is asked for."""
+    """Starts the program by fork; None where no imports are shared, or another Python is asked for."""
     python, *options = command
     if not _servers or python != sys.executable or options[:1] != ["-m"] or not options[1].startswith("train."):
         return None
@@ -48,9 +54,14 @@ def forked(command: Sequence[str], environment: Mapping[str, str], output: int |
 
 
 class ForkServer:
-    """A running server. A context manager, which ends it."""
+    """A server, from ``begin`` on. A context manager, which ends it."""
 
-    def __init__(self) -> None:
+    _process: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Nothing more where it has begun."""
+        if self._process is not None:
+            return
         self._environment = {**os.environ, **SAFE_PATH}
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -65,12 +76,14 @@ class ForkServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._control.close()
-        self._process.kill()  # it may still import
-        self._process.wait()
+        if self._process is not None:
+            self._control.close()
+            self._process.kill()  # it may still import
+            self._process.wait()
 
     def start(self, words: Sequence[str], environment: Mapping[str, str], output: int | None) -> "ForkedProcess | None":
         """None where the server has ended. The program gets this process's environment as it is now."""
+        self.begin()
         now = {**os.environ, **SAFE_PATH, **environment}
         changes: dict[str, str | None] = dict.fromkeys(self._environment.keys() - now.keys())
         changes |= {name: value for name, value in now.items() if self._environment.get(name) != value}

@@ -30,7 +30,7 @@ from assets.graph.resources import PolicyResource
 from assets.graph.rl import RL_STAGES
 from assets.graph.training_config import DEMO_SETTINGS
 from assets.launching import Program
-from assets.launching.forked import shared_imports
+from assets.launching.forked import begin_imports, shared_imports
 from assets.runs.beside import Beside, beside
 from assets.runs.instance import MaterializationFailed
 from assets.runs.jobs import Jobs, open_jobs
@@ -237,6 +237,7 @@ def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: 
     Returns the accepted rows by family.
     """
     stages = _stages(recipes)
+    begin_imports()
     jobs.run(SAMPLES, partition=partition)
     n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
     while True:

@@ -8,7 +8,9 @@ this program, its standard output and its standard error. The answer on the prog
 of its supervisor (see ``train.runs.supervisor``), which leaves the exit status there in the end. The server ends with
 its starter, and supervisors end the programs that run then.
 
-It imports none of our own modules that a program runs, and never asks torch for a GPU: what has used one cannot fork.
+The fork server of ``multiprocessing`` gives a program neither its starter's output, environment and folder as they are
+now, nor a supervisor. This one imports none of our own modules that a program runs, and never asks torch for a GPU:
+what has used one cannot fork.
 """
 
 import importlib

@@ -80,7 +80,6 @@ def _attend(exchange: JobDirectory, first: bool) -> None:
 
 
 GRACE_SECONDS = 10.0
-_TERMINATION = (signal.SIGTERM, signal.SIGINT)
 _PR_SET_PDEATHSIG = 1
 
 
@@ -127,7 +126,7 @@ def termination_signals() -> int:
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write)
-    for number in _TERMINATION:
+    for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     return read
 

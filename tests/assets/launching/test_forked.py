@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from assets.launching import forked
-from assets.launching.forked import ForkedProcess, ForkServer, shared_imports
+from assets.launching.forked import ForkedProcess, ForkServer, begin_imports, shared_imports
 from assets.launching.jobs import Ending, LocalJob
 from tests.waiting import wait_until
 
@@ -97,6 +97,8 @@ def test_it_ends_with_a_starter_that_is_killed(tmp_path: Path) -> None:
 
 def test_without_its_server_a_program_is_started(tmp_path: Path) -> None:
     with ForkServer() as ended:
+        ended.begin()
+        assert ended._process is not None
         ended._process.kill()
         ended._process.wait()
         assert ended.start([PROGRAM, "says"], {}, None) is None
@@ -125,7 +127,14 @@ def test_a_command_forks_programs_of_train_alone(monkeypatch: pytest.MonkeyPatch
     assert not forked._servers
 
 
+def test_without_work_nothing_is_imported() -> None:
+    with ForkServer() as server:
+        pass
+    assert server._process is None
+
+
 def test_nothing_is_forked_where_torch_has_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forked, "version", lambda _: "2.13.0")
     with shared_imports():
+        begin_imports()
         assert forked.forked([sys.executable, "-m", "train.tiny"], dict(os.environ), None) is None
