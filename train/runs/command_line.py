@@ -13,7 +13,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -238,9 +238,8 @@ def _ending_in_order(exchange: JobDirectory | None) -> Iterator[None]:
     if "LOCAL_RANK" in os.environ:
         die_with_parent(signal.SIGTERM)
     try:
-        if exchange is not None:
-            attend(exchange, first=is_first_process())
-        yield
+        with attend(exchange, first=is_first_process()) if exchange else nullcontext():
+            yield
     finally:
         signal.signal(signal.SIGTERM, before)
 

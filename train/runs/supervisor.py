@@ -24,9 +24,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -56,9 +55,9 @@ class JobDirectory:
         return self.error.read_text().strip() if self.error.is_file() else ""
 
 
-def attend(exchange: JobDirectory, *, first: bool) -> None:
-    """Writes a heartbeat (in the ``first`` process) and starts a thread that goes on with it and ends this process once
-    ``stop`` exists.
+@contextmanager
+def attend(exchange: JobDirectory, *, first: bool) -> Iterator[None]:
+    """Inside it a thread writes heartbeats (in the ``first`` process) and ends this process once ``stop`` exists.
 
     Where ``stop`` exists already, the job ends here, before it has written anything.
     """
@@ -66,16 +65,22 @@ def attend(exchange: JobDirectory, *, first: bool) -> None:
         signal.raise_signal(signal.SIGTERM)
     if first:  # here: the program may end before its thread has run
         exchange.alive.write_text("0")
-    threading.Thread(target=_attend, args=(exchange, first), daemon=True, name="exchange").start()
+    over = threading.Event()
+    threading.Thread(target=_attend, args=(exchange, first, over), daemon=True, name="exchange").start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
-def _attend(exchange: JobDirectory, first: bool) -> None:
+def _attend(exchange: JobDirectory, first: bool, over: threading.Event) -> None:
     n_signs = 0
     while not exchange.stop.exists():
         n_signs += 1
         if first:
             exchange.alive.write_text(str(n_signs))
-        time.sleep(SECONDS)
+        if over.wait(SECONDS):
+            return
     os.kill(os.getpid(), signal.SIGTERM)
 
 

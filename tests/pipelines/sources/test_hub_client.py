@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 
 import httpx2
@@ -22,7 +24,8 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     seconds: list[float] = []
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(_http, "_GLOBAL_CLIENT_FACTORY", _http._GLOBAL_CLIENT_FACTORY)
-    monkeypatch.setattr("time.sleep", seconds.append)
+    ours, sleep = threading.current_thread(), time.sleep
+    monkeypatch.setattr("time.sleep", lambda s: (seconds.append if threading.current_thread() is ours else sleep)(s))
     monkeypatch.setattr(hub_client._Client, "has_connected", False)
     hub_client.give_up_without_a_network.cache_clear()
     hub_client.give_up_without_a_network()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -43,6 +44,13 @@ def test_a_program_that_ends_well_leaves_no_words(exchange: JobDirectory) -> Non
     with guarded():
         pass
     assert exchange.last_words() == ""
+
+
+def test_what_follows_the_program_gives_no_signs_of_life(exchange: JobDirectory) -> None:
+    with guarded():
+        (heartbeat,) = [thread for thread in threading.enumerate() if thread.name == "exchange"]
+    heartbeat.join(60)
+    assert not heartbeat.is_alive()
 
 
 def test_signs_of_life_go_on_until_the_program_is_told_to_stop(exchange: JobDirectory) -> None:

@@ -108,5 +108,5 @@ def test_a_command_whose_parent_is_gone_already_does_not_stay(tmp_path: Path) ->
 
 def test_a_program_that_ends_at_once_has_given_a_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Thread, "start", lambda thread: None)  # as where the thread does not run before the end
-    attend(JobDirectory(tmp_path), first=True)
-    assert JobDirectory(tmp_path).alive.exists()
+    with attend(JobDirectory(tmp_path), first=True):
+        assert JobDirectory(tmp_path).alive.exists()
