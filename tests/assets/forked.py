@@ -1,5 +1,6 @@
 """A program that says where and with what it runs, then does what its word says."""
 
+import atexit
 import os
 import signal
 import sys
@@ -7,6 +8,8 @@ import time
 from pathlib import Path
 
 print(os.getppid(), os.getpid(), Path.cwd(), os.environ.get("WORD"), "HOME" in os.environ, *sys.argv[1:], flush=True)
+if sys.argv[1] == "says":
+    atexit.register(print, "at its exit")  # on a buffer that is written after that
 if sys.argv[1] == "fails":
     sys.exit(3)
 if sys.argv[1] == "waits":

@@ -52,7 +52,7 @@ def test_a_program_gets_words_environment_and_folder(server: ForkServer, tmp_pat
     assert process.wait(120) == process.poll() == 0
     supervisor, _, *said = (tmp_path / "note").read_text().split(maxsplit=2)
     assert int(supervisor) == process.pid
-    assert said == [f"{Path.cwd()} held True says all of it\n"]
+    assert said == [f"{Path.cwd()} held True says all of it\nat its exit\n"]
 
 
 def test_its_exit_status_is_the_programs(server: ForkServer, tmp_path: Path) -> None:
