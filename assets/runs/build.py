@@ -90,25 +90,25 @@ def build_sft(
         is_demo = source == EMBEDDED
         waited_for = {"families": with_rl, "street_signs": train and is_demo, "rl": with_rl}
         parts = [part for part, is_built in waited_for.items() if is_built]
-        with _summarised(summarise), shared_imports() if train else nullcontext():
-            with (
-                _beside(console, workspace, parts) as other,
-                open_jobs(
-                    console, workspace, used, place, on_first_trajectory=other.start if other else lambda: None
-                ) as jobs,
-            ):
-                _build_families(jobs, chosen, partitions[:1] if with_rl else partitions, mixture)
-                if other and with_rl:
-                    other.wait("families")
-                jobs.run(DATASETS, settings={"sft_dataset": {"quotas": mixture}} if mixture else None)
-                if train and not is_demo:
-                    _train(jobs, chosen)
-                elif other and train:
-                    other.wait("street_signs")
-                    _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
-            if train and is_demo:  # Dagster takes a checkpoint for stale that is older than the RL dataset
-                with open_jobs(console, workspace, used, place) as jobs:
-                    _train_on_street_signs(jobs, "grpo_checkpoint", "evaluation", evaluated="grpo")
+        with (
+            _summarised(summarise),
+            shared_imports() if train else nullcontext(),
+            _beside(console, workspace, parts) as other,
+            open_jobs(
+                console, workspace, used, place, on_first_trajectory=other.start if other else lambda: None
+            ) as jobs,
+        ):
+            _build_families(jobs, chosen, partitions[:1] if with_rl else partitions, mixture)
+            if other and with_rl:
+                other.wait("families")
+            jobs.run(DATASETS, settings={"sft_dataset": {"quotas": mixture}} if mixture else None)
+            if train and not is_demo:
+                _train(jobs, chosen)
+            elif other and train:
+                other.wait("street_signs")
+                _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
+                other.wait("rl")  # Dagster takes a checkpoint for stale that is older than the RL dataset
+                _train_on_street_signs(jobs, "grpo_checkpoint", "evaluation", evaluated="grpo")
 
 
 def build_pivots(console: Console) -> None:
