@@ -50,6 +50,9 @@ from pipelines.storage.stage import report
 from pipelines.storage.tables import TableMissing
 from pipelines.storage.workspace import Workspace
 
+N_BESIDE = 10
+"""So many families are built beside on the demo's further shards, the rest by the command, which has started earlier."""
+
 
 def build_sft(
     console: Console,
@@ -100,6 +103,7 @@ def build_sft(
         ):
             _build_families(jobs, chosen, partitions[:1] if with_rl else partitions, mixture)
             if other and with_rl:
+                fill_shards(jobs, chosen[N_BESIDE:], partitions[1:], {})
                 other.wait("families")
             jobs.run(DATASETS, settings={"sft_dataset": {"quotas": mixture}} if mixture else None)
             if train and not is_demo:

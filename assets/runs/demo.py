@@ -2,7 +2,7 @@
 
     python -m assets.runs.demo families street_signs rl
 
-``families``: the SFT families on all shards but the first. ``street_signs``: questions that the tiny model can learn.
+``families``: most SFT families on all shards but the first. ``street_signs``: questions that the tiny model can learn.
 ``rl``: the recorded annotations, the RL stages and the RL dataset, which GRPO alone waits for.
 """
 
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, SAMPLES, STREET_SIGNS
 from assets.runs.beside import mark
-from assets.runs.build import build_rl_stages, catalog_partitions, fill_shards, partitions_of
+from assets.runs.build import N_BESIDE, build_rl_stages, catalog_partitions, fill_shards, partitions_of
 from assets.runs.jobs import open_jobs
 from pipelines.generation.recipes import load_recipes
 from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Use
@@ -38,7 +38,7 @@ def main(parts: list[DemoPart]) -> None:
             for part in parts:
                 match part:
                     case DemoPart.FAMILIES:
-                        fill_shards(jobs, list(load_recipes().values()), shards[1:], {})
+                        fill_shards(jobs, list(load_recipes().values())[:N_BESIDE], shards[1:], {})
                     case DemoPart.STREET_SIGNS:
                         jobs.run(STREET_SIGNS)
                     case DemoPart.RL:
