@@ -36,7 +36,7 @@ from sandbox._guest.output import Output
 from sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, may_name_images, opened, paths_of
 from sandbox._guest.stand_ins import install_stand_ins
-from sandbox._guest.substitutes import install_copy, install_pipe
+from sandbox._guest.substitutes import install_copy, install_fast_png, install_pipe
 from sandbox._guest.video import install_decord_alias, names_of_videos
 from sandbox.limits import Limits
 
@@ -107,6 +107,7 @@ class Runner:
         self._repairs.install()
         warm.install_sqlite()
         install_pipe()
+        install_fast_png()
         install_stand_ins(self._gallery.display)
         one_process.install()
         if self._inputs.video_paths:

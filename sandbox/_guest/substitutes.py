@@ -1,9 +1,13 @@
-"""What the filter refuses and ordinary code uses, done by other means."""
+"""What ordinary code uses and the filter refuses, or takes long, done by other means."""
 
 import os
 import shutil
 import socket
 from typing import Any
+
+from PIL import Image
+
+_FASTEST = 1
 
 
 def install_pipe() -> None:
@@ -30,3 +34,15 @@ def install_copy() -> None:
         pass
 
     shutil.copymode = shutil.copystat = copy_nothing
+
+
+def install_fast_png() -> None:
+    """PNG files of code that names no level of compression get zlib's fastest: the same pixels in a third of the time,
+    in files a seventh larger. Once per process."""
+    write = Image.SAVE["PNG"]
+
+    def write_fast(image: Any, *args: Any, **options: Any) -> None:
+        image.encoderinfo.setdefault("compress_level", _FASTEST)
+        write(image, *args, **options)
+
+    Image.register_save("PNG", write_fast)

@@ -50,6 +50,18 @@ def test_sys_exit_ends_the_cell_and_not_the_session(session: Session) -> None:
     assert session.run("print('b')").text == "b\n"
 
 
+def test_a_png_has_all_its_pixels_at_every_level_of_compression(session: Session) -> None:
+    code = "y, x = np.mgrid[:256, :256]\nshapes = np.stack([x * y // 256, x ^ y, (x + y) // 2], -1).astype(np.uint8)\n"
+    code += "levels = [('fast', {}), ('one', {'compress_level': 1}), ('nine', {'compress_level': 9})]\n"
+    code += "for name, options in [*levels, ('small', {'optimize': True})]:\n"
+    code += "    Image.fromarray(shapes).save(f'{name}.png', **options)\n"
+    code += "    print(np.array_equal(np.asarray(Image.open(f'{name}.png')), shapes))"
+    observation = session.run(code)
+    assert observation.text == "True\n" * 4
+    n_bytes = {artefact.name: artefact.n_bytes for artefact in observation.artefacts}
+    assert n_bytes["fast.png"] == n_bytes["one.png"] > n_bytes["nine.png"] == n_bytes["small.png"]
+
+
 def test_everything_saved_comes_back_printed_or_not_in_the_order_of_writing(session: Session) -> None:
     code = "for n in 'cab': image_clue_0.crop((0, 0, 30, 20 + ord(n))).save(f'{n}.png')\n"
     code += "open('notes.txt', 'w').write('x')\nprint('b.png')"
