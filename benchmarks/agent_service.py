@@ -1,6 +1,6 @@
 """What a turn costs the agent beside the model's own time: CPU time of its process, without its sandboxes.
 
-    python -m benchmarks.agent_service --questions 384 --at-once 128
+    python -m benchmarks.agent_service --questions 384 --at-once 128 --format JPEG
 
 The model is scripted and answers at once, in this process: it crops the sign of an image of 640 x 480 pixels in every
 turn but the last, which says its colour. Each question is another image, so that nothing is on the ledger. Questions of
@@ -56,11 +56,11 @@ def handler(n_turns: int) -> type[JsonHandler]:
     return Model
 
 
-def question(seed: int) -> dict[str, object]:
+def question(seed: int, format: str) -> dict[str, object]:
     image, file = desert(seed), io.BytesIO()
     ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS["red"])
-    image.save(file, "PNG")
-    url = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    image.save(file, format)
+    url = f"data:image/{format.lower()};base64,{base64.b64encode(file.getvalue()).decode()}"
     parts = [{"type": "text", "text": "Which colour?"}, {"type": "image_url", "image_url": {"url": url}}]
     return {"messages": [{"role": "user", "content": parts}]}
 
@@ -91,8 +91,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=384)
     parser.add_argument("--at-once", type=int, default=128)
+    parser.add_argument("--format", choices=("PNG", "JPEG"), default="PNG", help="of the images")
     options = parser.parse_args()
-    questions = [question(seed) for seed in range(options.questions + 1)]
+    questions = [question(seed, options.format) for seed in range(options.questions + 1)]
     spent = {turns: measured(questions, turns, options.at_once) for turns in TURNS}
     for turns, cpu in spent.items():
         print(f"{turns} turns: {1000 * cpu:.1f} ms of CPU a question, {1000 * cpu / turns:.1f} ms a turn")
