@@ -51,7 +51,7 @@ from pipelines.storage.tables import TableMissing
 from pipelines.storage.workspace import Workspace
 
 N_BESIDE = 10
-"""So many families are built beside on the demo's further shards, the rest by the command, which has started earlier."""
+"""So many families are built beside on the demo's further shards, the rest by the command, which started earlier."""
 
 
 def build_sft(
