@@ -1,4 +1,4 @@
-"""What ordinary code uses and the filter refuses, or takes long, done by other means."""
+"""What ordinary code does and the filter refuses, or what takes long, done by other means."""
 
 import os
 import shutil

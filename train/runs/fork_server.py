@@ -100,8 +100,8 @@ _finished: list[str] = []
 
 
 def _leave() -> None:
-    """Ends a finished program when all else that is to be done at its exit is done: to take its objects apart, those of
-    the libraries among them, costs two seconds and gives nothing back that the kernel does not."""
+    """Ends a finished program after its other exit functions: to take its objects apart, and those of the libraries,
+    took 1.8 s of an evaluation and gives nothing back that the kernel does not."""
     if _finished:
         sys.stdout.flush()
         sys.stderr.flush()
