@@ -197,7 +197,7 @@ def _with_interpreter(run: dg.DagsterRun) -> dg.DagsterRun:
 
 def check_databases(instance: DagsterInstance) -> None:
     """Raises ``PlaceError`` where Dagster's history or the ledger is in SQLite: several machines would corrupt it."""
-    if "sqlite" in type(instance.event_log_storage).__module__:
+    if any("sqlite" in kind.__module__ for kind in type(instance.event_log_storage).__mro__):
         raise PlaceError(
             "Dagster's history is in SQLite, which is for one machine: copy assets/dagster_team.yaml to "
             "$DAGSTER_HOME/dagster.yaml and set DAGSTER_POSTGRES_URL"

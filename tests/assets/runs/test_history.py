@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from assets.runs.history import InstanceUnavailable, open_instance
 from assets.runs.instance import prepare_dagster_home
 from pipelines.storage.workspace import Workspace
+from scripts.ports import free_port
 from tests.together import run_together
 
 OPEN = """
@@ -53,10 +54,37 @@ def test_two_versions_of_a_database_are_a_message_that_names_the_repair(dagster_
     assert "\n" not in str(caught.value)
 
 
-def test_a_broken_settings_file_is_named(dagster_home: Path) -> None:
-    (dagster_home / "dagster.yaml").write_text("storage: [")
-    with pytest.raises(InstanceUnavailable, match="or delete it"):
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("storage: [", r"no YAML mapping in line 1: correct .*dagster\.yaml, or delete it"),
+        ("- storage", r"no YAML mapping: correct .*dagster\.yaml"),
+        ("storag: {sqlite: {base_dir: /x}}  # postgres", r'unexpected config entry "storag" at the root\.\): correct'),
+        ("run_retries: {enabled: maybe}", r'run_retries:enabled\. Value "maybe"'),
+        (Path("assets/dagster_team.yaml").read_text(), r"takes DAGSTER_POSTGRES_URL from the environment, .* set it"),
+    ],
+)
+def test_settings_that_are_wrong_are_named(
+    dagster_home: Path, monkeypatch: pytest.MonkeyPatch, settings: str, message: str
+) -> None:
+    monkeypatch.delenv("DAGSTER_POSTGRES_URL", raising=False)
+    (dagster_home / "dagster.yaml").write_text(settings)
+    with pytest.raises(InstanceUnavailable, match=message) as caught:
         open_instance()
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_database_server_that_is_away_is_two_lines(
+    dagster_home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("dagster_postgres")
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", f"postgresql://user:word@127.0.0.1:{free_port()}/dagster")
+    (dagster_home / "dagster.yaml").write_text(Path("assets/dagster_team.yaml").read_text())
+    with pytest.raises(InstanceUnavailable, match=r"Connection refused.*: check DAGSTER_POSTGRES_URL"):
+        open_instance()
+    assert capfd.readouterr().err == "Dagster's database does not answer: trying again for some seconds\n"
 
 
 def test_a_database_of_garbage_is_a_message(dagster_home: Path) -> None:

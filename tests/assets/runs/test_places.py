@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import pytest
@@ -18,6 +19,7 @@ from dagster._core.launcher.base import RunLauncher
 from dagster._core.origin import RepositoryPythonOrigin
 
 from assets.runs import lost_starts, places
+from assets.runs.history import open_instance
 from assets.runs.lost_starts import fail_half_recorded, fail_lost_starts
 from assets.runs.places import (
     HERE,
@@ -176,9 +178,11 @@ def test_a_run_elsewhere_gets_settings_databases_and_named_keys_and_nothing_else
 def test_sqlite_on_several_machines_is_refused_with_the_mend(
     placed: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(PlaceError, match=r"history is in SQLite.*dagster_team\.yaml.*DAGSTER_POSTGRES_URL"):
-        check_databases(placed)
-    monkeypatch.setattr(type(placed.event_log_storage), "__module__", "dagster_postgres.event_log")
+    monkeypatch.setenv("DAGSTER_HOME", placed.root_directory)
+    for instance in (placed, open_instance()):
+        with pytest.raises(PlaceError, match=r"history is in SQLite.*dagster_team\.yaml.*DAGSTER_POSTGRES_URL"):
+            check_databases(instance)
+    monkeypatch.setattr(placed, "_event_storage", Mock())  # of another module
     with pytest.raises(PlaceError, match=r"ledger is in SQLite.*DARKROOM_LEDGER=postgresql"):
         check_databases(placed)
     monkeypatch.setenv("DARKROOM_LEDGER", "postgresql+psycopg://db/ledger")
