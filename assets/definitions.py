@@ -29,6 +29,7 @@ from assets.graph.resources import PolicyResource, WorkspaceResource
 from assets.graph.rl import GROUP as RL_GROUP
 from assets.graph.rl import rl_assets
 from assets.launching import LauncherResource
+from assets.pages.code import with_code_references
 from assets.runs.lost_starts import lost_starts
 from pipelines.generation.recipes import Recipe
 from pipelines.generation.released import all_recipes
@@ -51,10 +52,10 @@ def definitions(options: Options = ALL) -> dg.Definitions:
     """The code location with these optional assets, from the environment and the recipes on disk."""
     workspace, flywheel = Workspace.from_environment(), FlywheelResource.from_environment()
     recipes = [recipe for recipe in all_recipes().values() if options.releases or recipe.writer != "released"]
-    assets = _linked([*_assets(recipes), *_optional_assets(options, recipes, workspace, flywheel)])
+    assets = [*_assets(recipes), *_optional_assets(options, recipes, workspace, flywheel)]
     sensors = [source_partitions, lost_starts, *_shard_sensors(recipes)]
     return dg.Definitions(
-        assets=assets,
+        assets=list(with_code_references(_linked(assets))),
         jobs=jobs(recipes, options),
         schedules=[nightly(DATASETS, 0), nightly(RL_DATASET, 30)],
         sensors=[*sensors, annotation.annotation_sync] if options.annotation else sensors,

@@ -11,6 +11,7 @@ import dagster as dg
 from assets.graph.partitions import SHARDS, SHARDS_OF
 from assets.graph.resources import DraftSettings, VerdictSettings
 from assets.graph.stage_assets import SPECS, StageRun, StageWork, stage_asset, stage_result
+from assets.pages.code import code_references
 from assets.pages.metadata import funnel, judging_metadata
 from assets.pages.previews import samples_examples, samples_preview, trajectories_examples, trajectories_preview
 from pipelines.generation import engine, stage
@@ -151,7 +152,7 @@ def _stage(
         partitions=partitions,
         settings=STAGE_SETTINGS.get(stage),
         code_version=recipe.digest[:12],
-        metadata={"recipe": dg.MetadataValue.path(str(recipe.file))},
+        metadata={"recipe": dg.MetadataValue.path(str(recipe.file)), **code_references(perform, recipe.file)},
         place=-1 if stage == "drafts" and recipe.family != _FIRST else STAGES.index(stage),
     )
 

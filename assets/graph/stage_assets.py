@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from assets.graph.automation import WHEN_ADDED
 from assets.graph.resources import PolicyResource
+from assets.pages.code import code_references
 from assets.pages.columns import table_columns
 from assets.pages.metadata import rejects_metadata, stage_metadata
 from assets.runs.places import TAG
@@ -130,7 +131,7 @@ def stage_asset(
         code_version=code_version,
         description=spec.description,
         tags={"darkroom/stage": key.path[-1]},
-        metadata={**table_columns(record), **(metadata or {})},
+        metadata={**table_columns(record), **code_references(perform), **(metadata or {})},
         automation_condition=WHEN_ADDED if deps else None,
         config_schema=schema,
         required_resource_keys={"workspace", *spec.roles},

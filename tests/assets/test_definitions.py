@@ -64,6 +64,17 @@ def test_every_asset_is_described_grouped_and_owned() -> None:
         assert spec.owners, spec.key
 
 
+def test_every_asset_names_its_code() -> None:
+    for spec in definitions().resolve_all_asset_specs():
+        references = spec.metadata["dagster/code_references"].code_references
+        assert all(Path(reference.file_path).exists() for reference in references), spec.key
+        own = {Path(reference.file_path).name for reference in references}
+        if spec.group_name in all_recipes() and spec.key.path[-1] in STAGES:
+            assert own == {"families.py", all_recipes()[spec.group_name].file.name}
+        else:
+            assert own <= {"families.py", "rl.py", "datasets.py", "annotation.py", "training.py", "flywheel.py"}
+
+
 def test_every_family_is_a_group_that_the_graph_can_close() -> None:
     groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
     assert groups == {"source", "datasets", "annotation", "train", "rl", "flywheel", "demo"} | set(all_recipes())
