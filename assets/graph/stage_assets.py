@@ -38,7 +38,8 @@ _N_REPEATS, _REPEAT_SECONDS = 20, 15.0
 """Of a stage whose database or store is away: five minutes and what it takes to notice."""
 _N_LATEST = 3
 """Materialisations of a shard among which this run's own is looked for: others may have come since."""
-Show = Callable[[str], None]
+Show = Callable[[str, float], None]
+"""Takes a line, and how many seconds are left of the stage (0: not known)."""
 Decorator = Callable[[Callable[..., Any]], dg.AssetsDefinition]
 terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
 """What shows the progress lines of this process's runs."""
@@ -240,7 +241,7 @@ def progress_lines(
         nonlocal n_logged, logged_at
         n_tenths, now = stand.n_done * _N_LOG_LINES // max(stand.n_rows, 1), clock()
         if show is not None:
-            show(f"{asset}: {pace.words(stand)}")
+            show(f"{asset}: {pace.words(stand)}", pace.left(stand))
         if now - logged_at >= (_LEAST_SECONDS if n_tenths > n_logged else _LOG_SECONDS):
             n_logged, logged_at = n_tenths, now
             context.log.info(pace.words(stand))

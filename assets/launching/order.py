@@ -162,7 +162,7 @@ class StepLog:
                 step, n_steps = message["step"], message["n_steps"]
                 self._context.log.info(message["said"])
                 if (show := terminal.get()) is not None:
-                    show(message["said"])
+                    show(message["said"], 0.0)  # it says itself what is left of the program
                 values: dict[str, float] = message["metrics"]
                 if _is_observed(step, n_steps) or any(name.startswith("eval_") for name in values):
                     metrics = {name: dg.MetadataValue.float(float(value)) for name, value in values.items()}

@@ -35,6 +35,7 @@ class RunLines:
     def __init__(self, console: Console, title: str, n_assets: int, on_asset: OnAsset) -> None:
         self._console, self._title, self._n_assets, self._on_asset = console, title, n_assets, on_asset
         self._began, self._n_done, self._stage = time.monotonic(), 0, ""
+        self._stage_left = 0.0
         self._open: dict[str | None, list[dg.AssetMaterialization]] = defaultdict(list)
 
     @contextmanager
@@ -64,6 +65,7 @@ class RunLines:
             self._print_warning(event.asset_check_evaluation_data)
         elif event.is_step_success:
             self._n_done, self._stage = self._n_done + 1, ""
+            self._stage_left = 0.0
             self._print(event.step_key, event.step_success_data.duration_ms / 1000)
 
     def _print(self, step: str | None, seconds: float | None) -> None:
@@ -78,8 +80,8 @@ class RunLines:
             line = f"  {check.asset_key.to_user_string():<34}{check.description or check.check_name}"
             self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
-    def _show(self, line: str) -> None:
-        self._stage = line
+    def _show(self, line: str, seconds_left: float) -> None:
+        self._stage, self._stage_left = line, seconds_left
 
     def _tick(self, status: Status, over: Event) -> None:
         is_terminal = self._console.is_terminal
@@ -95,7 +97,8 @@ class RunLines:
         if self._n_assets > 1:
             words.append(f"{self._n_done} of {self._n_assets} assets")
         if _LEAST * self._n_assets <= self._n_done < self._n_assets:
-            words.append(f"about {duration(seconds / self._n_done * (self._n_assets - self._n_done))} left")
+            left = seconds / self._n_done * (self._n_assets - self._n_done)
+            words.append(f"about {duration(max(left, self._stage_left))} left")
         return Text(", ".join(words) + (f"; {self._stage}" if self._stage else ""))
 
 

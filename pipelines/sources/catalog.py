@@ -219,9 +219,10 @@ def read_config(path: Place) -> SourceConfig:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise SourceError(f"{path}: {field}: {first['msg']}") from error
+        raise SourceError(f"{path}: {field}: {first['msg']}: correct it, or delete the file") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path} is not YAML: {error}") from error
+        reason = " ".join(str(error).split())
+        raise SourceError(f"{path} is not YAML: correct it, or delete it ({reason})") from error
 
 
 def public_sources() -> dict[str, SourceConfig]:

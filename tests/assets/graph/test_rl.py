@@ -42,7 +42,7 @@ SHOWN: list[str] = []
 
 @pytest.fixture
 def pages(signs: Path, instance: dg.DagsterInstance) -> dict[str, dict]:
-    with shown_by(SHOWN.append):
+    with shown_by(lambda line, seconds_left: SHOWN.append(line)):
         return materialize(instance, RL, PARTITION, **OPS) | materialize(instance, RL_DATASET)
 
 

@@ -11,6 +11,7 @@ import dagster as dg
 import pytest
 from rich.console import Console
 
+from assets.graph.stage_assets import terminal
 from assets.runs.instance import MaterializationFailed, materialize
 from assets.terminal import run_lines
 from assets.terminal.first_trajectory import FirstTrajectory
@@ -51,6 +52,14 @@ def second() -> None:
 
 
 @dg.asset(deps=[first])
+def long() -> None:
+    show = terminal.get()
+    assert show is not None
+    show("long: 1 of 2 rows", 7200.0)
+    wait_for("1 of 2 assets, about 2.0 h left; long: 1 of 2 rows")
+
+
+@dg.asset(deps=[first])
 def failing() -> None:
     raise ValueError("no such thing")
 
@@ -70,6 +79,11 @@ def test_a_file_gets_finished_assets_and_what_is_left_while_the_run_goes_on(monk
     assert lines[0] == "both"
     assert any("first" in line and "3 in" in line and "2 out" in line and "1 rejected" in line for line in lines)
     assert any(line.startswith("  … both") and " left" in line for line in lines)
+
+
+def test_what_is_left_of_a_run_is_not_less_than_what_is_left_of_its_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_lines, "_SECONDS_IN_A_FILE", 0.01)
+    assert "about 2.0 h left" in printed(first, long)
 
 
 def test_what_was_materialised_before_a_failure_is_printed() -> None:
