@@ -88,7 +88,7 @@ def forwarded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     settings["DARKROOM_HOME"] = settings.get("DARKROOM_HOME") or "data"
     # a worker's own folder is another
     folders = {name: settings[name] for name in _FOLDERS if settings.get(name) and "://" not in settings[name]}
-    return settings | {name: os.path.abspath(folder) for name, folder in folders.items()}
+    return settings | {name: os.path.abspath(os.path.expanduser(folder)) for name, folder in folders.items()}
 
 
 class PlacedRunLauncher(RunLauncher, ConfigurableClass):

@@ -49,8 +49,10 @@ def place(where: str | Path) -> Place:
     if not has_protocol:
         if typo := re.match(rf"({'|'.join([*STORES, *_LOCAL])}):", text):
             raise StorageError(f"{text!r} is no URL: write {typo[1]}://…")
-        return Path(where)
+        return Path(where).expanduser()  # `~` in a settings file, where no shell reads it
     if protocol in _LOCAL:
+        if not rest.startswith("/"):
+            raise StorageError(f"{text}: a file's URL has three slashes: write {protocol}:///{rest}")
         return Path(LocalFileSystem._strip_protocol(text))
     if protocol not in STORES:
         raise StorageError(f"{text}: expected a folder, or a URL with {', '.join(STORES)}; found {protocol}://")

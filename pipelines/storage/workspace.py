@@ -58,12 +58,12 @@ class Workspace:
         settings = WorkspaceSettings.from_environment(environment)
         home = place(settings.home)
         home = home.absolute() if isinstance(home, Path) else home
-        local = (settings.local or (home if isinstance(home, Path) else Path("data"))).absolute()
+        local = (settings.local or (home if isinstance(home, Path) else Path("data"))).expanduser().absolute()
         return cls(
             home=home,
             images_url=settings.images or str(home / "images"),
             ledger_url=settings.ledger or f"sqlite:///{local / 'ledger.sqlite'}",
-            environments=(settings.environments or local / "environments").absolute(),
+            environments=(settings.environments or local / "environments").expanduser().absolute(),
             local=local,
             image_cache_gb=settings.image_cache_gb,
         )

@@ -23,6 +23,7 @@ def test_a_folder_is_a_path_also_as_a_url():
         Path("/srv/data"),
     ]
     assert isinstance(place("file:///srv/data"), Path)
+    assert place("~/data") == Path.home() / "data"
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,7 @@ def test_a_folder_is_a_path_also_as_a_url():
         ("ftp://host/x", "expected a folder, or a URL with s3, "),
         ("s3://", "names no bucket"),
         ("s3:///", "names no bucket"),
+        ("file://srv/data", "three slashes: write file:///srv/data"),
     ],
 )
 def test_a_url_that_no_home_can_have_is_said(where, words):
