@@ -1,6 +1,6 @@
 """Measures how often unrelated images are taken for a benchmark's: every finding here is false.
 
-    python -m benchmarks.decontamination               # 240 images and 240 crops of them, about four minutes
+    python -m benchmarks.decontamination               # up to 240 images and a crop of each, about four minutes
     python -m benchmarks.decontamination --images 60
 
 The benchmark: seven packaged photographs. The unrelated images: crops of the other photographs and textures that

@@ -1,9 +1,9 @@
 """Measures the sandbox against plain Python and against the bars that it promises.
 
-    python benchmarks/sandbox.py                 # all of it, about six minutes
-    python benchmarks/sandbox.py --quick         # a first impression, about one
-    python benchmarks/sandbox.py --only latency --load 8
-    python benchmarks/sandbox.py --only spawn --only memory --json figures.json
+    python -m benchmarks.sandbox                 # all of it, about eight minutes
+    python -m benchmarks.sandbox --quick         # a first impression, about one
+    python -m benchmarks.sandbox --only latency --load 8
+    python -m benchmarks.sandbox --only spawn --only memory --json figures.json
 
 CPU time is that of the whole process tree, this process included, and is what to trust; wall clock depends on what else
 the machine does. Variants and their baseline take turns; a ratio compares two values of one turn, and the table shows

@@ -44,7 +44,9 @@ def environment(
 def plan(
     model: Annotated[str, typer.Option(help="A folder with config.json, or a size like 7B or qwen3-vl-8b.")],
     gpus: Annotated[int, typer.Option(min=1, help="GPUs, one process on each.")] = 8,
-    gpu_memory: Annotated[float, typer.Option(min=1, help="Memory of one GPU in GiB.")] = 80.0,
+    gpu_memory: Annotated[
+        float, typer.Option(min=1, help="Memory of one GPU in GiB, of which a tenth stays free.")
+    ] = 80.0,
     program: Annotated[Literal["sft", "grpo"], typer.Option(help="What is trained.")] = "sft",
     rows: Annotated[int, typer.Option(min=1, help="Rows that go through the model at once on each GPU.")] = 1,
     passes: Annotated[int, typer.Option(min=1, help="Passes per step on each GPU (accumulation).")] = 1,

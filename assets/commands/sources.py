@@ -48,7 +48,10 @@ def add(
     name: Annotated[str, typer.Argument(help="Name of the dataset, as in `darkroom sources list`.")],
     path: Annotated[
         Path | None,
-        typer.Option(help="The downloaded dataset: its folder, or a parquet file. Default: read it from the hub."),
+        typer.Option(
+            help="The downloaded dataset: its folder, a parquet file, or of trajectories a JSON-lines file. "
+            "Default: read it from the hub."
+        ),
     ] = None,
     shards: Annotated[int, typer.Option(min=1, help="Shards, each a partition in Dagster; at most one per file.")] = 1,
 ) -> None:

@@ -29,8 +29,8 @@ questions and its training are described in [learning proof](learning_proof.md).
 
 The seed is the unit: arms are compared within a seed, the interval is Student's 95 % interval of the mean difference
 over seeds, and the sign test (p) counts seeds. *Shown*: the whole interval lies on the side that the paper says.
-All seeds are fresh: nothing was tuned on them. With three seeds only large effects can be shown, and the sign test
-cannot be below 0.25. A miniature that shows nothing says nothing against a paper.
+Nothing was tuned on the seeds; 101 and 102 had been run once, with SFT alone. With three seeds only large effects can
+be shown, and the sign test cannot be below 0.25. A miniature that shows nothing says nothing against a paper.
 """
 _END = "\n## \n"
 _SUMMARY = """| experiment | paper | seeds | what the paper leads one to expect |

@@ -20,7 +20,7 @@ from train.tiny import build
 
 VERSION = "4.6.0"
 UNDECLARED = ("msgspec", "httpx")
-"""What ms-swift imports and does not require."""
+"""What ms-swift and the adapter import and ms-swift does not require."""
 PROGRAM = Path(__file__).with_name("ms_swift_program.py")
 
 

@@ -10,7 +10,9 @@ from train.evaluation.settings import EvaluationSettings, PolicySettings, check_
 class AgentSettings(PolicySettings):
     """A model behind an endpoint. ``seed``: where a request brings none."""
 
-    batch_size: int = Field(default=32, ge=1, description="Conversations at once; four times as many calls.")
+    batch_size: int = Field(
+        default=32, ge=1, description="Conversations generated at once; of --url, up to four times as many calls."
+    )
 
     def as_evaluation(self) -> EvaluationSettings:
         """The same as an evaluation's settings. Raises ``TrainError`` for settings that contradict one another."""

@@ -31,7 +31,9 @@ class PolicySettings(ProgramSettings):
 
     model: str = Field(default="", description="Folder of a checkpoint; with --url, the name of a model there.")
     url: str = Field(default="", description="An OpenAI-compatible endpoint, with /v1. Key: OPENAI_API_KEY.")
-    protocol: str = Field(default="thyme", description="thyme, pyvision or tool_call; SFT rows bring theirs.")
+    protocol: str = Field(
+        default="thyme", description="thyme, pyvision or tool_call: how the model writes code. SFT rows bring theirs."
+    )
     mode: str = Field(
         default="free",
         description="The protocol's prompt: free; tool_call also forced and forbidden; pyvision also forbidden (no "
