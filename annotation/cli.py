@@ -1,7 +1,5 @@
 """`darkroom annotate`: the annotation server, its accounts, the rounds of a campaign, and the queues."""
 
-import typer
-
 from annotation.commands.backup import backup, restore
 from annotation.commands.campaign import guide, init, record, sync, take_in
 from annotation.commands.doctor import doctor
@@ -10,8 +8,9 @@ from annotation.commands.queues import review, suitability, verify
 from annotation.commands.server import down, service, status, up
 from annotation.commands.users import users
 from pipelines.storage.command_errors import CommandGroup
+from sandbox.help_text import Commands
 
-app = typer.Typer(
+app = Commands(
     cls=CommandGroup,
     no_args_is_help=True,
     help="Human annotation in Label Studio: write, cross-check, accept.\n\n"

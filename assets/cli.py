@@ -1,6 +1,5 @@
 """The command ``darkroom``: its subcommands, in the order of the help text."""
 
-import typer
 from dotenv import load_dotenv
 
 from annotation.cli import app as annotation_app
@@ -18,11 +17,12 @@ from pipelines.models.serving.cli import serve
 from pipelines.services.cli import serve_sandbox
 from pipelines.storage.command_errors import CommandGroup
 from sandbox.cli import app as sandbox_app
+from sandbox.help_text import Commands
 from train.agent.cli import app as agent_app
 from train.environment.cli import app as environment_app
 from train.evaluate import main as evaluate
 
-app = typer.Typer(
+app = Commands(
     cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode="markdown",

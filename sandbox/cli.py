@@ -8,13 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 from sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
+from sandbox.help_text import Commands
 from sandbox.limits import Limits
 from sandbox.observation import Observation
 from sandbox.pool import SandboxPool
 from sandbox.protections import TIER_VARIABLE, Tier
 from sandbox.terminal import SafeConsole
 
-app = typer.Typer(
+app = Commands(
     name="sandbox",
     help="Run model-written Python on images behind the kernel's own walls.",
     no_args_is_help=True,

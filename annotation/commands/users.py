@@ -11,8 +11,9 @@ from annotation import AnnotationError
 from annotation.commands import CONSOLE, open_workspace
 from annotation.commands.dry_run import print_role_preview
 from annotation.commands.head_count import print_shortages
+from sandbox.help_text import Commands
 
-users = typer.Typer(
+users = Commands(
     no_args_is_help=True,
     help="Accounts of annotators, checkers and experts. A campaign needs three who write or check (four where records "
     "are checked twice), and as many experts as judge a record (`experts_per_record`).",

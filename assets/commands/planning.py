@@ -7,9 +7,10 @@ import typer
 
 from assets.commands import print_line
 from pipelines.models.serving.engines import Device
+from sandbox.help_text import Commands
 from train import grpo, sft, tiny
 
-app = typer.Typer(no_args_is_help=True, help="Plan a training, and train: SFT, GRPO, a tiny model to try them with.")
+app = Commands(no_args_is_help=True, help="Plan a training, and train: SFT, GRPO, a tiny model to try them with.")
 for program in (sft, grpo, tiny):
     app.command(name=program.__name__.rpartition(".")[2])(program.main)
 

@@ -10,13 +10,14 @@ from rich.table import Table
 from annotation.commands import CONSOLE, open_workspace
 from assets.commands import print_line
 from pipelines.sources.columns import BoxFrame, Columns
+from sandbox.help_text import Commands
 
 if TYPE_CHECKING:
     from pipelines.sources.catalog import SourceConfig
     from pipelines.storage.places import Place
     from pipelines.storage.workspace import Workspace
 
-app = typer.Typer(
+app = Commands(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="Public datasets as sources, with their columns mapped: list them, add one, show one.\n\n"

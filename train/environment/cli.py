@@ -9,11 +9,12 @@ import typer
 from pipelines.services import TOKEN_VARIABLE
 from pipelines.services.access import require_token
 from pipelines.services.cli import require_extra
+from sandbox.help_text import Commands
 from sandbox.terminal import SafeConsole
 from train.rl.settings import JudgeOptions
 from train.runs.command_line import Values, guarded, takes_settings
 
-app = typer.Typer(no_args_is_help=True)
+app = Commands(no_args_is_help=True)
 
 
 @app.callback()

@@ -1,4 +1,4 @@
-"""No help text loses a word on its way to the screen: a markup eats `<placeholders>` and `[brackets]`."""
+"""No help loses a word on its way to the screen: a markup eats `<placeholders>`, a narrow table cuts names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import typer
-from click import Argument, Command
+from click import Argument, Command, Context
 from typer import rich_utils
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -31,17 +31,27 @@ def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 
 def lost_words(application: typer.Typer, path: tuple[str, ...], command: Command, width: str = "400") -> list[str]:
-    """The words of the source's help that the printed help lacks."""
+    """The words of the source's help that the printed help lacks, and the names of options that it cuts."""
     result = CliRunner().invoke(application, [*path, "--help"], env={"COLUMNS": width, "TERMINAL_WIDTH": width})
     assert result.exit_code == 0, result.output
-    texts = [command.help or "", *(getattr(parameter, "help", None) or "" for parameter in command.params)]
-    words = {word.strip("*") for text in texts for word in re.split(r"[\s`]+", text)}
-    return sorted(word for word in words if word not in result.output)
+    texts, names = [command.help or ""], []
+    for parameter in command.params:
+        name, text = parameter.get_help_record(Context(command)) or ("", "")
+        texts.append(text)
+        if not isinstance(parameter, Argument):
+            texts.append(name.replace("/", " ").replace(",", " "))
+            names += [*parameter.opts, *parameter.secondary_opts]
+    printed = "".join(result.output.split())  # what is wider than a line goes on in the next
+    words = {word.strip("*;[]") for text in texts for word in re.split(r"[\s`]+", text)}
+    lost = [word for word in words if word not in result.output and word not in printed]
+    return sorted(lost + [name for name in names if not re.search(rf"(?<![\w-]){name}(?![\w-])", result.output)])
 
 
-@pytest.mark.parametrize("name", ["darkroom", *MODULES])
-@pytest.mark.parametrize("width", ["80", "400"])
-def test_every_word_of_a_help_text_is_printed(monkeypatch: pytest.MonkeyPatch, name: str, width: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [*(("darkroom", width) for width in ("40", "60", "80", "130", "400")), *((name, "400") for name in MODULES)],
+)
+def test_every_word_of_a_help_is_printed(monkeypatch: pytest.MonkeyPatch, name: str, width: str) -> None:
     monkeypatch.setattr(rich_utils, "MAX_WIDTH", int(width))  # read from the environment at import
     application = apps()[name]
     lost = {path: lost_words(application, path, command, width) for path, command in commands(get_command(application))}
