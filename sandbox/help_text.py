@@ -39,7 +39,8 @@ class Commands(typer.Typer):
     """As ``typer.Typer``; no help of its commands is cut."""
 
     def __init__(self, *, cls: type[TyperGroup] = TyperGroup, **options: Any) -> None:
-        super().__init__(cls=_folding(cls), **options)
+        suggests = not hasattr(click.exceptions, "NoSuchCommand")  # click 8.4 does; together they ask twice
+        super().__init__(cls=_folding(cls), suggest_commands=suggests, **options)
 
     def command(
         self, name: str | None = None, *, cls: type[TyperCommand] | None = None, **options: Any

@@ -58,6 +58,13 @@ def test_an_unknown_option_is_status_2(command: tuple[str, ...]) -> None:
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(("words", "meant"), [(["gallry"], "gallery"), (["sources", "shw"], "show")])
+def test_a_mistyped_command_is_asked_about_once(words: list[str], meant: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert result.stderr.count(f"'{meant}'") == 1
+
+
 def lines_of_docs() -> list[str]:
     """The arguments of the command lines of README and docs, each once."""
     texts = [page.read_text().replace("\\\n", " ") for page in PAGES]
