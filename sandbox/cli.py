@@ -5,7 +5,7 @@ from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
 from sandbox.help_text import Commands
@@ -74,7 +74,11 @@ def doctor() -> None:
     console, findings = SafeConsole(), diagnose()
     findings += try_sessions(findings)
     console.print(describe_machine(), markup=False, highlight=False)
-    console.print(_findings_table(findings))
+    console.print(_findings_table(findings), width=console.columns)
+    for finding in findings:
+        if not finding.works:  # as paragraphs: commands are copied from here
+            missing = f"\n{finding.protection}: {finding.reason}\n{finding.remedy}\n"
+            console.print(missing, markup=False, highlight=False, soft_wrap=True)
     for tier in _TIERS:
         console.print(f"{tier} tier: {'can run' if can_run(tier, findings) else 'cannot run'}")
     if not any(can_run(tier, findings) for tier in _TIERS):
@@ -104,9 +108,7 @@ def _save_images(console: Console, observation: Observation, folder: Path) -> No
 
 
 def _findings_table(findings: list[Finding]) -> Table:
-    table = Table("protection", "works", "needed by", "what is missing, and what to do")
+    table = Table("works", "needed by", Column("protection", overflow="fold"), box=None, pad_edge=False)
     for finding in findings:
-        missing = "" if finding.works else f"{finding.reason}\n{finding.remedy}"
-        needed_by = ", ".join(finding.tiers) or "optional"
-        table.add_row(finding.protection, "yes" if finding.works else "no", needed_by, missing)
+        table.add_row("yes" if finding.works else "no", ", ".join(finding.tiers) or "optional", finding.protection)
     return table

@@ -24,6 +24,8 @@ class SafeConsole(Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        self.columns = self.width
+        """Of the terminal, for what is no table."""
         if self.width < _LEAST_COLUMNS:
             self.width = _LEAST_COLUMNS
 

@@ -1,11 +1,13 @@
 """``darkroom ingest`` and ``darkroom sources``: your own images, and the public datasets that are ready to add."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
-from rich.table import Table
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
 
 from annotation.commands import CONSOLE, open_workspace
 from assets.commands import print_line
@@ -26,12 +28,14 @@ app = Commands(
 
 _WIDE = 120
 """From here on a table holds the hub's names without breaking the words of its other columns."""
+_NARROW = 80
+_HEADERS = ("hub", "rows", "questions", "licence", "from", "added")
 _Shards = Annotated[int, typer.Option(min=1, help="Shards, each a partition in Dagster.")]
 
 
 @app.command(name="list")
 def list_sources() -> None:
-    """List the public datasets, and which of them were added: hub name (in a wide terminal), rows, questions, licence.
+    """List the public datasets, and which of them were added: hub name (where there is room), rows, questions, licence.
 
     Rows and licence are from the dataset's card; `darkroom sources show NAME` gives the origin of the column mapping.
     Sources marked `files` keep images or videos beside their questions: download them, then add them with --path.
@@ -39,8 +43,8 @@ def list_sources() -> None:
     from pipelines.sources.catalog import Catalog, public_sources
 
     with open_workspace() as workspace:
-        table = sources_table(public_sources(), Catalog(workspace.sources).configs(), width=CONSOLE.width)
-        CONSOLE.print(table, highlight=False)
+        table = sources_table(public_sources(), Catalog(workspace.sources).configs(), width=CONSOLE.columns)
+        CONSOLE.print(table, highlight=False, width=CONSOLE.columns)
         print_line("Next: darkroom sources show NAME, darkroom sources add NAME")
 
 
@@ -179,22 +183,46 @@ def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path
 def sources_table(
     public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"], *, width: int = _WIDE
 ) -> Table:
-    """Public datasets by name, then the sources of the user; a narrow table lacks where they come from."""
+    """Public datasets by name, then the sources of the user.
+
+    A table of less than 120 columns lacks where they come from; one of less than 80 would break words, so that each
+    source has lines of its own.
+    """
+    sources = list(_described(public, added))
+    if width < _NARROW:
+        return _blocks(sources)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", no_wrap=True, min_width=max((len(name) for name, _ in sources), default=0))  # to be copied
+    headers = [header for header in _HEADERS if header != "hub" or width >= _WIDE]
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    for name, about in sources:
+        table.add_row(name, *(about.get(header, "") for header in headers))
+    return table
+
+
+def _blocks(sources: Iterable[tuple[str, Mapping[str, str]]]) -> Table:
+    grid = Table.grid(Column(overflow="fold"))
+    for name, about in sources:
+        facts = (f"{header}: {about[header]}" for header in _HEADERS if about.get(header))
+        grid.add_row(Text(name, style="bold"))
+        grid.add_row(Padding("; ".join(facts), (0, 0, 0, 4)))
+    return grid
+
+
+def _described(
+    public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each source by its name, with what is known of it, by header."""
     from pipelines.sources.catalog import needs_folder
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column("name", no_wrap=True, min_width=max(map(len, [*public, *added]), default=0))  # to be copied
-    places = ("hub",) if width >= _WIDE else ()
-    for column in (*places, "rows", "questions", "licence", "from", "added"):
-        table.add_column(column, overflow="fold")
     for name, config in public.items():
         if (about := config.about) is not None:
+            known = {"hub": about.hub, "rows": about.rows, "questions": about.asks}
             origin = "files" if needs_folder(config) else "hub"
-            cells = (about.rows, about.asks, config.license or "not stated", origin)
-            table.add_row(name, *(about.hub for _ in places), *cells, "yes" if name in added else "")
+            is_added = "yes" if name in added else ""
+            yield name, {**known, "licence": config.license or "not stated", "from": origin, "added": is_added}
     for name, config in added.items():
         if name not in public:
-            table.add_row(
-                name, *(config.path for _ in places), "", "", config.license or "not stated", config.kind, "yes"
-            )
-    return table
+            known = {"hub": config.path, "licence": config.license or "not stated"}
+            yield name, {**known, "from": config.kind, "added": "yes"}

@@ -65,6 +65,15 @@ def test_the_doctor_command_shows_what_can_run() -> None:
     assert f"full tier: {'can run' if can_run('full', findings) else 'cannot run'}" in result.stdout
 
 
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_what_to_do_can_be_copied_from_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    missing = Finding(DELEGATED_CGROUPS, "nobody has delegated one")
+    monkeypatch.setattr("sandbox.cli.diagnose", lambda: [missing])
+    result = runner.invoke(app, ["doctor"], env={"COLUMNS": columns})
+    assert f"{DELEGATED_CGROUPS}: {missing.reason}\n{missing.remedy}\n" in result.stdout
+    assert "no     optional" in result.stdout
+
+
 DIAGNOSE = """
 import resource, sys
 if sys.argv[1:]:

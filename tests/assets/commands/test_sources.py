@@ -52,8 +52,9 @@ def listed(width: int) -> str:
     return console.export_text()
 
 
-def test_a_terminal_of_80_columns_breaks_no_word_of_the_list() -> None:
-    words = set(listed(80).split())
+@pytest.mark.parametrize("width", [40, 60, 79, 80])
+def test_a_narrow_terminal_breaks_no_word_of_the_list(width: int) -> None:
+    words = {word for listed_word in listed(width).split() for word in (listed_word, listed_word.rstrip(";"))}
     asked = {word for config in public_sources().values() if config.about for word in config.about.asks.split()}
     assert {word for word in asked if len(word) < 14} <= words
 
@@ -103,6 +104,7 @@ def test_a_user_s_own_sources_are_listed_too(workspace: Workspace) -> None:
     assert "mine" in said("list")
 
 
-def test_every_name_can_be_copied_from_a_narrow_terminal() -> None:
-    first = {line.split(" ")[0] for line in listed(80).splitlines()}
+@pytest.mark.parametrize("width", [40, 80])
+def test_every_name_can_be_copied_from_a_narrow_terminal(width: int) -> None:
+    first = {line.split(" ")[0] for line in listed(width).splitlines()}
     assert set(public_sources()) <= first
