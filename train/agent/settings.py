@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import Field
 
 from train.evaluation.settings import EvaluationSettings, PolicySettings, check_policy
+from train.runs import TrainError
 
 
 class AgentSettings(PolicySettings):
@@ -16,6 +17,8 @@ class AgentSettings(PolicySettings):
 
     def as_evaluation(self) -> EvaluationSettings:
         """The same as an evaluation's settings. Raises ``TrainError`` for settings that contradict one another."""
+        if not self.model:
+            raise TrainError("name the model to serve: --model FOLDER, or --url URL --model NAME")
         settings = EvaluationSettings(output=Path(), **self.model_dump())
         check_policy(settings)
         return settings

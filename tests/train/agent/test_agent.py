@@ -175,5 +175,6 @@ async def test_a_model_that_does_not_answer_is_named_before_anything_starts(tmp_
     with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path)}) as workspace:
         with pytest.raises(PolicyUnavailable, match="nothing answers at"):
             await check(AgentSettings(url="http://127.0.0.1:9/v1", model="m"), workspace)
-        with pytest.raises(TrainError, match="name one policy"):
-            await check(AgentSettings(), workspace)
+        for unnamed in (AgentSettings(), AgentSettings(url="http://127.0.0.1:9/v1")):
+            with pytest.raises(TrainError, match=r"^name the model to serve: "):
+                await check(unnamed, workspace)
