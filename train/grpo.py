@@ -109,7 +109,7 @@ def main(
         str, typer.Option(help="Folder or URL of the rl dataset, or of an sft dataset for its questions.")
     ],
     model: Annotated[
-        Path, typer.Option(help="Folder of the checkpoint to start from, of train.sft with layout turns.")
+        Path, typer.Option(help="Folder of the checkpoint to start from, of darkroom train sft with layout turns.")
     ],
     output: Annotated[Path, typer.Option(help="Folder of the checkpoint; replaced as a whole when training ends.")],
     settings: Annotated[Values, GrpoSettings],

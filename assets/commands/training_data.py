@@ -40,7 +40,7 @@ def inspect_mask(
     ] = False,
     html: Annotated[Path | None, typer.Option(help="Write an HTML page with the row's images instead.")] = None,
 ) -> None:
-    """Show which tokens of a row are trained (green) and which are masked (dim), as `train.sft` encodes it.
+    """Show which tokens of a row are trained (green) and which are masked (dim), as `darkroom train sft` encodes it.
 
     `darkroom inspect-mask crop --model data/checkpoints/tiny --row 3`
     """

@@ -48,7 +48,7 @@ def serve(
     """Serve episodes over HTTP: reset to a row, step with what a model writes, read observations and the reward.
 
     The rollout loop, protocols, sandbox, graders and rewards are those of
-    train.grpo, for trainers that are not TRL.
+    darkroom train grpo, for trainers that are not TRL.
 
     darkroom environment serve data/datasets/rl/prompts --method thyme
 
