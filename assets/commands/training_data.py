@@ -85,6 +85,8 @@ def conformance(
     from pipelines.storage.workspace import Workspace
     from train.runs.command_line import guarded
 
+    if report is not None and report.suffix not in (".jsonl", ".parquet"):
+        raise typer.BadParameter(f"--report writes .jsonl or .parquet; found {str(report)!r}")
     with guarded():
         from train.examples.conformance import ConformanceGate, examine, explanation, summary
         from train.examples.conformance.report import copy_report

@@ -64,6 +64,12 @@ def test_a_row_that_does_not_conform_ends_with_status_1_its_name_and_the_report(
     assert path.is_file()
 
 
+def test_a_report_of_another_format_is_refused_before_any_work(tmp_path: Path) -> None:
+    result = run("conformance", "morse", "--model", tmp_path, "--report", tmp_path / "rows.txt")
+    assert result.exit_code == 2
+    assert "--report writes .jsonl or .parquet" in result.output
+
+
 def test_a_family_or_a_model_that_is_not_there_is_a_message(shipped: Path, model: Path, tmp_path: Path) -> None:
     for words in (("morse", "--model", model), ("crop", "--model", tmp_path)):
         result = run("conformance", *words)
