@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
+from sandbox.errors import UserError
 from sandbox.help_text import Commands
 from sandbox.limits import Limits
 from sandbox.observation import Observation
@@ -49,7 +50,7 @@ def run(
     out: Annotated[Path | None, typer.Option(file_okay=False, help="Folder for the images of the observation.")] = None,
 ) -> None:
     """Run FILE once and print the observation. Exits with 1 unless its status is ok."""
-    console, code = SafeConsole(), file.read_text(encoding="utf-8", errors="surrogateescape")
+    console, code = SafeConsole(), _text_of(file)
     with (
         SandboxPool(limits=Limits(seconds=seconds), tier=tier, repair="small_model" if repair else "off") as pool,
         pool.group(image or [], names=list(map(str, image or [])), videos=video or []) as group,
@@ -83,6 +84,14 @@ def doctor() -> None:
         console.print(f"{tier} tier: {'can run' if can_run(tier, findings) else 'cannot run'}")
     if not any(can_run(tier, findings) for tier in _TIERS):
         raise typer.Exit(1)
+
+
+def _text_of(file: Path) -> str:
+    """Raises ``UserError`` for what is no text: its code would fail, as if that were the code's doing."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file} is not UTF-8 text (byte {error.start}). To do: name a file of Python code") from None
 
 
 def _print_observation(console: Console, observation: Observation) -> None:

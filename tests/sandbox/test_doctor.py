@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from sandbox import Limits, digest, sandbox_digest
 from sandbox.cli import app
 from sandbox.doctor import Finding, can_run, describe_machine, diagnose
+from sandbox.errors import UserError
 from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY
 from tests.sandbox import ordinary_user
 
@@ -136,6 +137,14 @@ def test_code_that_fails_makes_the_command_fail(full_tier: None, tmp_path: Path)
     result = runner.invoke(app, ["run", str(code), "--tier", "full"])
     assert result.exit_code == 1
     assert "ZeroDivisionError: division by zero (line 1" in result.stdout
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "code.pyc"
+    file.write_bytes(b"x = 1\n\xff\x00")
+    result = runner.invoke(app, ["run", str(file)])
+    assert isinstance(result.exception, UserError)
+    assert "is not UTF-8 text (byte 6)" in str(result.exception)
 
 
 def test_escapes_of_the_code_do_not_reach_the_terminal(full_tier: None, tmp_path: Path) -> None:
