@@ -92,7 +92,7 @@ def rl_command(
     """
     from assets.runs.build import build_rl
 
-    build_rl(CONSOLE, source, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"), place=on)
+    build_rl(CONSOLE, source, n_rows=rows, source_quotas=_source_quotas(quota), place=on)
 
 
 def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
@@ -105,7 +105,7 @@ def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
     """
     from assets.runs.build import build_annotated
 
-    build_annotated(CONSOLE, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"))
+    build_annotated(CONSOLE, n_rows=rows, source_quotas=_source_quotas(quota))
 
 
 def pivots() -> None:
@@ -157,13 +157,24 @@ def _checked_families(families: list[str]) -> list[str]:
     return families
 
 
-def quotas_of(options: Sequence[str], kind: str, names: Collection[str] | None = None) -> dict[str, int]:
-    """``["crop=200"]`` as a mapping. ``names``: those that exist; None: any name."""
+def _source_quotas(options: Sequence[str] | None) -> dict[str, int]:
+    """Quotas of sources, and of people's rows."""
+    from pipelines.publishing.rl_dataset import ANNOTATED
+    from pipelines.sources.catalog import Catalog
+
+    if not options:
+        return {}
+    with open_workspace() as workspace:
+        return quotas_of(options, "SOURCE", [*Catalog(workspace.sources).uses(), ANNOTATED])
+
+
+def quotas_of(options: Sequence[str], kind: str, names: Collection[str]) -> dict[str, int]:
+    """``["crop=200"]`` as a mapping. ``names``: those that exist."""
     quotas: dict[str, int] = {}
     for option in options:
         name, _, number = option.partition("=")
-        if not name or not number.isdigit() or (names is not None and name not in names):
-            choices = f", {kind} one of {', '.join(names)}" if names is not None else ""
-            raise typer.BadParameter(f"--quota takes {kind}=ROWS{choices}; found {option!r}")
+        if name not in names or not number.isdigit():
+            choices = ", ".join(names)
+            raise typer.BadParameter(f"--quota takes {kind}=ROWS, {kind} one of {choices}; found {option!r}")
         quotas[name] = int(number)
     return quotas

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import dagster as dg
@@ -81,6 +82,15 @@ def test_the_command_does_the_same_as_the_jobs_and_names_an_unknown_source(signs
     assert unknown.exit_code == 1
     assert "there is no source 'nothing'" in unknown.output
     assert CliRunner().invoke(app, ["rl", "signs", "--quota", "signs"]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", [["rl", "signs"], ["annotate", "finish"]], ids=" ".join)
+def test_a_quota_of_a_source_that_is_not_there_is_refused(signs: Path, command: list[str]):
+    refused = CliRunner().invoke(app, [*command, "--quota", "nothing=3"], env={"COLUMNS": "300"})
+    assert refused.exit_code == 2
+    assert re.search(r"SOURCE one of .*\bsigns\b.*\bannotated; found 'nothing=3'", refused.output)
+    allowed = CliRunner().invoke(app, ["annotate", "finish", "--quota", "annotated=3"])
+    assert allowed.exit_code == 1, allowed.output  # there is no campaign
 
 
 def test_the_student_is_a_role_of_its_own(workspace: Workspace):
