@@ -29,8 +29,9 @@ def publish(
 
     `darkroom publish crop ann/street-crops --dry-run`
     """
-    from pipelines.publishing.hub import HubError
+    from pipelines.publishing.hub import HubError, check_repository
 
+    check_repository(repository)
     with open_workspace() as workspace:
         shipped = _dataset(workspace, dataset)
         for name, size in shipped.files().items():

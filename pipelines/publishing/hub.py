@@ -21,6 +21,20 @@ class HubError(UserError):
     """The hub cannot be reached, or does not take the dataset: what it said, and what to do."""
 
 
+def check_repository(name: str) -> None:
+    """Raises ``HubError`` for what is no OWNER/NAME of the hub."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # documented, but not in __all__
+
+    reason = "" if "/" in name else "it has no owner"
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        reason = str(error)
+    if reason:
+        raise HubError(f"{name} is no repository of the hub ({reason}): name it OWNER/NAME")
+
+
 @dataclass(frozen=True, slots=True)
 class HubDataset:
     """A local folder with one dataset."""
@@ -96,6 +110,6 @@ class HubDataset:
             if isinstance(error, TransportError):
                 mend = f"check the network and HF_ENDPOINT ({hub.endpoint})"
             elif isinstance(error, ValueError):
-                mend = "name it OWNER/NAME"
+                mend = "mend what it names"
             raise HubError(f"{repository} was not published ({reason}): {mend}") from error
         return str(commit.commit_url)

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from assets.cli import app
 from pipelines.generation.recipes import load_recipes
 from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.storage.workspace import Workspace
@@ -114,12 +116,20 @@ def test_a_damaged_file_is_not_sent(hub: HubServer, dataset: Path) -> None:
     assert REPOSITORY not in hub.repositories
 
 
+@pytest.mark.parametrize("repository", ["crops", "no/such/name", "a/b!", "a/-b", "a/b.git", "/b", "a/"])
+def test_what_is_no_repository_is_refused_before_any_work(repository: str) -> None:
+    done = CliRunner().invoke(app, ["publish", "no_such_dataset", repository, "--dry-run"])
+    assert done.exit_code == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"error: {repository} is no repository of the hub (")
+    assert line.endswith("): name it OWNER/NAME")
+
+
 @pytest.mark.parametrize(
     ("repository", "environment", "mend"),
     [
         (REPOSITORY, {"HF_TOKEN": "hf_wrong"}, "log in with `hf auth login`"),
         (REPOSITORY, {"HF_ENDPOINT": "http://127.0.0.1:1"}, "check the network and HF_ENDPOINT (http://127.0.0.1:1)"),
-        ("no/such/name", {}, "name it OWNER/NAME"),
     ],
 )
 def test_what_the_hub_does_not_take_is_one_line_that_names_the_mend(
