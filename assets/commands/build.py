@@ -139,8 +139,10 @@ def ui(
 ) -> None:
     """Start the Dagster UI with its daemon: the asset graph, its runs, images and rejects. Ctrl-C ends it."""
     from assets.runs.daemon import WORKSPACE, dagster_environment
+    from pipelines.models.serving.servers import url_of
 
-    print_line(f"Dagster loads the asset graph, which takes a minute on a busy machine; then open http://{host}:{port}")
+    url = url_of(host, port)
+    print_line(f"Dagster loads the asset graph, which takes a minute on a busy machine; then open {url}")
     home()
     # the warning is that Dagster's other command line, which wants a project's folder, comes in its place
     dagster = [sys.executable, "-W", "ignore::FutureWarning", "-m", "dagster", "dev", "-w", WORKSPACE]
