@@ -26,7 +26,7 @@ _Pixels = Annotated[int | None, typer.Option(min=784, help="As in `darkroom trai
 def inspect_mask(
     dataset: _Dataset,
     model: _Model,
-    row: Annotated[int, typer.Option(help="Index of the row, from 0.")] = 0,
+    row: Annotated[int, typer.Option(min=0, help="Index of the row, from 0.")] = 0,
     layout: _Layout = "turns",
     min_pixels: _Pixels = None,
     max_pixels: _Pixels = None,
@@ -49,6 +49,7 @@ def inspect_mask(
     from train.runs.command_line import guarded
 
     with guarded():
+        shown = row_at(_folders(dataset), row)  # before the model's libraries are imported, which takes seconds
         reader = open_reader(
             model,
             layout=layout,
@@ -58,7 +59,7 @@ def inspect_mask(
             loss_policy=loss_policy,
             without_comments=without_comments,
         )
-        show(mask_of(row_at(_folders(dataset), row), reader, model), html)
+        show(mask_of(shown, reader, model), html)
 
 
 def conformance(

@@ -53,11 +53,11 @@ class Load:
 def shape_of(model: str) -> ModelShape:
     """Of a folder with config.json, or of a published model: ``7B``, ``qwen3-vl-8b``. Raises ``TrainError``."""
     if (Path(model) / "config.json").is_file():
-        from transformers import AutoConfig
-
         from train.models.loading import configuration
 
-        configuration(Path(model) / "config.json")  # raises for a broken file
+        configuration(Path(model) / "config.json")  # raises for a broken file, before what takes seconds to import
+        from transformers import AutoConfig
+
         return _shape(Path(model).name, AutoConfig.from_pretrained(model))
     sizes = yaml.safe_load(Path(__file__).with_name("sizes.yaml").read_text())
     name = model.lower()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,20 @@ def test_a_row_that_is_not_there_is_named(shipped: Path, model: Path) -> None:
     result = run("inspect-mask", "crop", "--model", model, "--row", 99)
     assert result.exit_code == 1
     assert "error: no row 99" in result.output
+
+
+def test_what_is_wrong_is_said_before_the_model_s_libraries_are_imported(shipped: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{")
+    for words, mistake in (
+        (["inspect-mask", "crop", "--model", str(tmp_path), "--row", "99"], "no row 99"),
+        (["train", "plan", "--model", str(tmp_path)], "is no JSON"),
+    ):
+        code = f"import sys\nfrom assets.cli import app\ntry:\n    app({words})\n"
+        code += "finally:\n    print({'torch', 'transformers'} & set(sys.modules))"
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert ended.returncode == 1
+        assert mistake in ended.stderr
+        assert ended.stdout == "set()\n"
 
 
 def test_a_dataset_that_conforms_is_checked_with_status_0(shipped: Path, model: Path, tmp_path: Path) -> None:
