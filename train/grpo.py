@@ -158,7 +158,7 @@ def main(
     darkroom train grpo --dataset DATASET --model OUT --output OUT2
     --max-steps 1 --max-tokens 200 --repetition-penalty 1 --temperature 0.6
 
-    Several GPUs: accelerate launch -m train.grpo --dataset ...
+    Several GPUs: accelerate launch --no_python darkroom train grpo ...
     """
     with guarded():
         from train.rl.judging.judge_config import judges_of

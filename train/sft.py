@@ -1,4 +1,4 @@
-"""Supervised fine-tuning on shipped datasets, in one process or with ``accelerate launch -m``.
+"""Supervised fine-tuning on shipped datasets, in one process or with ``accelerate launch``.
 
     darkroom train sft --dataset data/datasets/sft --model data/models/qwen --output data/checkpoints/sft \\
         --recipe thyme
@@ -155,7 +155,7 @@ def main(
     darkroom train sft --dataset DATASET --model TINY --output OUT
     --epochs 4 --batch-size 1 --learning-rate 1e-2
 
-    Several GPUs: accelerate launch -m train.sft --dataset ...
+    Several GPUs: accelerate launch --no_python darkroom train sft ...
     """
     with guarded():
         choose_trackers(report_to, output)
