@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message
 from sandbox.errors import SandboxError, UserError
+from sandbox.help_text import Commands
 from sandbox.terminal import SafeConsole
 
 DEBUG = "--debug"
@@ -77,7 +78,7 @@ def _output() -> tuple[int, int]:
 
 def program_of(main: Callable[..., Any]) -> typer.Typer:
     """As ``typer.run`` makes it of a function, within the boundary; call it to run it."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app = Commands(add_completion=False, pretty_exceptions_enable=False)
     app.command(cls=SingleCommand)(main)
     return app
 
