@@ -23,12 +23,12 @@ from pipelines.services.http_api import service
 from pipelines.services.sessions import Sessions
 from sandbox import Edit, Observation, ShownImage
 from tests.sandbox.arena import Arena, descendants, open_arena
-from tests.sandbox.attacks import ATTACKS, LIMITS, attack, must_end_for_memory, skip_where_it_is_known_to_succeed
+from tests.sandbox.attacks import ATTACKS, LIMITS, attack, skip_where_it_is_known_to_succeed
 from tests.sandbox.conftest import full_tier, photo
 
 __all__ = ["full_tier", "photo"]
-CASES = [case for case in ATTACKS if not must_end_for_memory(case) and "timeout" not in case["acceptable_status"]]
-"""Those that spend time or memory are the sandbox's own tests: the service has no part in them."""
+CASES = [case for case in ATTACKS if case["category"] != "resource"]
+"""All but those that spend time, memory or disk, whose limits are the sandbox's own tests."""
 
 
 class RemoteSession:
@@ -74,9 +74,18 @@ def start_all_threads(executor: Executor) -> None:
 
 
 @pytest.fixture(scope="module")
-def arena(full_tier: None, photo: Path) -> Iterator[Arena]:
+def corner(photo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corner of the photo: here each session has a group of its own, which decodes its image anew."""
+    path = tmp_path_factory.mktemp("corner") / photo.name
+    with Image.open(photo) as image:
+        image.crop((0, 0, 400, 300)).save(path, quality=90)
+    return path
+
+
+@pytest.fixture(scope="module")
+def arena(full_tier: None, corner: Path) -> Iterator[Arena]:
     waiting = ThreadPoolExecutor(4)
-    with open_arena(photo, LIMITS, tier="full") as arena, socket.create_server(("127.0.0.1", 0)) as listening:
+    with open_arena(corner, LIMITS, tier="full") as arena, socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(service(Sessions(arena.pool), version="1"), log_level="warning"))
 
         async def serve() -> None:
@@ -86,7 +95,7 @@ def arena(full_tier: None, photo: Path) -> Iterator[Arena]:
         thread = threading.Thread(target=asyncio.run, args=(serve(),))
         thread.start()
         with httpx.Client(base_url=f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=300) as http:
-            remote: Any = RemoteGroup(http, base64.b64encode(photo.read_bytes()).decode())
+            remote: Any = RemoteGroup(http, base64.b64encode(corner.read_bytes()).decode())
             before = descendants(arena.pool.pid)
             session = remote.session()  # the client's connection is there before the host is looked at
             session.run("print(1)")
