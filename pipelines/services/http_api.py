@@ -21,9 +21,8 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.services import LOOPBACK
-from pipelines.services.errors import ServiceError
 from pipelines.services.files import encoded
-from pipelines.services.listening import guarded, refusal, speak_json
+from pipelines.services.listening import guarded, speak_json
 from pipelines.services.mcp_server import sandbox_server
 from pipelines.services.observation_parts import ObservationPart
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
@@ -93,7 +92,7 @@ def service(
     app = FastAPI(title="Darkroom: the sandbox", version=version, lifespan=lifespan, max_body_size=most_mb << 20)
     speak_json(app)
     _routes(app, sessions, version, compression)
-    return guarded(_WithMcp(app, sessions, mcp.handle_request), host=host, token=token)
+    return guarded(_WithMcp(app, mcp.handle_request), host=host, token=token)
 
 
 def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) -> None:
@@ -159,10 +158,11 @@ def _shown(outcome: ToolOutcome, images: list[str]) -> ToolResult:
 
 
 class _WithMcp:
-    """Hands requests of MCP on before FastAPI looks at them; the session that a path names must be there."""
+    """Hands requests of MCP on before FastAPI looks at them. MCP's server says whether the session that a path names is
+    there: its clients read no other refusals."""
 
-    def __init__(self, app: ASGIApp, sessions: Sessions, mcp: ASGIApp) -> None:
-        self._app, self._sessions, self._mcp = app, sessions, mcp
+    def __init__(self, app: ASGIApp, mcp: ASGIApp) -> None:
+        self._app, self._mcp = app, mcp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match = _MCP_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
@@ -171,9 +171,4 @@ class _WithMcp:
             return
         if match["session"]:
             scope["path_params"] = {"session": match["session"]}
-            try:
-                self._sessions.registry.get(match["session"])
-            except ServiceError as error:
-                await refusal(error)(scope, receive, send)
-                return
         await self._mcp(scope, receive, send)

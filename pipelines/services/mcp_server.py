@@ -9,8 +9,10 @@ import json
 from functools import cache
 from typing import Any
 
+from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp_types import (
+    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
     ContentBlock,
@@ -27,7 +29,7 @@ from pipelines.services.errors import ServiceError, invalid
 from pipelines.services.files import encoded
 from pipelines.services.observation_parts import without_marker
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
-from pipelines.services.tools import TOOLS, SandboxTool, description
+from pipelines.services.tools import TOOLS, SandboxTool, description, no_tool
 
 OPEN, CLOSE = "open_session", "close_session"
 _SESSION = {"type": "string", "description": "The name that open_session returned."}
@@ -50,13 +52,15 @@ def sandbox_server(
     ) -> ListToolsResult:
         name = _session_of_path(context) or session
         if name is not None:
-            return ListToolsResult(tools=[_described(tool) for tool in sessions.registry.get(name).tools])
+            return ListToolsResult(tools=[_described(tool) for tool in _tools_of(sessions, name)])
         tools = [_described(tool, with_session=True) for tool in TOOLS]
         return ListToolsResult(tools=[_OPEN, *tools, _CLOSE])
 
     async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         name, arguments = _session_of_path(context) or session, dict(params.arguments or {})
         try:
+            if name is None and params.name not in _schemas:
+                raise no_tool(params.name, _schemas)
             if name is None and params.name == OPEN:
                 return await _opened(sessions, arguments)
             if name is None:
@@ -69,7 +73,7 @@ def sandbox_server(
             return await _shown(await sessions.call(name, params.name, arguments), protocol, compression)
         except ServiceError as error:
             return CallToolResult(
-                content=[TextContent(text=f"{error.kind}: {error}")], structured_content=error.body, is_error=True
+                content=[TextContent(text=_words(error))], structured_content=error.body, is_error=True
             )
 
     return Server(
@@ -80,6 +84,18 @@ def sandbox_server(
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+def _tools_of(sessions: Sessions, name: str) -> tuple[type[SandboxTool], ...]:
+    """Raises ``MCPError``: a list of tools cannot say that there is no such session."""
+    try:
+        return sessions.registry.get(name).tools
+    except ServiceError as error:
+        raise MCPError(INVALID_PARAMS, _words(error), error.body) from error
+
+
+def _words(error: ServiceError) -> str:
+    return f"{error.kind}: {error}"
 
 
 async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResult:

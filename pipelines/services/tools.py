@@ -1,7 +1,7 @@
 """The tools of a session: what a client sends, and the program that the sandbox runs for it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -102,9 +102,13 @@ def tool_of(name: str, offered: Sequence[type[SandboxTool]]) -> type[SandboxTool
     """Raises ``ServiceError`` (unknown_tool)."""
     match = next((tool for tool in offered if tool.tool == name), None)
     if match is None:
-        names = ", ".join(tool.tool for tool in offered)
-        raise ServiceError("unknown_tool", f"no tool {name[:80]!r} here; there are {names}")
+        raise no_tool(name, [tool.tool for tool in offered])
     return match
+
+
+def no_tool(name: str, offered: Iterable[str]) -> ServiceError:
+    """That no tool of ``offered`` has this name."""
+    return ServiceError("unknown_tool", f"no tool {name[:80]!r} here; there are {', '.join(offered)}")
 
 
 def description(tool: type[SandboxTool]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from PIL import Image
 
 from tests.served import served
@@ -89,6 +89,27 @@ def test_a_client_goes_on_after_the_service_was_killed_and_started_again(start: 
     lost = again.run(session, "print(1)")
     assert (lost.status_code, lost.json()["error"]["type"]) == (404, "unknown_session")
     assert again.run(again.open(), "print(2)").json()["text"] == "2\n"
+
+
+def test_a_client_of_mcp_goes_on_after_the_service_was_killed_and_started_again(start: Start) -> None:
+    """If it calls in between, `mcp` ends it, with the connection error."""
+    first = start()
+    port = int(first.address.rsplit(":", 1)[1])
+
+    async def talk() -> str:
+        async with Client(f"{first.address}/sessions/{first.open()}/mcp") as mcp:
+            assert not (await mcp.call_tool("run_code", {"code": "print(1)"})).is_error
+            first.process.kill()
+            first.process.wait()
+            again = await asyncio.to_thread(start, port)
+            lost = await mcp.call_tool("run_code", {"code": "print(1)"})
+            assert (lost.is_error, lost.structured_content["error"]["type"]) == (True, "unknown_session")
+            with pytest.raises(MCPError, match="unknown_session: no such session"):
+                await mcp.list_tools()
+        async with Client(f"{again.address}/sessions/{again.open()}/mcp") as mcp:
+            return (await mcp.call_tool("run_code", {"code": "print(2)"})).content[0].text
+
+    assert asyncio.run(talk()) == "2"
 
 
 def test_a_stop_lets_a_call_end_and_leaves_no_process(start: Start) -> None:

@@ -209,10 +209,19 @@ async def test_a_refusal_does_not_repeat_what_was_sent(client):
         assert len(answer.text) < 500
 
 
-async def test_mcp_of_a_session_that_there_is_not(client):
+async def test_mcp_of_a_session_that_there_is_not_is_refused_in_words_of_mcp(client):
     async with client() as http:
-        answer = await http.post("/sessions/unknown/mcp", json={})
-        assert (answer.status_code, answer.json()["error"]["type"]) == (404, "unknown_session")
+
+        async def asked(method, **params):
+            sent = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            accepted = {"Accept": "application/json, text/event-stream"}
+            return (await http.post("/sessions/unknown/mcp", json=sent, headers=accepted)).json()
+
+        called = (await asked("tools/call", name="run_code", arguments={"code": "1"}))["result"]
+        assert (called["isError"], called["structuredContent"]["error"]["type"]) == (True, "unknown_session")
+        listed = (await asked("tools/list"))["error"]
+        assert listed["message"].startswith("unknown_session: no such session")
+        assert listed["data"]["error"]["type"] == "unknown_session"
 
 
 async def test_metrics_count_the_calls(client):

@@ -69,7 +69,7 @@ async def test_a_given_session_needs_no_name_and_reaches_no_other(pool, photo):
         ("run_code", {"code": "1"}, "unknown_session"),
         ("run_code", {"session": "x", "code": "1"}, "unknown_session"),
         ("close_session", {}, "unknown_session"),
-        ("rm", {"session": 5}, "unknown_session"),
+        ("rm", {"session": 5}, "unknown_tool"),
     ],
 )
 async def test_a_call_that_cannot_be_served_says_why(pool, tool, arguments, kind):
