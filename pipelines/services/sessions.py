@@ -154,13 +154,13 @@ class Sessions:
 
     async def _run(self, name: str, opened: OpenSession, request: SandboxTool) -> ToolOutcome:
         program = request.program(opened.sizes)
-        with _sandbox_errors():
-            observation = await opened.session.arun(program)
-        if opened.session.lost:
-            await self.registry.close(name)
-            raise ServiceError(
-                "infrastructure_failed", f"the session is gone: {observation.error or 'no reason given'}"
-            )
+        try:
+            with _sandbox_errors():
+                observation = await _ran(opened.session, program)
+        except ServiceError:
+            if opened.session.lost:
+                await self.registry.close(name)
+            raise
         record = observed(observation, opened.task.special_tokens, ref=_unnamed)
         opened.count(observation)
         images = tuple(image.pixels for image in observation.images)[: len(record.images)]
@@ -169,21 +169,34 @@ class Sessions:
 
 
 async def _set_up(session: Session, task: OpenRequest) -> list[Size]:
-    """Runs what the protocol's programs need; the sizes of the images where tools ask for them.
+    """Opens the videos and runs what the protocol's programs need; the sizes of the images where tools ask for them.
 
     The sandbox reads them: here no decoder ever sees a client's file.
     """
+    for number in range(len(task.videos)):  # what their first use does anyway; a reader stays open, at its first frame
+        observation = await _ran(session, f"video_clue_{number}.seek(0)")
+        if not observation.ok:
+            reason = observation.error or observation.status
+            raise ServiceError("unreadable_image", f"video {number} cannot be read: {reason.partition(' (line ')[0]}")
     setup = PROTOCOLS[task.protocol].setup
     if not setup:
         return []
     sides = "side for number in range({}) for side in Image.open(globals()[f'image_path_{{number}}']).size"
     for program in (setup, f"print(*({sides.format(len(task.images))}))"):
-        if not (observation := await session.arun(program)).ok:
+        if not (observation := await _ran(session, program)).ok:
             raise SandboxError(
                 f"the setup of {task.protocol}: {observation.status}: {observation.error or observation.text}"
             )
     numbers = list(map(int, observation.text.split()))
     return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+async def _ran(session: Session, program: str) -> sandbox.Observation:
+    """Raises ``ServiceError`` (infrastructure_failed) where the session ended for no reason of the program's."""
+    observation = await session.arun(program)
+    if session.lost:
+        raise ServiceError("infrastructure_failed", f"the session is gone: {observation.error or 'no reason given'}")
+    return observation
 
 
 def _unnamed(image: Image.Image) -> ImageRef:

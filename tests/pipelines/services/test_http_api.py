@@ -88,6 +88,7 @@ async def test_an_image_whose_number_is_not_known_is_not_zoomed_into(client, pho
         ({"images": ["!"]}, 422, "invalid_request", "images.0: not base64"),
         ({"images": [7]}, 422, "invalid_request", "images.0: expected base64 or a data URL"),
         ({"images": ["bm8gaW1hZ2U="]}, 422, "unreadable_image", "image 0 cannot be decoded"),
+        ({"videos": ["bm8gdmlkZW8="]}, 422, "unreadable_image", "video 0 cannot be read: VideoError: "),
         ({"protocol": "gpt"}, 422, "invalid_request", "protocol: Input should be 'thyme', 'pyvision' or 'tool_call'"),
         ({"images": [], "names": ["a\0b"]}, 422, "invalid_request", "name"),
         ({"path": "/etc/passwd"}, 422, "invalid_request", "path: Extra inputs are not permitted"),
@@ -116,6 +117,19 @@ async def test_an_image_of_200_megapixels_is_refused(client, png_bomb):
         bomb = base64.b64encode(png_bomb(20_000, 10_000)).decode()
         answer = await http.post("/sessions", json={"images": [bomb]})
         assert answer.json()["error"]["type"] in ("unreadable_image", "request_too_large")
+
+
+async def test_a_video_is_found_as_in_process(client, pool, clip):
+    """Though it was opened before, to see whether it can be read."""
+    code = "print(len(video_clue_0)); display(Image.fromarray(video_clue_0.next())); print(sorted(globals()))"
+    async with client() as http:
+        task = {"videos": [base64.b64encode(clip()).decode()], "seed": 5}
+        name = (await http.post("/sessions", json=task)).json()["session"]
+        shown = (await http.post(f"/sessions/{name}/tools/run_code", json={"code": code})).json()
+    with pool.group(videos=[clip()]) as group, group.session(seed=5) as session:
+        expected = session.run(code)
+    assert shown["text"] == expected.text
+    assert np.array_equal(pixels(shown["images"][0]), np.asarray(expected.images[0].pixels))
 
 
 async def test_requests_that_no_tool_understands(client):
