@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import Endpoint, OpenAIPolicy, Policy, oracle_policy, oracles
+from pipelines.models.policies import Endpoint, Policy, oracle_policy, oracles
 from pipelines.records import ImageRef, Sample, VideoRef
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.images import ImageStore
@@ -17,6 +17,7 @@ from train.evaluation.rollouts import EvaluatedPolicy
 from train.evaluation.settings import EvaluationSettings
 from train.rl.judging.judge_config import JudgeSettings
 from train.runs import TrainError
+from train.runs.named_endpoint import NamedEndpoint, NamedJudge
 from train.runs.wording import chosen_wording
 
 
@@ -56,7 +57,7 @@ def open_judge(settings: EvaluationSettings, store: ImageStore) -> Policy | None
     """The judge of free answers and crops; None without a judge endpoint."""
     if not settings.judge_url:
         return None
-    return OpenAIPolicy(JudgeSettings(base_url=settings.judge_url, model=settings.judge_model).endpoint, store)
+    return NamedJudge(JudgeSettings(base_url=settings.judge_url, model=settings.judge_model).endpoint, store)
 
 
 def vision_of(settings: EvaluationSettings) -> VisionModel:
@@ -97,7 +98,7 @@ def _endpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
     extra = {} if settings.top_k is None else {"top_k": settings.top_k}
     concurrency = 4 * settings.batch_size
     endpoint = Endpoint(settings.url, settings.model, **sampling, concurrency=concurrency, extra_body=extra)
-    return OpenAIPolicy(endpoint, store)
+    return NamedEndpoint(endpoint, store)
 
 
 def _checkpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:

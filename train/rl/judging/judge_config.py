@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from pipelines.models.policies import OpenAIPolicy, PolicyUnavailable, RecordedPolicy
+from pipelines.models.policies import PolicyUnavailable, RecordedPolicy
 from pipelines.models.policies.settings import FAMILY, EndpointSettings
 from pipelines.records.digest import canonical
 from pipelines.storage.database import LedgerUnavailable
@@ -23,6 +23,7 @@ from pipelines.storage.workspace import Workspace
 from train.rl.judging.judges import Judges
 from train.rl.settings import Rubric
 from train.runs import TrainError
+from train.runs.named_endpoint import NamedJudge
 
 BUDGET_POOL = "training"
 
@@ -71,7 +72,7 @@ class OpenJudge(RecordedPolicy):
         self._workspace = workspace
         self._folder = TemporaryDirectory(prefix="judged-")
         self.images = ImageStore(self._folder.name)
-        policy = OpenAIPolicy.on_ledger(settings, self.images, ledger, purse=settings.purse)
+        policy = NamedJudge.on_ledger(settings, self.images, ledger, purse=settings.purse)
         super().__init__(policy, ledger)
 
     def forget_images(self) -> None:
