@@ -1,7 +1,7 @@
 """What the services' applications have around them: a token, limits, an address, and an end."""
 
+import errno
 import gc
-import os
 import signal
 import socket
 import sys
@@ -88,14 +88,14 @@ class _WithToken:
 
 
 def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or Ctrl-C; ``ready`` gets the address. Raises ``UserError`` where the port is taken."""
+    """Serves until SIGTERM or Ctrl-C; ``ready`` gets the address. Raises ``UserError`` where it cannot listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise UserError(
-            f"cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}; choose another --port"
-        ) from error
+        mend = "choose another --port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "correct --host"
+        reason = str(error.strerror).partition(" (while attempting")[0]  # Python adds the address
+        raise UserError(f"cannot listen at {host}:{port}: {reason}; {mend}") from error
     with listening:
         config = uvicorn.Config(
             app,
