@@ -186,7 +186,9 @@ def test_the_program_ends_with_a_message_and_status_1(tiny, tmp_path):
     flags = ["--dataset", str(tmp_path / "none"), "--model", str(tiny), "--output", str(tmp_path / "out")]
     result = CliRunner().invoke(app(), flags)
     assert result.exit_code == 1
-    assert result.output.startswith("error: no dataset folder")
+    assert result.output.startswith(
+        f"error: no dataset folder {tmp_path}/none. Run: darkroom materialize SOURCE, or name the folder"
+    )
 
 
 def test_figures_go_to_a_tracker_and_what_is_trained_stays_the_same(dataset, tiny, tmp_path, monkeypatch):

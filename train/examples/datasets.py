@@ -114,6 +114,6 @@ def _files_of(folder: Path, part: Part) -> list[Path]:
 def _parquet_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise TrainError(
-            f"no dataset folder {folder}. Run: darkroom materialize SOURCE, or point --dataset at its folder"
+            f"no dataset folder {folder}. Run: darkroom materialize SOURCE, or name the folder of a dataset"
         )
     return dataset_reader.dataset_files(folder, nested=True)

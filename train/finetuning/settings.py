@@ -189,7 +189,7 @@ def _datasets_below(folder: Path) -> list[Path]:
     """``folder`` if it holds parquet files itself, else those of its folders that do."""
     if not folder.is_dir():
         raise TrainError(
-            f"no dataset folder {folder}. Run: darkroom materialize SOURCE, or point --dataset at its folder"
+            f"no dataset folder {folder}. Run: darkroom materialize SOURCE, or name the folder of a dataset"
         )
     return [folder] if dataset_files(folder) else dataset_folders(folder)
 
