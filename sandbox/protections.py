@@ -19,9 +19,8 @@ def choose_tier(tier: str | None) -> Tier:
     """The argument, else the environment, else full; never less than was asked for."""
     chosen = tier or os.environ.get(TIER_VARIABLE) or "full"
     if chosen not in get_args(Tier):
-        raise SandboxError(
-            f"{chosen!r} is no tier of the sandbox: set {TIER_VARIABLE} to one of {', '.join(get_args(Tier))}"
-        )
+        place = "--tier (in Python: tier)" if tier else TIER_VARIABLE
+        raise SandboxError(f"{chosen!r} is no tier of the sandbox: set {place} to one of {', '.join(get_args(Tier))}")
     return cast(Tier, chosen)
 
 

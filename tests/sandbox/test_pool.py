@@ -259,8 +259,10 @@ def test_a_closed_pool_says_so(full_tier: None) -> None:
 
 def test_an_unknown_tier_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DARKROOM_SANDBOX_TIER", "none")
-    with pytest.raises(SandboxError, match="'none' is no tier"):
+    with pytest.raises(SandboxError, match="'none' is no tier of the sandbox: set DARKROOM_SANDBOX_TIER to one of"):
         SandboxPool()
+    with pytest.raises(SandboxError, match="'hard' is no tier of the sandbox: set --tier "):
+        SandboxPool(tier="hard")
 
 
 WITHOUT_NAMESPACES = """
