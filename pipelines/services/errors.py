@@ -47,5 +47,12 @@ class ServiceError(UserError):
 def invalid(error: ValidationError | RequestValidationError, *, of: str = "the request") -> ServiceError:
     """What pydantic found first, and where. What was sent is not repeated: it may be images."""
     first = error.errors()[0]
+    match first:
+        case {"type": "json_invalid", "loc": ("body", position), "ctx": {"error": reason}}:
+            return ServiceError("invalid_request", f"the body is no JSON: {reason} (character {position})")
+        case {"loc": ("body",)}:
+            return ServiceError(
+                "invalid_request", "expected a JSON object as body, with Content-Type: application/json"
+            )
     where = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
     return ServiceError("invalid_request", f"{where or of}: {first['msg'].removeprefix('Value error, ')}")

@@ -103,6 +103,29 @@ async def test_a_task_that_cannot_be_opened(client, task, status, kind, message)
         assert (await http.get("/health")).json()["sessions"] == 0
 
 
+@pytest.mark.parametrize(
+    ("body", "content_type", "message"),
+    [
+        (
+            "{bad",
+            "application/json",
+            "the body is no JSON: Expecting property name enclosed in double quotes (character 1)",
+        ),
+        (
+            "{}",
+            "application/x-www-form-urlencoded",
+            "expected a JSON object as body, with Content-Type: application/json",
+        ),
+        ("[1]", "application/json", "expected a JSON object as body, with Content-Type: application/json"),
+        ("", "application/json", "expected a JSON object as body, with Content-Type: application/json"),
+    ],
+)
+async def test_a_body_that_is_no_json_object(client, body, content_type, message):
+    async with client() as http:
+        answer = await http.post("/sessions", content=body, headers={"Content-Type": content_type})
+        assert (answer.status_code, answer.json()) == (422, {"error": {"type": "invalid_request", "message": message}})
+
+
 async def test_a_name_that_leads_out_is_a_name_of_the_image_and_nothing_else(client, photo):
     async with client() as http:
         task = {"images": [photo], "names": ["../../etc/passwd"]}
