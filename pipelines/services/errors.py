@@ -45,8 +45,11 @@ class ServiceError(UserError):
 
 
 def invalid(error: ValidationError | RequestValidationError, *, of: str = "the request") -> ServiceError:
-    """What pydantic found first, and where. What was sent is not repeated: it may be images."""
-    first = error.errors()[0]
+    """What pydantic found first, and where: deepest, since of a field's kinds the one that was meant goes on.
+
+    What was sent is not repeated: it may be images.
+    """
+    first = max(error.errors(), key=lambda found: len(found["loc"]))
     match first:
         case {"type": "json_invalid", "loc": ("body", position), "ctx": {"error": reason}}:
             return ServiceError("invalid_request", f"the body is no JSON: {reason} (character {position})")

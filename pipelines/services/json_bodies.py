@@ -18,6 +18,15 @@ def parsed(body: bytes) -> Any:
         return json.loads(body)
 
 
+def characters(text: str) -> str:
+    """``text``, where an answer or a ledger can hold it. Raises ``ValueError`` for half of a pair of surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"no text: half of a pair of surrogates (character {error.start})") from error
+    return text
+
+
 class JsonRoute(APIRoute):
     """A route of an application that reads its bodies so (``app.router.route_class``)."""
 

@@ -2,16 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from pipelines.records import ImageRef, Sample, Truth, VideoRef
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import RowError
 from pipelines.services.errors import ServiceError
 from pipelines.services.files import decoded
+from pipelines.services.json_bodies import characters
 from pipelines.storage.images import ImageStore
 
 SOURCE = "agent"
+Words = Annotated[str, AfterValidator(characters)]
 
 
 class Url(BaseModel):
@@ -24,7 +26,7 @@ class Part(BaseModel):
     """A piece of a message. Other fields, as some tools send them, are ignored."""
 
     type: Literal["text", "image_url", "video_url"]
-    text: str = ""
+    text: Words = ""
     image_url: Url | str | None = None
     video_url: Url | str | None = None
 
@@ -33,7 +35,7 @@ class ChatMessage(BaseModel):
     """A message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[Part]
+    content: Words | list[Part]
 
     @property
     def parts(self) -> list[Part]:
@@ -52,9 +54,9 @@ class ChatRequest(BaseModel):
 
     model: str = ""
     messages: list[ChatMessage] = Field(min_length=1)
-    n: Annotated[int, Field(ge=1, le=64)] = 1
+    n: Annotated[int, Field(ge=1, le=64)] | None = None
     seed: int | None = None
-    stream: bool = False
+    stream: bool | None = None
     stream_options: StreamOptions | None = None
 
 

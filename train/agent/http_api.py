@@ -80,7 +80,7 @@ def _routes(app: FastAPI, version: str) -> None:
 
 
 async def _answers(agent: Agent, request: ChatRequest, sample: Sample) -> list[Answer]:
-    return await all_finished(*(agent.answer(sample, number, request.seed) for number in range(request.n)))
+    return await all_finished(*(agent.answer(sample, number, request.seed) for number in range(request.n or 1)))
 
 
 def _completion(model: str, answers: Sequence[Answer]) -> dict[str, Any]:

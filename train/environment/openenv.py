@@ -42,7 +42,7 @@ class OpenEnvSession:
         self._episode: str | None = None
         self._n_steps = 0
 
-    async def answer(self, text: str) -> dict[str, Any] | None:
+    async def answer(self, text: str | bytes) -> dict[str, Any] | None:
         """The response, None to the last message. Raises ``ServiceError`` and pydantic's ``ValidationError``."""
         message = OpenEnvMessage.model_validate_json(text)
         match message.type:
@@ -86,7 +86,7 @@ def add_openenv(app: FastAPI, reset: Reset, step: Step, close: Close) -> None:
         await socket.accept()
         played = OpenEnvSession(reset, step, close)
         try:
-            while (answer := await _answered(played, await socket.receive_text())) is not None:
+            while (answer := await _answered(played, await _received(socket))) is not None:
                 await socket.send_json(answer)
         except WebSocketDisconnect:
             return  # the client has gone, which ends its session
@@ -94,7 +94,15 @@ def add_openenv(app: FastAPI, reset: Reset, step: Step, close: Close) -> None:
             await played.end()
 
 
-async def _answered(session: OpenEnvSession, text: str) -> dict[str, Any] | None:
+async def _received(socket: WebSocket) -> str | bytes:
+    """The next message, as text or as bytes, which may be JSON as well. Raises ``WebSocketDisconnect``."""
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message["code"], message.get("reason"))
+    return message.get("text") or message.get("bytes") or ""
+
+
+async def _answered(session: OpenEnvSession, text: str | bytes) -> dict[str, Any] | None:
     try:
         return await session.answer(text)
     except ValidationError as error:

@@ -1,8 +1,11 @@
 """What clients of the environment send, over HTTP and over OpenEnv's WebSocket."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from pipelines.records import Grader
+from pipelines.services.json_bodies import characters
 
 
 class ResetRequest(BaseModel):
@@ -18,7 +21,7 @@ class StepRequest(BaseModel):
     """The model's next turn."""
 
     model_config = ConfigDict(extra="forbid")
-    text: str
+    text: Annotated[str, AfterValidator(characters)]
     finished: bool = Field(default=True, description="False: a token limit cut the turn off.")
 
 

@@ -106,6 +106,13 @@ async def test_an_answer_that_was_paid_for_is_not_asked_for_again(agent, questio
         assert ledger.execute("select count(*) from acts where kind = 'policy'").fetchone() == (2,)
 
 
+async def test_fields_that_are_null_are_as_if_left_out(agent, questions):
+    image, question, gold = questions[0]
+    wanted = asked(image, question, n=None, stream=None, seed=None, stream_options=None)
+    completion = (await agent.post("/v1/chat/completions", json=wanted)).json()
+    assert [choice["message"]["content"] for choice in completion["choices"]] == [gold]
+
+
 async def test_the_system_text_is_part_of_the_question(agent, questions):
     image, question, gold = questions[0]
     wanted = asked(image, question)
@@ -128,6 +135,8 @@ async def test_the_system_text_is_part_of_the_question(agent, questions):
             "expected one question, a user's message in the end; found user, assistant, user",
         ),
         ({"n": 0}, 422, "n: "),
+        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, 422, "0.type: Input should be 'text'"),
+        ({"messages": [{"role": "user", "content": "\ud800?"}]}, 422, "half of a pair of surrogates"),
         (
             {
                 "messages": [
@@ -140,7 +149,8 @@ async def test_the_system_text_is_part_of_the_question(agent, questions):
     ],
 )
 async def test_a_request_that_asks_no_question(agent, questions, change, status, message):
-    answer = await agent.post("/v1/chat/completions", json={**asked(questions[0][0]), **change})
+    body = json.dumps({**asked(questions[0][0]), **change})
+    answer = await agent.post("/v1/chat/completions", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == status
     assert message in answer.json()["error"]["message"]
 

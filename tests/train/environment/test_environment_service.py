@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import io
+import json
 from contextlib import asynccontextmanager
 
 import numpy as np
@@ -169,6 +170,17 @@ async def test_what_cannot_be_scored_or_stepped_says_why(service):
         assert (await refused("/episodes/none/step", {"text": ""}))[0] == 404
         assert (await http.delete(f"/episodes/{names[0]}")).status_code == 204
         assert (await refused(f"/episodes/{names[0]}/step", {"text": ""}))[0] == 404
+
+
+async def test_a_turn_that_no_answer_can_hold_is_refused(service):
+    async with service() as http:
+        episode = await reset(http)
+        body = json.dumps({"text": says("\ud800", first=True)})  # which a client of JSON may send
+        answer = await http.post(
+            f"/episodes/{episode['episode']}/step", content=body, headers={"Content-Type": "application/json"}
+        )
+        assert (answer.status_code, answer.json()["error"]["type"]) == (422, "invalid_request")
+        assert answer.json()["error"]["message"].startswith("text: no text: half of a pair of surrogates")
 
 
 async def test_many_episodes_at_once_keep_their_own_rows_and_state(service):

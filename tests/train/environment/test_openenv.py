@@ -63,6 +63,10 @@ def test_errors_say_what_is_wrong_and_end_nothing(client):
         for text in ("[1]", "{", '{"type": "step", "data": [1]}'):
             socket.send_text(text)
             assert socket.receive_json()["data"]["code"] == "invalid_request"
+        socket.send_bytes(b"\x00\xff")
+        assert socket.receive_json()["data"]["code"] == "invalid_request"
+        socket.send_bytes(b'{"type": "state"}')
+        assert socket.receive_json()["type"] == "state"
         assert ask(socket, "reset")["type"] == "observation"
         assert ask(socket, "step", words="x")["type"] == "error"
         assert ask(socket, "step", text="no tags")["data"]["done"]
