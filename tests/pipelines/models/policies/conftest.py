@@ -14,11 +14,15 @@ import pytest
 from aiohttp import web
 
 from pipelines.models.messages import ImagePart, message
-from pipelines.models.policies import BudgetPool, CompletionRequest, Endpoint, OpenAIPolicy, failures
+from pipelines.models.policies import BudgetPool, CompletionRequest, Endpoint, OpenAIPolicy, RecordedPolicy, failures
 from pipelines.models.policies.shared_calls import SharedCalls
 from pipelines.models.tasks import Task
 from pipelines.records import ImageRef
+from pipelines.storage.ledger import Ledger
+from pipelines.storage.stage import map_rows
 
+PRICES = {"usd_per_million_prompt_tokens": 1000.0, "usd_per_million_completion_tokens": 2000.0}
+"""10 and 5 tokens, as the endpoint counts them: two cents a call."""
 Answer = Callable[["Asked", web.Request, dict[str, Any]], Awaitable[web.StreamResponse]]
 
 
@@ -131,3 +135,23 @@ def open_policy(store, monkeypatch) -> Callable[..., Any]:
             await policy.close()
 
     return opened
+
+
+@pytest.fixture
+def worked(open_policy, turn, ledger: Ledger) -> Callable[..., Awaitable[list[object]]]:
+    """Rows as a stage works on them, paid from the pool; ``asked`` gets the seeds that the endpoint was asked."""
+
+    async def answer(_: Asked, __: web.Request, ___: dict[str, Any]) -> web.Response:
+        await asyncio.sleep(0.02)
+        return completion()
+
+    async def run(pool: BudgetPool, rows: range, asked: list[int]) -> list[object]:
+        async with serving(answer) as endpoint:
+            try:
+                async with open_policy(endpoint.url, budget_pool=pool, concurrency=4, **PRICES) as policy:
+                    recorded = RecordedPolicy(policy, ledger)
+                    return await map_rows(rows, lambda seed: recorded.write(turn(seed=seed)), concurrency=8)
+            finally:
+                asked += [body["seed"] for body in endpoint.asked]
+
+    return run

@@ -6,20 +6,8 @@ import asyncio
 
 import pytest
 
-from pipelines.models.policies import (
-    BudgetPool,
-    BudgetSpent,
-    Endpoint,
-    OpenAIPolicy,
-    PolicyUnavailable,
-    RecordedPolicy,
-    SpendLimit,
-)
+from pipelines.models.policies import BudgetPool, BudgetSpent, Endpoint, OpenAIPolicy, PolicyUnavailable, SpendLimit
 from pipelines.records import Usage
-from pipelines.storage.stage import map_rows
-
-PRICES = {"usd_per_million_prompt_tokens": 1000.0, "usd_per_million_completion_tokens": 2000.0}
-"""10 and 5 tokens, as the endpoint counts them: two cents a call."""
 
 
 class Clock:
@@ -31,24 +19,9 @@ class Clock:
 
 
 @pytest.fixture
-def stage(chat, open_policy, turn, ledger):
-    """Thirty rows, as a stage works on them; the conversations that the endpoint was asked, and the pool."""
-
-    async def answer(endpoint, request, body):
-        await asyncio.sleep(0.02)
-        return chat.completion()
-
-    async def run(budget: SpendLimit, asked: list[int]) -> list[object]:
-        pool = BudgetPool(budget)
-        async with chat.serving(answer) as endpoint:
-            try:
-                async with open_policy(endpoint.url, budget_pool=pool, concurrency=4, **PRICES) as policy:
-                    recorded = RecordedPolicy(policy, ledger)
-                    return await map_rows(range(30), lambda seed: recorded.write(turn(seed=seed)), concurrency=8)
-            finally:
-                asked += [body["seed"] for body in endpoint.asked]
-
-    return lambda budget, asked: asyncio.run(run(budget, asked))
+def stage(worked):
+    """Thirty rows, worked on within a budget."""
+    return lambda budget, asked: asyncio.run(worked(BudgetPool(budget), range(30), asked))
 
 
 def test_a_spent_budget_stops_the_stage_and_records_what_was_in_flight(stage, ledger):

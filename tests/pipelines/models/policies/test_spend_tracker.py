@@ -9,13 +9,9 @@ import time
 
 import pytest
 
-from pipelines.models.policies import BudgetPool, BudgetSpent, RecordedPolicy, SpendLimit, SpendTracker
+from pipelines.models.policies import BudgetPool, BudgetSpent, SpendLimit, SpendTracker
 from pipelines.records import Usage
-from pipelines.storage.stage import map_rows
 from tests.waiting import wait_until
-
-PRICES = {"usd_per_million_prompt_tokens": 1000.0, "usd_per_million_completion_tokens": 2000.0}
-"""10 and 5 tokens, as the endpoint counts them: two cents a call."""
 
 SPENDS_AND_IS_KILLED = """
 import os, signal, sys, time
@@ -34,24 +30,11 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture
-def stage(chat, open_policy, turn, ledger):
-    """Rows as a stage works on them, with a pool of its own on one account; the conversations that were asked."""
-
-    async def answer(endpoint, request, body):
-        await asyncio.sleep(0.02)
-        return chat.completion()
-
-    async def run(rows: range, asked: list[int], usd: float, name: str) -> list[object]:
-        pool = BudgetPool(SpendLimit(usd=usd), tracker=SpendTracker(ledger, name))
-        async with chat.serving(answer) as endpoint:
-            try:
-                async with open_policy(endpoint.url, budget_pool=pool, concurrency=4, **PRICES) as policy:
-                    recorded = RecordedPolicy(policy, ledger)
-                    return await map_rows(rows, lambda seed: recorded.write(turn(seed=seed)), concurrency=8)
-            finally:
-                asked += [body["seed"] for body in endpoint.asked]
-
-    return run
+def stage(worked, ledger):
+    """A stage with a pool of its own on one account."""
+    return lambda rows, asked, usd, name: worked(
+        BudgetPool(SpendLimit(usd=usd), tracker=SpendTracker(ledger, name)), rows, asked
+    )
 
 
 def test_the_second_stage_has_what_the_first_one_left(stage):
