@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,13 @@ from pipelines.models.policies import (
     PolicyUnavailable,
     oracle_policy,
 )
-from pipelines.records import Trajectory, Truth, Usage
-from pipelines.sources import SourceRow
+from pipelines.records import Trajectory, Usage
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.checks import consistency
 from pipelines.verification.judges import PolicyJudge
 from pipelines.verification.judges.calibration import CalibrationError
 from pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore
-from tests.conftest import SmallSource
+from tests.conftest import Unlocated
 
 PARTITION = "small-0000"
 YES, NO = '{"verdict": true}', '{"verdict": false}'
@@ -97,14 +95,6 @@ def test_a_run_that_stopped_goes_on_and_pays_for_no_vote_twice(workspace: Worksp
     assert (first.n_votes, second.n_votes) == (25, 45)
     assert calibrated(workspace, labels, third) == whole
     assert third.n_votes == 0
-
-
-@dataclass(frozen=True)
-class Unlocated(SmallSource):
-    """The small source, whose small signs need a closer look, without their places."""
-
-    def _row(self, n: int) -> SourceRow:
-        return replace(super()._row(n), truth=Truth())
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -12,14 +12,13 @@ from pipelines.generation.recipes import load_recipes
 from pipelines.models.policies import CompletionRequest, PolicyError, oracle_policy
 from pipelines.publishing.explain import explain
 from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import Trajectory, Truth
-from pipelines.sources import SourceRow
+from pipelines.records import Trajectory
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.checks import Necessity, consistency
 from pipelines.verification.judges import PolicyJudge
 from pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore, stored_calibration
 from pipelines.verification.judges.labels import read_labels
-from tests.conftest import SmallSource
+from tests.conftest import Unlocated
 from tests.pipelines.scripted import Scripted
 
 PARTITION = "small-0000"
@@ -165,14 +164,6 @@ def test_the_card_says_how_necessity_came_out(crops: Family) -> None:
 def test_the_card_says_plainly_that_necessity_was_not_measured(crops: Family) -> None:
     crops.check()
     assert "Not measured: whether the questions can be answered without their image" in card(crops)
-
-
-@dataclass(frozen=True)
-class Unlocated(SmallSource):
-    """The small source, whose small signs need a closer look, without their places."""
-
-    def _row(self, n: int) -> SourceRow:
-        return replace(super()._row(n), truth=Truth())
 
 
 @pytest.fixture
