@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -16,52 +15,13 @@ import pytest
 from annotation import AnnotationError, ServerUnreachable
 from annotation.label_studio.client import MOST_TITLE, LabelStudioClient, error_sentence, project_title
 from annotation.label_studio.forms import ROUND_FORMS
-
-Answer = tuple[int, Any]
-
-
-class Scripted:
-    """A server that answers what it is told, one after another; the last answer stays."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer] = []
-        self.seen: list[tuple[str, str]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def _answer(self) -> None:
-                length = int(self.headers.get("Content-Length") or 0)
-                self.rfile.read(length)
-                outer.seen.append((self.command, self.path))
-                status, body = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
-                payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(payload)))
-                self.end_headers()
-                self.wfile.write(payload)
-
-            do_GET = do_POST = do_PATCH = do_DELETE = _answer
-
-            def log_message(self, *args: object) -> None:
-                """Quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+from tests.json_endpoint import ScriptedServer
 
 
 @pytest.fixture
-def server() -> Iterator[Scripted]:
-    scripted = Scripted()
-    yield scripted
-    scripted.close()
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer([]).serving() as server:
+        yield server
 
 
 @contextmanager
@@ -76,11 +36,11 @@ def studio_at(url: str) -> Iterator[LabelStudioClient]:
 PERSON = {"id": 2, "email": "ann@example.com", "name": "Ann", "role": "annotator", "token": "x"}
 
 
-def test_a_server_in_trouble_is_asked_again(server: Scripted) -> None:
-    server.answers = [(500, {"detail": "oops"}), (503, {}), (200, {"people": [PERSON]})]
+def test_a_server_in_trouble_is_asked_again(server: ScriptedServer) -> None:
+    server.says((500, {"detail": "oops"}), (503, {}), (200, {"people": [PERSON]}))
     with studio_at(server.url) as studio:
         assert [person.email for person in studio.people()] == ["ann@example.com"]
-    assert len(server.seen) == 3
+    assert len(server.asked) == 3
 
 
 CALLS: dict[str, Callable[[LabelStudioClient], Any]] = {
@@ -93,31 +53,31 @@ CALLS: dict[str, Callable[[LabelStudioClient], Any]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_refused_token_says_what_to_do(server: Scripted, call: Callable[[LabelStudioClient], Any]) -> None:
-    server.answers = [(401, {"detail": "Invalid token."})]
+def test_a_refused_token_says_what_to_do(server: ScriptedServer, call: Callable[[LabelStudioClient], Any]) -> None:
+    server.says((401, {"detail": "Invalid token."}))
     with (
         studio_at(server.url) as studio,
         pytest.raises(AnnotationError, match=r"rejects the token.*DARKROOM_STUDIO_TOKEN"),
     ):
         call(studio)
-    assert len(server.seen) == 1, "asking again with the same token is of no use"
+    assert len(server.asked) == 1, "asking again with the same token is of no use"
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_server_that_stays_in_trouble_is_named_with_what_it_said(
-    server: Scripted, call: Callable[[LabelStudioClient], Any]
+    server: ScriptedServer, call: Callable[[LabelStudioClient], Any]
 ) -> None:
-    server.answers = [(500, {"detail": "disk is full"})]
+    server.says((500, {"detail": "disk is full"}))
     with studio_at(server.url) as studio, pytest.raises(ServerUnreachable, match=r"fails \(500\).*disk is full"):
         call(studio)
-    assert len(server.seen) == 3
+    assert len(server.asked) == 3
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_server_that_is_down_says_where_to_look(call: Callable[[LabelStudioClient], Any]) -> None:
-    scripted = Scripted()
-    scripted.close()
-    with studio_at(scripted.url) as studio, pytest.raises(ServerUnreachable, match="darkroom annotate status"):
+    with ScriptedServer([]).serving() as server:
+        pass
+    with studio_at(server.url) as studio, pytest.raises(ServerUnreachable, match="darkroom annotate status"):
         call(studio)
 
 
@@ -149,39 +109,39 @@ def test_no_request_goes_out_on_a_connection_that_the_server_may_be_closing() ->
         accepting.join(60)
 
 
-def test_an_import_is_never_tried_twice(server: Scripted) -> None:
-    server.answers = [(502, {"detail": "gateway"})]
+def test_an_import_is_never_tried_twice(server: ScriptedServer) -> None:
+    server.says((502, {"detail": "gateway"}))
     with studio_at(server.url) as studio, pytest.raises(ServerUnreachable):
         studio.import_tasks(1, [{"data": {"key": "a"}}])
-    assert len(server.seen) == 1
+    assert len(server.asked) == 1
 
 
-def test_a_project_that_is_gone_is_told_from_one_that_is_there(server: Scripted) -> None:
-    server.answers = [(404, {"detail": "Not found."})]
+def test_a_project_that_is_gone_is_told_from_one_that_is_there(server: ScriptedServer) -> None:
+    server.says((404, {"detail": "Not found."}))
     with studio_at(server.url) as studio:
         assert not studio.check_project(7, "annotate")
 
 
-def test_a_form_that_was_changed_is_named_with_its_remedy(server: Scripted) -> None:
-    server.answers = [(200, {"id": 7, "title": "x", "label_config": "<View/>"})]
+def test_a_form_that_was_changed_is_named_with_its_remedy(server: ScriptedServer) -> None:
+    server.says((200, {"id": 7, "title": "x", "label_config": "<View/>"}))
     with studio_at(server.url) as studio, pytest.raises(AnnotationError, match="--reset-forms"):
         studio.check_project(7, "annotate")
 
 
-def test_a_label_studio_without_the_plug_in_is_recognised(server: Scripted) -> None:
-    server.answers = [(404, {"detail": "Not found."})]
+def test_a_label_studio_without_the_plug_in_is_recognised(server: ScriptedServer) -> None:
+    server.says((404, {"detail": "Not found."}))
     with studio_at(server.url) as studio, pytest.raises(AnnotationError, match="without Darkroom's plug-in"):
         studio.people()
 
 
-def test_nonsense_instead_of_json_is_a_server_in_trouble(server: Scripted) -> None:
-    server.answers = [(200, b"<html>welcome to the proxy</html>")]
+def test_nonsense_instead_of_json_is_a_server_in_trouble(server: ScriptedServer) -> None:
+    server.says((200, "<html>welcome to the proxy</html>"))
     with studio_at(server.url) as studio, pytest.raises(ServerUnreachable, match="answered with invalid JSON"):
         studio.people()
 
 
-def test_a_refusal_is_passed_on_with_its_reason(server: Scripted) -> None:
-    server.answers = [(400, {"detail": "This password is too common."})]
+def test_a_refusal_is_passed_on_with_its_reason(server: ScriptedServer) -> None:
+    server.says((400, {"detail": "This password is too common."}))
     with studio_at(server.url) as studio, pytest.raises(AnnotationError, match="too common"):
         studio.add_person("a@example.com", role="annotator", password="password")
 
@@ -205,8 +165,8 @@ def test_an_error_of_the_server_is_a_sentence(body: Any, sentence: str) -> None:
     assert error_sentence(body) == sentence
 
 
-def test_no_json_reaches_the_terminal(server: Scripted) -> None:
-    server.answers = [(400, {"detail": "a role is one of annotator \u2013 expert; found 'boss'"})]
+def test_no_json_reaches_the_terminal(server: ScriptedServer) -> None:
+    server.says((400, {"detail": "a role is one of annotator \u2013 expert; found 'boss'"}))
     with (
         LabelStudioClient(server.url, "x", pauses=()) as studio,
         pytest.raises(AnnotationError, match=r"\(400\): a role is one of annotator \u2013 expert; found 'boss'\.$"),

@@ -9,8 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from pipelines.models.policies.recorded import RecordedPolicy
 from pipelines.models.policies.settings import Endpoint
 from pipelines.models.tasks import Task
 from pipelines.records import ImageRef, Usage
+from tests.json_endpoint import ScriptedServer
 
 KEY = "sk-secret-0123456789"
 GOOD = {
@@ -30,55 +30,10 @@ GOOD = {
 }
 
 
-@dataclass
-class Server:
-    """What it answers, one after the other (the last one for ever), and what it was asked."""
-
-    url: str
-    answers: list[tuple[int, Any]] = field(default_factory=lambda: [(200, GOOD)])
-    asked: list[tuple[str, dict[str, Any], dict[str, str]]] = field(default_factory=list)
-
-    def says(self, *answers: tuple[int, Any]) -> None:
-        self.answers = list(answers)
-
-    def next(self) -> tuple[int, Any]:
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-
-    @property
-    def last(self) -> dict[str, Any]:
-        return self.asked[-1][1]
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            n_bytes = int(self.headers.get("content-length") or 0)
-            said = json.loads(self.rfile.read(n_bytes)) if n_bytes else {}
-            told.asked.append((self.path, said, {name.lower(): value for name, value in self.headers.items()}))
-            status, body = told.next()
-            is_text = isinstance(body, str)
-            data = body.encode() if is_text else json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("content-type", "text/html" if is_text and body.startswith("<") else "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.send_header("retry-after-ms", "1")
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_POST = answer
-
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    told = Server(f"http://127.0.0.1:{http.server_port}/v1")
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    yield told
-    http.shutdown()
-    http.server_close()
-    thread.join()
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer([(200, GOOD)]).serving() as server:
+        yield server
 
 
 @pytest.fixture
