@@ -24,6 +24,7 @@ from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.workspace import Workspace
 from tests.object_store import ObjectStore, object_store_server
+from tests.pictures import encoded
 
 # a busy machine is no failure, and everybody tries the same examples: `--hypothesis-profile explore` looks for others
 settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -154,9 +155,7 @@ def textured(seed: int, size: tuple[int, int] = (640, 480)) -> Image.Image:
 
 def jpeg(image: Image.Image, quality: int) -> Image.Image:
     """As it comes out of a JPEG file."""
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return Image.open(buffer)
+    return Image.open(io.BytesIO(encoded(image, "JPEG", quality=quality)))
 
 
 @cache
@@ -166,9 +165,7 @@ def signed(seed: int, text: str, box: tuple[int, int, int, int]) -> bytes:
     draw = ImageDraw.Draw(image)
     draw.rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=(250, 250, 250))
     draw.text((box[0] + 4, box[1] + 4), text, fill=(0, 0, 0))
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=92)
-    return buffer.getvalue()
+    return encoded(image, "JPEG", quality=92)
 
 
 @dataclass(frozen=True)

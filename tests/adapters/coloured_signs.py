@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw
 
 from pipelines.models.protocols import Thyme
 from tests.json_endpoint import JsonHandler
+from tests.pictures import encoded
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert
 
 OPTIONS, LETTERS = (*COLOURS, "grey"), "ABCD"
@@ -38,12 +39,11 @@ def questions() -> Iterator[Question]:
     """``N_QUESTIONS`` of them."""
     shuffled = random.Random(0)
     for number in range(N_QUESTIONS):
-        colour, options, image, file = list(COLOURS)[number % len(COLOURS)], [*OPTIONS], desert(number), io.BytesIO()
+        colour, options, image = list(COLOURS)[number % len(COLOURS)], [*OPTIONS], desert(number)
         ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS[colour])
-        image.save(file, "PNG")
         shuffled.shuffle(options)
         place = options.index(colour) + (number == WRONG)
-        yield Question(file.getvalue(), options, LETTERS[place % len(LETTERS)])
+        yield Question(encoded(image), options, LETTERS[place % len(LETTERS)])
 
 
 def vstar_text(question: Question) -> str:

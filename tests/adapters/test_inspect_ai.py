@@ -19,6 +19,7 @@ from PIL import Image
 
 from tests.adapters.conftest import Install
 from tests.json_endpoint import JsonHandler, endpoint
+from tests.pictures import encoded
 from tests.served import served
 from tests.train.evaluation.conftest import TARGET, desert, exported
 from train.evaluation.exports import export
@@ -94,9 +95,8 @@ def address() -> Iterator[str]:
 
 
 def test_its_model_reads_what_the_sandbox_shows(install: Install, address: str, model: str, tmp_path: Path) -> None:
-    pixels, file = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8), io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    task = {"images": [base64.b64encode(file.getvalue()).decode()], "protocol": "tool_call"}
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
+    task = {"images": [base64.b64encode(encoded(Image.fromarray(pixels))).decode()], "protocol": "tool_call"}
     path = httpx.post(f"{address}/sessions", json=task, timeout=60).raise_for_status().json()["mcp"]
     python = install(f"inspect-ai-{VERSION}", f"inspect-ai=={VERSION}", "mcp>=2.3,<3", "openai", torch=False)
     command = [python, "-c", PROGRAM, f"{address}{path}"]

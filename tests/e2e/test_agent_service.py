@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,6 +18,7 @@ from PIL import ImageDraw
 from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.storage.images import ImageStore
 from tests.json_endpoint import endpoint
+from tests.pictures import encoded
 from tests.served import served
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert, row
 from tests.train.evaluation.test_endpoint import Handler
@@ -45,10 +45,9 @@ def agent(clean_environment: dict[str, str], url: str) -> Callable[[], AbstractC
 
 
 def messages(seed: int, colour: str) -> list[dict]:
-    image, file = desert(seed), io.BytesIO()
+    image = desert(seed)
     ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS[colour])
-    image.save(file, "PNG")
-    shown = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    shown = f"data:image/png;base64,{base64.b64encode(encoded(image)).decode()}"
     parts = [{"type": "text", "text": "Which colour?"}, {"type": "image_url", "image_url": {"url": shown}}]
     return [{"role": "user", "content": parts}]
 

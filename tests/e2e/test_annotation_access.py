@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import subprocess
 from collections.abc import Iterator
@@ -38,6 +37,7 @@ from tests.e2e.access_walk import (
     writes,
 )
 from tests.e2e.annotators import boxes, http_client, text
+from tests.pictures import encoded
 
 TABLE = AccessTable.load()
 STAFF_ROUTES = frozenset((PLUGIN / "darkroom_studio" / "staff_routes.txt").read_text().split())
@@ -293,11 +293,10 @@ def test_a_check_that_an_earlier_version_handed_out_goes_on_as_it_began(campaign
 def test_an_image_is_served_that_a_browser_can_show(
     server: LabelStudioServer, campaign: Campaign, size: tuple[int, int], status: int
 ) -> None:
-    file = io.BytesIO()
-    Image.new("1", size).save(file, "PNG")
-    sha256 = hashlib.sha256(file.getvalue()).hexdigest()
+    data = encoded(Image.new("1", size))
+    sha256 = hashlib.sha256(data).hexdigest()
     path = Path(server.images_url) / sha256[:2] / sha256
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(file.getvalue())
+    path.write_bytes(data)
     with closing(log_in(campaign.studio.url, ANN)) as client:
         assert client.get(f"/darkroom/images/{sha256}").status_code == status

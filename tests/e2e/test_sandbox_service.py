@@ -18,6 +18,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from PIL import Image
 
+from tests.pictures import encoded
 from tests.served import served
 
 Start = Callable[..., "Served"]
@@ -49,17 +50,15 @@ def start(clean_environment: dict[str, str]) -> Iterator[Start]:
 
 def photo(seed: int) -> tuple[str, np.ndarray]:
     pixels = np.random.default_rng(seed).integers(0, 256, (60, 80, 3), np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return base64.b64encode(file.getvalue()).decode(), pixels
+    return base64.b64encode(encoded(Image.fromarray(pixels))).decode(), pixels
 
 
 def test_64_clients_of_mcp_at_once_lose_nothing_and_see_nothing_of_one_another(start: Start) -> None:
     served = start()
 
     async def client(number: int) -> int:
-        encoded, pixels = photo(number)
-        name = await asyncio.to_thread(served.open, images=[encoded], protocol="tool_call")
+        image, pixels = photo(number)
+        name = await asyncio.to_thread(served.open, images=[image], protocol="tool_call")
         async with Client(f"{served.address}/sessions/{name}/mcp") as mcp:
             await mcp.call_tool("run_code", {"code": f"mine = {number}"})
             for left in range(0, 40, 8):
@@ -155,8 +154,8 @@ def test_a_port_that_is_taken_is_one_line(start: Start, run: Callable[..., subpr
 
 def test_a_client_over_standard_input_and_output(root: Path, clean_environment: dict[str, str], tmp_path: Path) -> None:
     file = tmp_path / "photo.png"
-    encoded, pixels = photo(1)
-    file.write_bytes(base64.b64decode(encoded))
+    image, pixels = photo(1)
+    file.write_bytes(base64.b64decode(image))
     command = StdioServerParameters(
         command="darkroom",
         args=["sandbox", "serve", "--stdio", "--image", str(file)],

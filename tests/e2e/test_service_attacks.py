@@ -22,6 +22,7 @@ from PIL import Image
 from pipelines.services.http_api import service
 from pipelines.services.sessions import Sessions
 from sandbox import Edit, Observation, ShownImage
+from tests.pictures import encoded
 from tests.sandbox.arena import Arena, descendants, open_arena
 from tests.sandbox.attacks import ATTACKS, LIMITS, attack, skip_where_it_is_known_to_succeed
 from tests.sandbox.conftest import full_tier, photo
@@ -120,11 +121,7 @@ def test_an_attack_through_the_service_has_no_effect(arena: Arena, case: dict) -
 
 def test_other_clients_images_are_not_in_reach(arena: Arena) -> None:
     secret, own = (np.full((20, 20, 3), level, np.uint8) for level in (201, 7))
-    files = []
-    for pixels in (secret, own):
-        file = io.BytesIO()
-        Image.fromarray(pixels).save(file, "PNG")
-        files.append(base64.b64encode(file.getvalue()).decode())
+    files = [base64.b64encode(encoded(Image.fromarray(pixels))).decode() for pixels in (secret, own)]
     http = arena.group.http
     held, attacker = (RemoteSession(http, file, 0) for file in files)
     held.run("open('note.txt', 'w').write('of the other')")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from PIL import Image
 from pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
 from pipelines.storage.images import ImageStore
 from pipelines.verification.case import Case
+from tests import pictures
 from tests.conftest import textured
 
 
@@ -33,13 +33,7 @@ def make_image() -> Callable[..., Image.Image]:
 @pytest.fixture(scope="session")
 def encoded() -> Callable[..., bytes]:
     """An image as the bytes of a file."""
-
-    def encode(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
-        buffer = io.BytesIO()
-        image.save(buffer, format, **options)
-        return buffer.getvalue()
-
-    return encode
+    return pictures.encoded
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Image and video files that are nearly right: real ones with bytes changed, lost, doubled or moved."""
 
-import io
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -11,6 +10,8 @@ from typing import Any
 import cv2
 import numpy as np
 from PIL import Image
+
+from tests.pictures import encoded
 
 _IMAGES: dict[str, list[dict[str, Any]]] = {
     "png": [{}, {"optimize": True}],
@@ -40,9 +41,7 @@ def _originals(kind: str) -> list[bytes]:
 def _encoded(kind: str, mode: str, options: dict[str, Any]) -> bytes:
     rows, columns = np.mgrid[0:30, 0:40]
     image = Image.fromarray(np.stack([rows * 8, columns * 6, rows + columns], axis=-1).astype(np.uint8))
-    buffer = io.BytesIO()
-    image.convert(mode).save(buffer, kind, **options)
-    return buffer.getvalue()
+    return encoded(image.convert(mode), kind, **options)
 
 
 def _video() -> bytes:

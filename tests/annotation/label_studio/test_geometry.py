@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import math
 from random import Random
 
@@ -13,6 +12,7 @@ from annotation._plugin.darkroom_studio.content import share_of, to_corners
 from annotation.label_studio.forms import largest_square, to_percent
 from pipelines.records.geometry import Box
 from pipelines.storage.images import ImageStore
+from tests.pictures import encoded
 
 sides = st.integers(2, 20_000)
 
@@ -115,12 +115,10 @@ def test_boxes_are_on_the_upright_image_whatever_exif_said(orientation: int, tmp
     upright = Image.new("RGB", (80, 60), "white")
     upright.paste("red", (8, 6, 24, 18))
     stored = _as_stored(upright, orientation)
-    buffer = io.BytesIO()
     exif = Image.Exif()
     exif[0x0112] = orientation
-    stored.save(buffer, "PNG", exif=exif)
     store = ImageStore(str(tmp_path))
-    ref = store.ingest(buffer.getvalue())
+    ref = store.ingest(encoded(stored, exif=exif))
     assert (ref.width, ref.height) == (80, 60)
     box = to_corners({"x": 10, "y": 10, "width": 20, "height": 20, "rotation": 0}, ref.width, ref.height)
     assert store.open(ref).convert("RGB").crop(box).getcolors() == [(16 * 12, (255, 0, 0))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -30,15 +29,14 @@ from pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PEOPLE, SIZE, Desk, accepts, box, fixes, rejects, text
 from tests.annotation.desk import record as written
 from tests.matrices import first_quickly
+from tests.pictures import encoded
 
 CAMPAIGN = Campaign(name="test")
 Take = Callable[[Recording], list[RecordState]]
 
 
 def large_image() -> bytes:
-    buffer = io.BytesIO()
-    Image.new("L", SIZE, 90).save(buffer, "JPEG")
-    return buffer.getvalue()
+    return encoded(Image.new("L", SIZE, 90), "JPEG")
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from pipelines.records.reject_reasons import RowError
 from pipelines.storage import media_validation
 from pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, box, record
+from tests.pictures import encoded
 
 SIZE = (10_000, 6_400)
 """64 million pixels; a few kilobytes as a PNG of one colour."""
@@ -161,15 +162,12 @@ def test_a_file_over_the_limit_is_not_even_read(
 
 
 def test_other_sources_keep_their_limit(workspace: Workspace) -> None:
-    buffer = io.BytesIO()
-    Image.new("1", SIZE).save(buffer, "PNG")
     with pytest.raises(RowError, match="the limit is 50,000,000"):
-        workspace.images.ingest(buffer.getvalue())
+        workspace.images.ingest(encoded(Image.new("1", SIZE)))
 
 
 def test_pillow_opens_the_largest_image_and_keeps_its_own_limit_for_others() -> None:
-    buffer = io.BytesIO()
-    Image.new("1", (20_000, 10_000)).save(buffer, "PNG")
-    assert media_validation.decode(buffer.getvalue()).size == (20_000, 10_000)
+    data = encoded(Image.new("1", (20_000, 10_000)))
+    assert media_validation.decode(data).size == (20_000, 10_000)
     with pytest.raises(Image.DecompressionBombError):
-        Image.open(buffer)
+        Image.open(io.BytesIO(data))

@@ -1,6 +1,5 @@
 """What a policy is told that it may claim agrees with what the check refuses, and no place is told to the pixel."""
 
-import io
 import itertools
 
 import pytest
@@ -15,6 +14,7 @@ from pipelines.storage.images import ImageStore
 from pipelines.verification.checks.claim_words import Claim
 from pipelines.verification.checks.claims import Situation, contradiction
 from pipelines.vision.visibility import visibility_as_given
+from tests.pictures import encoded
 
 FORBIDS = {
     "too_small": ("never call it too small", "never call it small"),
@@ -68,13 +68,12 @@ def test_every_family_that_works_on_images_is_told_or_asks_for_what_is_seen() ->
 
 @pytest.fixture
 def sample(tmp_path) -> tuple[Sample, ImageStore]:
-    store, buffer = ImageStore(tmp_path.as_uri()), io.BytesIO()
+    store = ImageStore(tmp_path.as_uri())
     image = Image.new("RGB", (1200, 900), "white")
     image.paste("black", (400, 300, 460, 360))
-    image.save(buffer, "PNG")
     truth = Truth(boxes=(TruthBox("square", 397, 303, 463, 361),), angle=0)
     made = Sample(
-        sample_id="s", source="made", source_row="s", license="CC0-1.0", images=(store.ingest(buffer.getvalue()),),
+        sample_id="s", source="made", source_row="s", license="CC0-1.0", images=(store.ingest(encoded(image)),),
         question="What is black?", choices=(), answer="a square", truth=truth, category="object",
     )  # fmt: skip
     return made, store

@@ -12,6 +12,7 @@ from PIL import Image
 from pipelines.publishing.dataset_reader import count_rows, find_datasets, read_rows
 from pipelines.publishing.replay import Replay, replay
 from pipelines.storage.tables import TableMissing
+from tests.pictures import encoded
 from tests.pipelines.publishing.shipping import edit_rows
 
 
@@ -66,9 +67,7 @@ def test_one_pixel_that_is_one_level_off_is_a_difference(folder: Path) -> None:
         place = row["rounds"][0]["observation"]["images"][0]
         pixels = np.array(Image.open(io.BytesIO(row["images"][place]["bytes"])))
         pixels[0, 0, 0] ^= 1
-        buffer = io.BytesIO()
-        Image.fromarray(pixels).save(buffer, "PNG")
-        row["images"][place]["bytes"] = buffer.getvalue()
+        row["images"][place]["bytes"] = encoded(Image.fromarray(pixels))
 
     edit_rows(folder, spoil)
     found = replay([folder], limit=1)
@@ -100,10 +99,8 @@ def test_a_protocols_setup_runs_first(folder: Path) -> None:
     def with_a_tool(row) -> None:
         seen = {"status": "ok", "text": "image 2: 64x48 pixels\n", "images": [1], "error": None, "edits": []}
         image = Image.open(io.BytesIO(row["images"][0]["bytes"]))
-        buffer = io.BytesIO()
-        image.crop((0, 0, 64, 48)).save(buffer, "PNG")
         row["protocol"] = "tool_call"
-        row["images"][1]["bytes"] = buffer.getvalue()
+        row["images"][1]["bytes"] = encoded(image.crop((0, 0, 64, 48)))
         code = "crop_image_normalized(bbox_2d=[0, 0, 0.1, 0.1], target_image=1)"
         row["rounds"] = [{"thought": "", "code": code, "observation": seen}]
 

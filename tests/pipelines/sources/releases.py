@@ -11,21 +11,20 @@ from typing import Any
 from PIL import Image
 
 from tests.conftest import textured
+from tests.pictures import encoded
 
 NAMED = "/data/of/the/makers/street.png"
 
 
-def encoded(image: Image.Image, format: str = "JPEG") -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, format, **({"quality": 95} if format == "JPEG" else {}))
-    return buffer.getvalue()
+def as_jpeg(image: Image.Image) -> bytes:
+    return encoded(image, "JPEG", quality=95)
 
 
 def as_base64(image: Image.Image) -> str:
-    return base64.b64encode(encoded(image)).decode()
+    return base64.b64encode(as_jpeg(image)).decode()
 
 
-STREET = Image.open(io.BytesIO(encoded(textured(3))))
+STREET = Image.open(io.BytesIO(as_jpeg(textured(3))))
 """The question's image, as its JPEG decodes."""
 BOX = (100, 80, 260, 200)
 CROP = STREET.crop(BOX)
@@ -120,7 +119,7 @@ def write(folder: Path, rows: list[dict[str, Any]], name: str = "rows.jsonl") ->
     (folder / "images").mkdir(parents=True, exist_ok=True)
     for path, image in (("street.jpg", STREET), ("crop.jpg", CROP)):
         # the crop of a decoded JPEG as PNG bytes: crops of the release are exact here
-        data = encoded(textured(3)) if path == "street.jpg" else encoded(image, "PNG")
+        data = as_jpeg(textured(3)) if path == "street.jpg" else encoded(image)
         (folder / path).write_bytes(data)
         (folder / "images" / path).write_bytes(data)
     path = folder / name

@@ -1,13 +1,12 @@
 """Images of the questions that are being worked on stay in memory, bounded in bytes."""
 
-import io
-
 import pytest
 from PIL import Image
 
 from pipelines.records.reject_reasons import RowError
 from pipelines.storage import images
 from pipelines.storage.images import ImageMissing, ImageStore
+from tests.pictures import encoded
 from train.agent.recent_images import RecentImages
 
 
@@ -39,12 +38,6 @@ def test_beyond_the_bound_the_oldest_are_read_from_the_store(store, tmp_path):
     assert all(recent.read(ref) for ref in refs[1:])
 
 
-def file_of(image, format="PNG", **options):
-    file = io.BytesIO()
-    image.save(file, format, **options)
-    return file.getvalue()
-
-
 @pytest.fixture
 def n_decoded(monkeypatch):
     decoded, probe = [], images.probe
@@ -58,7 +51,7 @@ def n_decoded(monkeypatch):
 
 
 def test_an_image_is_decoded_once_and_is_in_the_store_again_after_it_was_lost(store, tmp_path, n_decoded):
-    recent, data = RecentImages(store), file_of(Image.new("RGB", (30, 20), "red"))
+    recent, data = RecentImages(store), encoded(Image.new("RGB", (30, 20), "red"))
     first = recent.ingest(data)
     (tmp_path / first.sha256[:2] / first.sha256).unlink()
     assert recent.ingest(bytes(bytearray(data))) == first == store.ingest(data)
@@ -68,7 +61,7 @@ def test_an_image_is_decoded_once_and_is_in_the_store_again_after_it_was_lost(st
 def test_files_that_end_alike_are_others_and_each_limit_is_kept(store, n_decoded):
     recent = RecentImages(store)
     first, second = (bytes([number]) * 3 + bytes(range(64)) for number in (1, 2))
-    red = file_of(Image.new("RGB", (30, 20), "red"))
+    red = encoded(Image.new("RGB", (30, 20), "red"))
     assert recent.ingest(red + first).sha256 != recent.ingest(red + second).sha256
     with pytest.raises(RowError, match="the limit is 100"):
         recent.ingest(red + first, max_pixels=100)
@@ -76,13 +69,13 @@ def test_files_that_end_alike_are_others_and_each_limit_is_kept(store, n_decoded
 
 
 def test_what_is_derived_is_derived_again(store, n_decoded):
-    recent, palette = RecentImages(store), file_of(Image.new("P", (30, 20), 3))
+    recent, palette = RecentImages(store), encoded(Image.new("P", (30, 20), 3))
     assert recent.ingest(palette) == recent.ingest(palette) == store.ingest(palette)
     assert n_decoded() == 3
 
 
 def test_what_is_not_kept_any_more_is_decoded_again(store, n_decoded):
-    files = [file_of(Image.new("RGB", (30, 20), (seed, 0, 0))) for seed in range(2)]
+    files = [encoded(Image.new("RGB", (30, 20), (seed, 0, 0))) for seed in range(2)]
     recent = RecentImages(store, most_bytes=max(map(len, files)))
     refs = [recent.ingest(file) for file in (*files, *files)]
     assert refs[:2] == refs[2:]

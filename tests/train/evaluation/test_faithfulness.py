@@ -1,7 +1,6 @@
 """Crops that were planted inside the target, outside, and of the whole image."""
 
 import asyncio
-import io
 
 import pytest
 from PIL import Image
@@ -11,6 +10,7 @@ from pipelines.records import Observation, Round, Usage
 from pipelines.records.geometry import Box, iou
 from pipelines.vision.image_transform import ImageTransform
 from sandbox import SandboxPool
+from tests.pictures import encoded
 from tests.train.evaluation.conftest import TARGET, desert, played, seen
 from train.evaluation.images import ImageTracer
 from train.evaluation.results import faithfulness, shown_to, shows_a_target, with_boxes
@@ -109,9 +109,7 @@ def test_a_judge_is_asked_once_about_a_question_and_an_image():
 @pytest.fixture(scope="module")
 def figures():
     """Programs as PyVision's models write them, in the real sandbox: what ``plt.show`` makes of a crop."""
-    buffer = io.BytesIO()
-    desert().save(buffer, "PNG")
-    with SandboxPool() as pool, pool.group(images=[buffer.getvalue()]) as group, group.session(seed=1) as session:
+    with SandboxPool() as pool, pool.group(images=[encoded(desert())]) as group, group.session(seed=1) as session:
         yield lambda code: session.run(code).images[0].pixels
 
 

@@ -1,7 +1,6 @@
 """Questions of exported datasets and of benchmark files with exactly the columns that the public ones have."""
 
 import base64
-import io
 import json
 
 import datasets
@@ -11,6 +10,7 @@ from datasets import Features, Image, List, Value
 from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
 from pipelines.records import Grader, PassRate, RLRow, Votes
 from pipelines.sources.catalog import Catalog, public_sources
+from tests.pictures import encoded
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import desert, sample
 from train.evaluation.benchmarks import bundled, opened
@@ -23,9 +23,7 @@ TEXT, NUMBER = Value("string"), Value("int64")
 
 
 def png(seed=0):
-    buffer = io.BytesIO()
-    desert(seed).save(buffer, "PNG")
-    return buffer.getvalue()
+    return encoded(desert(seed))
 
 
 def write(path, rows, features):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from pipelines.records import Reject, Trajectory, Truth, TruthBox
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
+from tests.pictures import encoded
 from tests.pipelines.scripted import Scripted, run_all
 
 _WHOLE_CHAINS = {"demo_chain", "workspace_of_films"}
@@ -84,9 +84,7 @@ def _flawed_rows() -> tuple[SourceRow, ...]:
 
 
 def _flawed(row: str, image: Image.Image, truth: Truth) -> SourceRow:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return SourceRow(row, (buffer.getvalue(),), f"What does the {row} sign say?", "A1B", truth=truth, license="CC0")
+    return SourceRow(row, (encoded(image),), f"What does the {row} sign say?", "A1B", truth=truth, license="CC0")
 
 
 @pytest.fixture

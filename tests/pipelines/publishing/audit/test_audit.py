@@ -20,6 +20,7 @@ from pipelines.publishing.dataset_reader import MARKER, DatasetError, read_rows
 from pipelines.publishing.replay import replay_row
 from pipelines.records.digest import digest_bytes
 from pipelines.storage.workspace import Workspace
+from tests.pictures import encoded
 from tests.pipelines.publishing.shipping import edit_rows
 
 pytestmark = pytest.mark.e2e
@@ -52,15 +53,9 @@ def turn(row: dict[str, Any]) -> Any:
     return row["rounds"][0]
 
 
-def png(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
-
-
 def show(row: dict[str, Any], image: Image.Image) -> None:
     """The first observation shows ``image``, as a row that was written so would say it."""
-    data, place = png(image), turn(row)["observation"]["images"][0]
+    data, place = encoded(image), turn(row)["observation"]["images"][0]
     row["images"][place]["bytes"] = data
     row["image_refs"][place] |= {"sha256": digest_bytes(data), "width": image.width, "height": image.height}
 
@@ -123,7 +118,7 @@ def inflate(row):
 
 
 def swap_bytes(row):
-    row["images"][0]["bytes"] = png(opened(row, 0).convert("L"))
+    row["images"][0]["bytes"] = encoded(opened(row, 0).convert("L"))
 
 
 def forget_the_question(row):
@@ -308,7 +303,7 @@ def test_plain_python_and_the_sandbox_observe_the_same(shipped, python):
     row = next(read_rows([shipped]))
     for name, code in PROGRAMS.items():
         (seen,) = observed(python, row, code)
-        images = [{"bytes": png(image.pixels)} for image in seen.images]
+        images = [{"bytes": encoded(image.pixels)} for image in seen.images]
         observation = {"status": seen.status, "text": seen.text, "error": seen.error, "edits": []}
         observation["images"] = list(range(1, 1 + len(images)))
         rounds = [{"thought": "", "code": code, "observation": observation}]

@@ -12,6 +12,7 @@ from PIL import Image
 
 from pipelines.demo.images.material import photograph_image
 from pipelines.selection.decontamination import BenchmarkIndex, read_benchmarks
+from tests.pictures import encoded
 
 SHOWN = ("astronaut", "cat", "coffee", "motorcycle", "retina", "galaxies")
 FEW = ("cat", "coffee")
@@ -27,9 +28,7 @@ def crop() -> Callable[..., Image.Image]:
         sides = image.size * 2
         part = image.crop(tuple(round(share * side) for share, side in zip(box, sides, strict=True)))
         part = part.resize((round(part.width * zoom), round(part.height * zoom)), Image.Resampling.BICUBIC)
-        buffer = io.BytesIO()
-        part.save(buffer, "JPEG", quality=75)
-        return Image.open(io.BytesIO(buffer.getvalue()))
+        return Image.open(io.BytesIO(encoded(part, "JPEG", quality=75)))
 
     return make
 

@@ -1,6 +1,5 @@
 """The gate catches planted errors, by the row and with the reason; a sound dataset passes it for every model type."""
 
-import io
 import shutil
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import pytest
 from PIL import Image
 
 from pipelines.publishing.dataset_reader import read_files
+from tests.pictures import encoded
 from train.examples.conformance import ConformanceGate, Misfit, examine, explanation, summary
 from train.examples.conformance.gate import without_pixels
 from train.examples.conformance.report import copy_report
@@ -193,9 +193,7 @@ def test_a_row_that_contradicts_its_protocol_is_caught(stored, reader):
 
 
 def png(size, colour="red"):
-    buffer = io.BytesIO()
-    Image.new("RGB", size, colour).save(buffer, "PNG")
-    return buffer.getvalue()
+    return encoded(Image.new("RGB", size, colour))
 
 
 @pytest.mark.parametrize("content", [b"", b"no picture", png((140, 112))[:-9], png((30, 30))])

@@ -1,4 +1,3 @@
-import io
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -6,6 +5,7 @@ import pytest
 from PIL import Image
 
 from sandbox import ImageUnreadable, SandboxPool
+from tests.pictures import encoded
 from train.rl.rollouts.sandbox_pool import PromptGroups
 
 
@@ -18,9 +18,7 @@ def groups():
 
 @pytest.fixture
 def image():
-    file = io.BytesIO()
-    Image.new("RGB", (40, 30), "teal").save(file, "PNG")
-    return file.getvalue()
+    return encoded(Image.new("RGB", (40, 30), "teal"))
 
 
 @pytest.fixture
