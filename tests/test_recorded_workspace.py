@@ -11,7 +11,6 @@ import json
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +60,7 @@ from pipelines.storage.stage import StageReport
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 from tests.annotation.desk import accepts
+from tests.annotation.memory_studio import OpenStudio
 from train.rl.rollouts.prompts import open_prompts, question_of
 
 ARCHIVE = Path(__file__).parent / "recorded_workspace" / "before_rooms.tar.xz"
@@ -240,12 +240,11 @@ def test_datasets_that_are_shipped_again_have_the_same_files_and_rows(recorded):
 
 
 @dataclass
-class Studio:
+class Studio(OpenStudio):
     """The server as the recording left it: tasks by number, with their project and key."""
 
     tasks: dict[int, tuple[int, str]]
     annotations: dict[int, list[Mapping[str, Any]]]
-    url: str = "http://studio"
 
     def people(self) -> list[Person]:
         return [
@@ -255,28 +254,15 @@ class Studio:
             Person(5, "eve@example.com", "Eve", "expert"),
         ]
 
-    def blocked_submissions(self, after: int) -> list[Any]:
-        return []
-
     def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         raise AssertionError(f"the project of the round {round} is there")
 
     def check_project(self, project_id: int, round: str) -> bool:
         return True
 
-    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
-        pass
-
-    def n_tasks(self, project_id: int) -> int:
-        return sum(project == project_id for project, _ in self.tasks.values())
-
-    def now(self) -> datetime:
-        return datetime(2026, 5, 1, tzinfo=UTC)
-
-    def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
-        for number, (project, key) in self.tasks.items():
-            if project == project_id and number > task_id:
-                yield TaskListing(number, key, len(self.annotations.get(number, ())))
+    def listed(self, project_id: int) -> list[TaskListing]:
+        tasks = ((number, key) for number, (project, key) in self.tasks.items() if project == project_id)
+        return [TaskListing(number, key, len(self.annotations.get(number, ()))) for number, key in tasks]
 
     def changed_since(self, project_id: int, watermark: str, **more: Any) -> Iterator[ChangedTask]:
         changed = (number for number in self.annotations if self.tasks[number][0] == project_id)

@@ -26,12 +26,39 @@ class Task:
         return sum(not raw.get("was_cancelled") for raw in self.annotations)
 
 
+class OpenStudio:
+    """What servers in memory have in common: they refuse and block nothing. A subclass lists a project's tasks."""
+
+    url = "http://studio"
+    clock = datetime(2026, 5, 1, 10, tzinfo=UTC)
+    projects: Any
+
+    def blocked_submissions(self, after: int) -> list[Any]:
+        return []
+
+    def check_project(self, project_id: int, round: str) -> bool:
+        return project_id in self.projects
+
+    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
+        pass
+
+    def now(self) -> datetime:
+        return self.clock
+
+    def n_tasks(self, project_id: int) -> int:
+        return len(self.listed(project_id))
+
+    def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
+        return (task for task in self.listed(project_id) if task.task_id > task_id)
+
+    def listed(self, project_id: int) -> list[TaskListing]:
+        raise NotImplementedError
+
+
 @dataclass
-class MemoryStudio:
+class MemoryStudio(OpenStudio):
     """The server; ``clock`` moves by a minute with every act."""
 
-    url: str = "http://studio"
-    clock: datetime = datetime(2026, 5, 1, 10, tzinfo=UTC)
     accounts: list[Person] = field(default_factory=lambda: list(PEOPLE))
     projects: dict[int, tuple[str, int]] = field(default_factory=dict)
     tasks: dict[int, Task] = field(default_factory=dict)
@@ -44,27 +71,12 @@ class MemoryStudio:
         """As `darkroom annotate users add` does it."""
         self.accounts = [one._replace(role=role) if one.person_id == person_id else one for one in self.accounts]
 
-    def blocked_submissions(self, after: int) -> list[Any]:
-        return []
-
     def create_project(self, campaign: str, round: str, *, n_excluded: int, **more: Any) -> int:
         self.projects[len(self.projects) + 1] = (round, 1 + n_excluded)
         return len(self.projects)
 
-    def check_project(self, project_id: int, round: str) -> bool:
-        return project_id in self.projects
-
     def reset_form(self, project_id: int, round: str, **more: Any) -> None:
         pass
-
-    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
-        pass
-
-    def n_tasks(self, project_id: int) -> int:
-        return sum(task.project == project_id for task in self.tasks.values())
-
-    def now(self) -> datetime:
-        return self.clock
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
         numbers = []
@@ -77,10 +89,12 @@ class MemoryStudio:
                 made.annotations.append({**seat, "id": self._next(), "was_cancelled": False, "lead_time": None})
         return numbers
 
-    def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
-        for number, task in sorted(self.tasks.items()):
-            if task.project == project_id and number > task_id:
-                yield TaskListing(number, task.data["key"], task.n_annotations, task.data, task.overlap)
+    def listed(self, project_id: int) -> list[TaskListing]:
+        return [
+            TaskListing(number, task.data["key"], task.n_annotations, task.data, task.overlap)
+            for number, task in sorted(self.tasks.items())
+            if task.project == project_id
+        ]
 
     def changed_since(
         self, project_id: int, watermark: str, *, n_excluded: int, last_annotation: int = 0

@@ -32,9 +32,6 @@ class Studio(Server):
     def people(self) -> list[Any]:
         return PEOPLE
 
-    def blocked_submissions(self, after: int) -> list[Any]:
-        return []
-
     def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         number = len(self.projects) + 1
         self.projects.add(number)
@@ -43,8 +40,8 @@ class Studio(Server):
     def changed_since(self, project_id: int, watermark: str, **more: Any) -> Any:
         return iter(super().changed_since(project_id, watermark) if project_id == 1 else ())
 
-    def tasks_after(self, project_id: int, task_id: int) -> Any:
-        return iter(super().tasks_after(project_id, task_id) if project_id == 1 else ())
+    def listed(self, project_id: int) -> Any:
+        return super().listed(project_id) if project_id == 1 else []
 
 
 @pytest.fixture

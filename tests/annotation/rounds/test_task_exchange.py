@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,11 @@ from annotation.label_studio.client import ChangedTask, TaskListing
 from annotation.rounds.journal import Demand, Journal
 from annotation.rounds.record_state import ROUNDS
 from annotation.rounds.task_exchange import PendingTask, TaskExchange
+from tests.annotation.memory_studio import OpenStudio
 
 
-class Server:
+class Server(OpenStudio):
     """What of Label Studio the exchange needs; ``fails`` says at which of its calls it breaks off, and how."""
-
-    url = "http://studio"
 
     def __init__(self) -> None:
         self.tasks: dict[int, dict[str, Any]] = {}
@@ -36,22 +34,9 @@ class Server:
         self.guide = language
         return 1
 
-    def check_project(self, project_id: int, round: str) -> bool:
-        return project_id in self.projects
-
-    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
-        pass
-
-    def n_tasks(self, project_id: int) -> int:
-        return len(self.tasks)
-
-    def now(self) -> datetime:
-        return datetime(2026, 5, 1, tzinfo=UTC)
-
-    def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
-        for number, task in self.tasks.items():
-            if number > task_id:
-                yield TaskListing(number, task["data"]["key"], len(self.annotations.get(number, ())))
+    def listed(self, project_id: int) -> list[TaskListing]:
+        tasks = self.tasks.items()
+        return [TaskListing(n, task["data"]["key"], len(self.annotations.get(n, ()))) for n, task in tasks]
 
     def changed_since(self, project_id: int, watermark: str, **more: Any) -> Iterator[ChangedTask]:
         for number, found in self.annotations.items():
