@@ -18,12 +18,13 @@ from sandbox.errors import UserError
 from sandbox.protections import TIER_VARIABLE
 from sandbox.terminal import SafeConsole
 
+Host = Annotated[str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+
 
 def serve_sandbox(
-    host: Annotated[
-        str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
     sessions: Annotated[int, typer.Option(min=1, help="Most sessions open at a time; beyond, clients get 429.")] = 256,
     waiting: Annotated[
         int, typer.Option(min=1, help="Most calls that wait for a CPU; beyond, clients get 429.")

@@ -8,7 +8,7 @@ import typer
 
 from pipelines.services import TOKEN_VARIABLE
 from pipelines.services.access import require_token
-from pipelines.services.cli import require_extra
+from pipelines.services.cli import Host, Port, require_extra
 from sandbox.help_text import Commands
 from sandbox.terminal import SafeConsole
 from train.agent.settings import AgentSettings
@@ -26,10 +26,8 @@ def agent() -> None:
 @takes_settings
 def serve(
     settings: Annotated[Values, AgentSettings],
-    host: Annotated[
-        str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8766,
+    host: Host = "127.0.0.1",
+    port: Port = 8766,
     most_mb: Annotated[int, typer.Option(min=1, help="Largest request.")] = 256,
 ) -> None:
     """Serve an OpenAI-compatible endpoint whose answers come from rollouts with tools.

@@ -8,7 +8,7 @@ import typer
 
 from pipelines.services import TOKEN_VARIABLE
 from pipelines.services.access import require_token
-from pipelines.services.cli import require_extra
+from pipelines.services.cli import Host, Port, require_extra
 from sandbox.help_text import Commands
 from sandbox.terminal import SafeConsole
 from train.rl.settings import JudgeOptions
@@ -37,10 +37,8 @@ def serve(
         list[str] | None, typer.Option("--set", help="A field of the method, as in method.weight_tool=0.3.")
     ] = None,
     held_out: Annotated[bool, typer.Option("--held-out", help="The rows of the split validation.")] = False,
-    host: Annotated[
-        str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8767,
+    host: Host = "127.0.0.1",
+    port: Port = 8767,
     episodes: Annotated[int, typer.Option(min=1, help="Most episodes open at a time; beyond, clients get 429.")] = 1024,
     idle: Annotated[float, typer.Option(min=1, help="Seconds without a step after which an episode ends.")] = 1800.0,
     compression: Annotated[int, typer.Option(min=0, max=9, help="Of PNGs; 0 is the fastest.")] = 0,
