@@ -1,9 +1,13 @@
 """The mock endpoint from outside: started, set, asked for its counts; and clients that are set to work on it."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,6 +35,13 @@ class MockEndpoint:
     def hold(self, n_more: int | None) -> None:
         """Lets calls wait after so many more answers; None: no longer."""
         self._post("hold", {"n_more": n_more})
+
+    def kill(self, group: int, wait: Callable[[], object]) -> None:
+        """Kills a group of clients and waits until the endpoint has noticed the closed connections."""
+        os.killpg(group, signal.SIGKILL)
+        wait()
+        while self.counts()["in_flight"]:
+            time.sleep(0.005)
 
     def _post(self, path: str, body: dict[str, Any]) -> None:
         request = urllib.request.Request(f"{self._root}/{path}", json.dumps(body).encode(), method="POST")
@@ -66,3 +77,9 @@ class MockEndpoint:
             raise SystemExit(f"{' '.join(client)} ended with {done.returncode}")
         figures: dict[str, Any] = json.loads(done.stdout)
         return figures
+
+
+def table_files(home: Path) -> dict[str, bytes]:
+    """What the tables of a home hold, by path."""
+    root = home / "tables"
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.parquet"))}

@@ -1,9 +1,7 @@
 """A family's draft that is killed again and again: what is paid twice, and whether the tables are the same."""
 
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.drafting import CALLS_PER_ROW, CONCURRENCY, DECISION, MockSource, draft, take_in
-from benchmarks.mock_endpoint import MockEndpoint
+from benchmarks.mock_endpoint import MockEndpoint, table_files
 from benchmarks.rows import Bar, Row, count_row, median_row
 from pipelines.storage.ledger import Ledger
 
@@ -91,7 +89,7 @@ def killed_drafts(endpoint: MockEndpoint, folder: Path, *, n_rows: int, n_drafts
         shutil.copytree(undisturbed, home)
     endpoint.reset(plan=DECISION)
     draft(endpoint.url, undisturbed)
-    expected = _tables(undisturbed)
+    expected = table_files(undisturbed)
     return [_killed(endpoint, home, n_rows * CALLS_PER_ROW, chance, expected) for home in homes]
 
 
@@ -110,7 +108,7 @@ def _killed(
         before = after
     endpoint.hold(None)
     draft(endpoint.url, home)
-    return Draft(kills, _state(endpoint, home).n_lost, _tables(home) == expected)
+    return Draft(kills, _state(endpoint, home).n_lost, table_files(home) == expected)
 
 
 def _draft_until(endpoint: MockEndpoint, home: Path, n_durable: float) -> None:
@@ -119,10 +117,7 @@ def _draft_until(endpoint: MockEndpoint, home: Path, n_durable: float) -> None:
     process = subprocess.Popen(command, start_new_session=True)
     while _n_durable(home) < n_durable and process.poll() is None:
         time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    while endpoint.counts()["in_flight"]:  # until the endpoint has noticed the closed connections
-        time.sleep(0.005)
+    endpoint.kill(process.pid, process.wait)
 
 
 def _state(endpoint: MockEndpoint, home: Path) -> State:
@@ -134,8 +129,3 @@ def _n_durable(home: Path) -> int:
     with Ledger(f"sqlite:///{home / 'ledger.sqlite'}") as ledger:
         totals = ledger.totals()
     return totals["policy"].acts if totals else 0
-
-
-def _tables(home: Path) -> dict[str, bytes]:
-    root = home / "tables"
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.parquet"))}

@@ -9,7 +9,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import sqlite3
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mock_endpoint import MockEndpoint
+from benchmarks.mock_endpoint import MockEndpoint, table_files
 from benchmarks.rl_client import N_VOTES
 from benchmarks.rl_runs import Way
 from benchmarks.rl_shards import open_workspace, partition, write_shards
@@ -96,7 +95,7 @@ def killed(endpoint: MockEndpoint, folder: Path, way: Way, *, n_rows: int, n_kil
     endpoint.hold(None)
     _finish(endpoint, home, way)
     states.append(_state(endpoint, home))
-    return Killed(states, _tables(home) == _tables(undisturbed), n_answers)
+    return Killed(states, table_files(home) == table_files(undisturbed), n_answers)
 
 
 def _prepare(home: Path, n_rows: int) -> None:
@@ -131,10 +130,7 @@ def _live_until(endpoint: MockEndpoint, home: Path, way: Way, n_durable: float) 
     while _n_durable(home) <= moment and process.is_alive():
         time.sleep(0.005)
     assert process.pid is not None
-    os.killpg(process.pid, signal.SIGKILL)
-    process.join()
-    while endpoint.counts()["in_flight"]:  # until the endpoint has noticed the closed connections
-        time.sleep(0.003)
+    endpoint.kill(process.pid, process.join)
 
 
 def _state(endpoint: MockEndpoint, home: Path) -> State:
@@ -159,8 +155,3 @@ def _selected(home: Path, what: str) -> list[tuple[Any, ...]]:
         if not ledger.execute("SELECT 1 FROM sqlite_master WHERE name = 'acts'").fetchone():
             return []
         return ledger.execute(f"SELECT {what} FROM acts").fetchall()
-
-
-def _tables(home: Path) -> dict[str, bytes]:
-    root = home / "tables"
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.parquet"))}
