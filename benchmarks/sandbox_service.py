@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import base64
 import io
+import math
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -98,7 +99,10 @@ async def measured(call: Callable[[], Awaitable[None]], n: int, process: psutil.
 
 
 async def many(address: str, n_clients: int, n_calls: int) -> tuple[int, int, int]:
-    """Calls that were answered, that were lost, and whose answer was another client's or had other pixels."""
+    """Calls that were answered, that were lost, and whose answer was another client's or had other pixels.
+
+    At least ``n_calls`` are made, as many by each client.
+    """
     answered = lost = foreign = 0
 
     async def client(number: int) -> None:
@@ -109,7 +113,7 @@ async def many(address: str, n_clients: int, n_calls: int) -> tuple[int, int, in
         name = await opened(address, file.getvalue())
         code = f"print({number})\ndisplay(Image.open(image_path).crop((5, 6, 70, 50)))"
         async with Client(f"{address}/sessions/{name}/mcp") as mcp:
-            for _ in range(n_calls // n_clients):
+            for _ in range(math.ceil(n_calls / n_clients)):
                 try:
                     shown = await mcp.call_tool("run_code", {"code": code})
                 except (MCPError, OSError) as error:
