@@ -129,21 +129,9 @@ def write_trajectories(
     return _write_split(ShardWriter(folder, "trajectories", split, shard_bytes=shard_bytes), folder, rows)
 
 
-def write_prompts(
-    folder: Path,
-    rows: Iterable[RLRow],
-    *,
-    store: ImageStore,
-    split: str,
-    visual_search: Mapping[str, bool] = MappingProxyType({}),
-    shard_bytes: int = SHARD_BYTES,
-) -> Shipped:
-    """Writes RL rows as the shards of a split, in their order.
-
-    ``visual_search``: by source, whether its questions are; for rows without boxes.
-    """
-    written = (prompt_row(row, store, visual_search) for row in rows)
-    return _write_split(ShardWriter(folder, "prompts", split, shard_bytes=shard_bytes), folder, written)
+def write_prompts(folder: Path, rows: Iterable[RLRow], *, store: ImageStore, split: str) -> Shipped:
+    """Writes RL rows as the shards of a split, in their order."""
+    return _write_split(ShardWriter(folder, "prompts", split), folder, (prompt_row(row, store) for row in rows))
 
 
 def _write_split(writer: ShardWriter, folder: Path, rows: Iterable[dict[str, Any]]) -> Shipped:
@@ -178,7 +166,7 @@ def conversation_columns(sample: Sample, record: Trajectory | Pivot, store: Imag
 def prompt_row(
     row: RLRow, store: ImageStore, visual_search: Mapping[str, bool] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """The columns of prompts."""
+    """The columns of prompts; ``visual_search`` says by source whether its questions are, for rows without boxes."""
     sample = row.sample
     return {
         **record_columns(sample, "sample_id", "answer", *SAMPLE),
