@@ -81,7 +81,9 @@ def conformance(
     truncated, placeholders match. Verdicts are cached in DARKROOM_HOME/conformance: unchanged rows are not checked
     again.
 
-    `darkroom conformance all --model data/checkpoints/tiny --report rows.jsonl`
+    After the demo, whose tiny model joins line breaks and words, so that rows of other families do not conform:
+
+    `darkroom conformance direct --model data/checkpoints/tiny --report rows.jsonl`
     """
     from pipelines.storage.workspace import Workspace
     from train.runs.command_line import guarded
