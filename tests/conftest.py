@@ -38,7 +38,7 @@ providers._get_local_constants = lambda: (
 
 
 LONGEST = (
-    "tests/e2e/test_demo.py",
+    "tests/e2e/test_demo",
     "tests/sandbox/",
     "tests/e2e/annotation/",
     "tests/e2e/test_ablations.py",

@@ -5,37 +5,21 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from functools import reduce
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click import Command
 from click.testing import Result
 from click.types import StringParamType
-from typer.main import get_command
 from typer.models import TyperPath
 from typer.testing import CliRunner
 
 from assets.cli import app
 from pipelines.storage.command_errors import program_of
+from tests.command_lines import COMMANDS, PAGES, command_of, lines_of_docs
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NO_SUCH = "no_such/thing"
 PROGRAMS = {name: program_of(import_module(name).main) for name in ("train.sft", "train.grpo", "train.evaluate")}
-
-
-def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    below = getattr(command, "commands", {})
-    for name, inner in below.items():
-        yield from commands(inner, (*path, name))
-    if not below:
-        yield path
-
-
-COMMANDS = sorted(commands(get_command(app)))
 
 
 def documented() -> set[tuple[str, ...]]:
@@ -65,22 +49,12 @@ def test_a_mistyped_command_is_asked_about_once(words: list[str], meant: str) ->
     assert result.stderr.count(f"'{meant}'") == 1
 
 
-def lines_of_docs() -> list[str]:
-    """The arguments of the command lines of README and docs, each once."""
-    texts = [page.read_text().replace("\\\n", " ") for page in PAGES]
-    calls = [
-        re.match(r"(?:\$ )?(?:\.venv/bin/)?darkroom (.+)", line.strip()) for text in texts for line in text.split("\n")
-    ]
-    words = [re.split(r"\s#|[;|>]", call[1])[0].split() for call in calls if call]
-    return list(dict.fromkeys(" ".join(line) for line in words))
-
-
 def wrong_lines(line: str) -> Iterator[str]:
     """The line with one argument replaced: by an option that there is not, no such thing, or what is no number or
     choice. Values that may be any text stay."""
     words = line.split()
     path = max((path for path in COMMANDS if words[: len(path)] == list(path)), key=len)
-    command: Any = reduce(lambda group, name: group.commands[name], path, get_command(app))
+    command = command_of(path)
     options = {name: option for option in command.params for name in (*option.opts, *option.secondary_opts)}
     before = None
     for position, word in enumerate(words[len(path) :], len(path)):

@@ -15,6 +15,7 @@ import pytest
 from scripts import postgres
 from scripts.postgres import Postgres
 from scripts.screenshots import browser
+from tests.e2e.demo_runs import demo
 from tests.e2e.slurm_cluster import slurm_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +30,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def root() -> Path:
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, root: Path) -> tuple[Path, str]:
+    """One whole demo, for the files that `tests/workers.py` gives to one worker; what it printed."""
+    home = tmp_path_factory.mktemp("undisturbed")
+    return home, demo(root, home)
 
 
 @pytest.fixture

@@ -33,13 +33,6 @@ print(len(rows), [image.size for image in row["images"]], row["rounds"][0]["obse
 """
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, root: Path) -> tuple[Path, str]:
-    """One whole demo; what it printed."""
-    home = tmp_path_factory.mktemp("undisturbed")
-    return home, demo(root, home)
-
-
 def test_the_summary_says_what_happened(undisturbed: tuple[Path, str]) -> None:
     home, said = undisturbed
     for expected in (
