@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pipelines.models.serving.servers import url_of
 from pipelines.services import LOOPBACK
 from pipelines.services.access import is_let_in
 from pipelines.services.errors import STATUS, ServiceError, invalid
@@ -104,7 +105,7 @@ def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> 
             timeout_graceful_shutdown=STOP_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
-        ready(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
+        ready(url_of(host, listening.getsockname()[1]))
         gc.freeze()  # what was imported stays: no collection looks at it again
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again when all is answered
         with suppress(KeyboardInterrupt):
