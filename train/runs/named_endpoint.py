@@ -1,6 +1,7 @@
 """An endpoint that an option of a command names: where nothing answers, the error names the option."""
 
 from pipelines.models.policies import OpenAIPolicy, PolicyUnavailable
+from pipelines.models.policies.settings import EndpointSettings
 
 
 class NamedEndpoint(OpenAIPolicy):
@@ -27,4 +28,4 @@ class NamedEndpoint(OpenAIPolicy):
 class NamedJudge(NamedEndpoint):
     """A judge behind HTTP."""
 
-    option = "--judge-url or DARKROOM_JUDGE_URL"
+    option = f"--judge-url or {EndpointSettings.variables('DARKROOM_JUDGE')['base_url']}"

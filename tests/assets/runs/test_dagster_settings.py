@@ -88,20 +88,17 @@ def test_without_an_instance_there_is_nothing_to_refresh(workspace: Workspace, o
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        (None, "DAGSTER_POSTGRES_URL"),
         ("", "exactly one of"),
         ("postgres//db/dagster", "Could not parse SQLAlchemy URL"),
         ("postgresql://dagster:x@127.0.0.1:{port}/dagster", "Connection refused"),
     ],
-    ids=["unset", "empty", "no URL", "nobody there"],
+    ids=["empty", "no URL", "nobody there"],
 )
 def test_a_history_that_cannot_be_opened_is_one_line(
-    url: str | None, reason: str, own_home: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, reason: str, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("DAGSTER_POSTGRES_URL", raising=False)
     monkeypatch.setattr("time.sleep", lambda _: None)  # Dagster tries five times, with pauses
-    if url is not None:
-        monkeypatch.setenv("DAGSTER_POSTGRES_URL", url.format(port=free_port()))
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", url.format(port=free_port()))
     own_home.mkdir(parents=True)
     (own_home / "dagster.yaml").write_text((files("assets") / "dagster_team.yaml").read_text())
     with pytest.raises(InstanceUnavailable, match="history cannot be opened") as caught:
