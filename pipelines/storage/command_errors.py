@@ -17,7 +17,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
-from pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message
+from pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message, sqlite_mend
 from sandbox.errors import SandboxError, UserError
 from sandbox.help_text import Commands
 from sandbox.terminal import SafeConsole
@@ -110,7 +110,8 @@ def describe(error: Exception) -> tuple[str, int]:
     if kind.__module__.split(".")[0] in CLIENTS:
         return f"an object store or the network failed ({reason}). To do: check the network, then run again", 1
     if kind.__module__.split(".")[0] in DATABASES:
-        return f"a database failed ({reason}). To do: check DARKROOM_LEDGER and the disk, then run again", 1
+        mend = sqlite_mend(reason) or "check DARKROOM_LEDGER and the disk"
+        return f"a database failed ({reason}). To do: {mend}, then run again: finished work is kept", 1
     return (
         f"unforeseen {kind.__name__}: {reason}. Run the command again with {DEBUG} and report what it prints",
         UNFORESEEN,
