@@ -49,7 +49,6 @@ def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, cl
         ".venv/bin/darkroom train grpo --help",
         ".venv/bin/darkroom evaluate --help",
         ".venv/bin/darkroom sandbox doctor",
-        ".venv/bin/darkroom sandbox run --help",
         ".venv/bin/darkroom sandbox serve --help",
         "make help",
     ],
