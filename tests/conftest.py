@@ -23,8 +23,8 @@ from pipelines.records import Truth, TruthBox
 from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.workspace import Workspace
+from tests.image_files import encoded
 from tests.object_store import ObjectStore, object_store_server
-from tests.pictures import encoded
 
 # a busy machine is no failure, and everybody tries the same examples: `--hypothesis-profile explore` looks for others
 settings.register_profile("repeatable", deadline=None, derandomize=True)

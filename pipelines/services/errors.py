@@ -45,7 +45,7 @@ class ServiceError(UserError):
 
 
 def invalid(error: ValidationError | RequestValidationError, *, of: str = "the request") -> ServiceError:
-    """What pydantic found first, and where: deepest, since of a field's kinds the one that was meant goes on.
+    """The error that pydantic found deepest, and where: of a union's alternatives, the one that was meant fails there.
 
     What was sent is not repeated: it may be images.
     """

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from pydantic import AfterValidator
 from pydantic_core import from_json
 
 
@@ -18,13 +19,16 @@ def parsed(body: bytes) -> Any:
         return json.loads(body)
 
 
-def characters(text: str) -> str:
-    """``text``, where an answer or a ledger can hold it. Raises ``ValueError`` for half of a pair of surrogates."""
+def _whole(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(f"no text: half of a pair of surrogates (character {error.start})") from error
     return text
+
+
+WholeText = Annotated[str, AfterValidator(_whole)]
+"""Text that an answer or a ledger can hold: without half of a pair of surrogates."""
 
 
 class JsonRoute(APIRoute):

@@ -15,8 +15,8 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from pipelines.models.protocols import Thyme
+from tests.image_files import encoded
 from tests.json_endpoint import JsonHandler
-from tests.pictures import encoded
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert
 
 OPTIONS, LETTERS = (*COLOURS, "grey"), "ABCD"

@@ -18,8 +18,8 @@ import pytest
 from PIL import Image
 
 from tests.adapters.conftest import Install
+from tests.image_files import encoded
 from tests.json_endpoint import JsonHandler, endpoint
-from tests.pictures import encoded
 from tests.served import served
 from tests.train.evaluation.conftest import TARGET, desert, exported
 from train.evaluation.exports import export

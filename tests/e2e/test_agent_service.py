@@ -17,8 +17,8 @@ from PIL import ImageDraw
 
 from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.storage.images import ImageStore
+from tests.image_files import encoded
 from tests.json_endpoint import endpoint
-from tests.pictures import encoded
 from tests.served import served
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert, row
 from tests.train.evaluation.test_endpoint import Handler

@@ -37,7 +37,7 @@ from tests.e2e.access_walk import (
     writes,
 )
 from tests.e2e.annotators import boxes, http_client, text
-from tests.pictures import encoded
+from tests.image_files import encoded
 
 TABLE = AccessTable.load()
 STAFF_ROUTES = frozenset((PLUGIN / "darkroom_studio" / "staff_routes.txt").read_text().split())

@@ -18,7 +18,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from PIL import Image
 
-from tests.pictures import encoded
+from tests.image_files import encoded
 from tests.served import served
 
 Start = Callable[..., "Served"]

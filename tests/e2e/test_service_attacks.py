@@ -22,7 +22,7 @@ from PIL import Image
 from pipelines.services.http_api import service
 from pipelines.services.sessions import Sessions
 from sandbox import Edit, Observation, ShownImage
-from tests.pictures import encoded
+from tests.image_files import encoded
 from tests.sandbox.arena import Arena, descendants, open_arena
 from tests.sandbox.attacks import ATTACKS, LIMITS, attack, skip_where_it_is_known_to_succeed
 from tests.sandbox.conftest import full_tier, photo

@@ -15,7 +15,7 @@ from PIL import Image
 from pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
 from pipelines.storage.images import ImageStore
 from pipelines.verification.case import Case
-from tests import pictures
+from tests import image_files
 from tests.conftest import textured
 
 
@@ -33,7 +33,7 @@ def make_image() -> Callable[..., Image.Image]:
 @pytest.fixture(scope="session")
 def encoded() -> Callable[..., bytes]:
     """An image as the bytes of a file."""
-    return pictures.encoded
+    return image_files.encoded
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from tests.pictures import encoded
+from tests.image_files import encoded
 
 _IMAGES: dict[str, list[dict[str, Any]]] = {
     "png": [{}, {"optimize": True}],

@@ -2,18 +2,17 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from pipelines.records import ImageRef, Sample, Truth, VideoRef
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import RowError
 from pipelines.services.errors import ServiceError
 from pipelines.services.files import decoded
-from pipelines.services.json_bodies import characters
+from pipelines.services.json_bodies import WholeText
 from pipelines.storage.images import ImageStore
 
 SOURCE = "agent"
-Words = Annotated[str, AfterValidator(characters)]
 
 
 class Url(BaseModel):
@@ -26,7 +25,7 @@ class Part(BaseModel):
     """A piece of a message. Other fields, as some tools send them, are ignored."""
 
     type: Literal["text", "image_url", "video_url"]
-    text: Words = ""
+    text: WholeText = ""
     image_url: Url | str | None = None
     video_url: Url | str | None = None
 
@@ -35,7 +34,7 @@ class ChatMessage(BaseModel):
     """A message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: Words | list[Part]
+    content: WholeText | list[Part]
 
     @property
     def parts(self) -> list[Part]:

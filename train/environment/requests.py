@@ -1,11 +1,9 @@
 """What clients of the environment send, over HTTP and over OpenEnv's WebSocket."""
 
-from typing import Annotated
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines.records import Grader
-from pipelines.services.json_bodies import characters
+from pipelines.services.json_bodies import WholeText
 
 
 class ResetRequest(BaseModel):
@@ -21,7 +19,7 @@ class StepRequest(BaseModel):
     """The model's next turn."""
 
     model_config = ConfigDict(extra="forbid")
-    text: Annotated[str, AfterValidator(characters)]
+    text: WholeText
     finished: bool = Field(default=True, description="False: a token limit cut the turn off.")
 
 

@@ -12,7 +12,7 @@ from annotation._plugin.darkroom_studio.content import share_of, to_corners
 from annotation.label_studio.forms import largest_square, to_percent
 from pipelines.records.geometry import Box
 from pipelines.storage.images import ImageStore
-from tests.pictures import encoded
+from tests.image_files import encoded
 
 sides = st.integers(2, 20_000)
 

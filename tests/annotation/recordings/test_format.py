@@ -28,8 +28,8 @@ from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PEOPLE, SIZE, Desk, accepts, box, fixes, rejects, text
 from tests.annotation.desk import record as written
+from tests.image_files import encoded
 from tests.matrices import first_quickly
-from tests.pictures import encoded
 
 CAMPAIGN = Campaign(name="test")
 Take = Callable[[Recording], list[RecordState]]

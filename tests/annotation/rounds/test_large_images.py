@@ -25,7 +25,7 @@ from pipelines.records.reject_reasons import RowError
 from pipelines.storage import media_validation
 from pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, box, record
-from tests.pictures import encoded
+from tests.image_files import encoded
 
 SIZE = (10_000, 6_400)
 """64 million pixels; a few kilobytes as a PNG of one colour."""

@@ -14,7 +14,7 @@ from pipelines.storage.images import ImageStore
 from pipelines.verification.checks.claim_words import Claim
 from pipelines.verification.checks.claims import Situation, contradiction
 from pipelines.vision.visibility import visibility_as_given
-from tests.pictures import encoded
+from tests.image_files import encoded
 
 FORBIDS = {
     "too_small": ("never call it too small", "never call it small"),

@@ -12,7 +12,7 @@ from PIL import Image
 from pipelines.publishing.dataset_reader import count_rows, find_datasets, read_rows
 from pipelines.publishing.replay import Replay, replay
 from pipelines.storage.tables import TableMissing
-from tests.pictures import encoded
+from tests.image_files import encoded
 from tests.pipelines.publishing.shipping import edit_rows
 
 

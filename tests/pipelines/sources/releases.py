@@ -11,7 +11,7 @@ from typing import Any
 from PIL import Image
 
 from tests.conftest import textured
-from tests.pictures import encoded
+from tests.image_files import encoded
 
 NAMED = "/data/of/the/makers/street.png"
 

@@ -6,7 +6,7 @@ from PIL import Image
 from pipelines.records.reject_reasons import RowError
 from pipelines.storage import images
 from pipelines.storage.images import ImageMissing, ImageStore
-from tests.pictures import encoded
+from tests.image_files import encoded
 from train.agent.recent_images import RecentImages
 
 

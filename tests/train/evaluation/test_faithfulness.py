@@ -10,7 +10,7 @@ from pipelines.records import Observation, Round, Usage
 from pipelines.records.geometry import Box, iou
 from pipelines.vision.image_transform import ImageTransform
 from sandbox import SandboxPool
-from tests.pictures import encoded
+from tests.image_files import encoded
 from tests.train.evaluation.conftest import TARGET, desert, played, seen
 from train.evaluation.images import ImageTracer
 from train.evaluation.results import faithfulness, shown_to, shows_a_target, with_boxes

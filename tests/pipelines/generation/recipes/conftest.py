@@ -25,7 +25,7 @@ from pipelines.records import Reject, Trajectory, Truth, TruthBox
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
-from tests.pictures import encoded
+from tests.image_files import encoded
 from tests.pipelines.scripted import Scripted, run_all
 
 _WHOLE_CHAINS = {"demo_chain", "workspace_of_films"}

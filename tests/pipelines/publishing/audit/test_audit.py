@@ -20,7 +20,7 @@ from pipelines.publishing.dataset_reader import MARKER, DatasetError, read_rows
 from pipelines.publishing.replay import replay_row
 from pipelines.records.digest import digest_bytes
 from pipelines.storage.workspace import Workspace
-from tests.pictures import encoded
+from tests.image_files import encoded
 from tests.pipelines.publishing.shipping import edit_rows
 
 pytestmark = pytest.mark.e2e

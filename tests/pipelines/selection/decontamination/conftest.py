@@ -12,7 +12,7 @@ from PIL import Image
 
 from pipelines.demo.images.material import photograph_image
 from pipelines.selection.decontamination import BenchmarkIndex, read_benchmarks
-from tests.pictures import encoded
+from tests.image_files import encoded
 
 SHOWN = ("astronaut", "cat", "coffee", "motorcycle", "retina", "galaxies")
 FEW = ("cat", "coffee")

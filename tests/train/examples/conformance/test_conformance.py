@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from pipelines.publishing.dataset_reader import read_files
-from tests.pictures import encoded
+from tests.image_files import encoded
 from train.examples.conformance import ConformanceGate, Misfit, examine, explanation, summary
 from train.examples.conformance.gate import without_pixels
 from train.examples.conformance.report import copy_report

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from sandbox import ImageUnreadable, SandboxPool
-from tests.pictures import encoded
+from tests.image_files import encoded
 from train.rl.rollouts.sandbox_pool import PromptGroups
 
 
