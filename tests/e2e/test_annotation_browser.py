@@ -336,8 +336,21 @@ def test_a_record_that_came_back_is_offered_first_and_shows_the_reasons(page: La
     assert "This record was rejected:" in shown
     assert "two signs" in shown
     page.visitor.until(f"{field('Answer')}.ariaLabel === '4. Answer'")
+    assert gets_cursor(page, after_a_press_on=field("Answer"))
+    assert not gets_cursor(page, after_a_press_on="document.body"), "Label Studio asks for it when it draws the field"
     page.visitor.press("2")  # a choice, and not a letter of the answer that is there
     page.until_chosen("Attribute")
+
+
+def gets_cursor(page: Labelling, *, after_a_press_on: str) -> bool:
+    """Whether the answer's field gets the cursor from a script, right after the mouse was pressed there."""
+    script = f"""((field, pressed) => {{
+        pressed.dispatchEvent(new PointerEvent('pointerdown', {{bubbles: true}}));
+        document.activeElement.blur();
+        field.focus();
+        return document.activeElement === field;
+    }})({field("Answer")}, {after_a_press_on})"""
+    return bool(page.visitor.run(script))
 
 
 def send_back(campaign: Campaigning) -> None:
