@@ -172,5 +172,9 @@ def test_the_values_of_the_chart_say_what_the_file_without_it_says() -> None:
     assert daemon["runMonitoring"]["maxResumeRunAttempts"] == alone["run_monitoring"]["max_resume_run_attempts"] == 0
     assert daemon["runRetries"]["maxRetries"] == alone["run_retries"]["max_retries"]
     assert daemon["runMonitoring"]["startTimeoutSeconds"] == alone["run_monitoring"]["start_timeout_seconds"]
+    assert daemon["runRetries"]["retryOnAssetOrOpFailure"] == alone["run_retries"]["retry_on_asset_or_op_failure"]
+    pools = {"granularity": values["concurrency"]["pools"]["granularity"]}
+    pools["default_limit"] = values["concurrency"]["pools"]["defaultLimit"]
+    assert pools == alone["concurrency"]["pools"]
     most = daemon["runCoordinator"]["config"]["queuedRunCoordinator"]["maxConcurrentRuns"]
     assert most == alone["concurrency"]["runs"]["max_concurrent_runs"]
