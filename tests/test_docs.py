@@ -73,13 +73,13 @@ def test_llms_txt_is_what_navigation_and_pages_say() -> None:
 
 
 def test_llms_txt_links_to_every_page_of_the_site() -> None:
-    links = re.findall(r"^- \[[^\]]+\]\(([a-z_]+)\.html\)", llms_page.PAGE.read_text(), re.MULTILINE)
+    links = re.findall(r"^- \[[^\]]+\]\(([a-z0-9_]+)\.html\)", llms_page.PAGE.read_text(), re.MULTILINE)
     assert sorted(links) == sorted(page.stem for page in PAGES if page.name != "README.md")
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
-    assert {page.name for page in PAGES} - {"README.md"} == set(re.findall(r": ([a-z_]+\.md)", navigation))
+    assert {page.name for page in PAGES} - {"README.md"} == set(re.findall(r": ([a-z0-9_]+\.md)", navigation))
 
 
 def test_before_a_commit_runs_what_lint_runs() -> None:
