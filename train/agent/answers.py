@@ -19,6 +19,7 @@ from pipelines.records import ImageRef, Sample, Trajectory, to_row
 from pipelines.records.reject_reasons import RETRYABLE, RowError
 from pipelines.services.errors import ServiceError
 from pipelines.storage.ledger import Ledger
+from pipelines.storage.media_validation import probe
 from pipelines.storage.workspace import Workspace
 from sandbox import SandboxUnavailable
 from train.agent.recent_images import RecentImages
@@ -84,8 +85,9 @@ class Agent:
     async def answer(self, sample: Sample, number: int, seed: int | None) -> Answer:
         """The ``number``-th answer to a question.
 
-        Raises ``ServiceError``: invalid_request where the protocol cannot put the question, infrastructure_failed where
-        the endpoint or the sandbox failed and the model is not to blame.
+        Raises ``ServiceError``: invalid_request where the protocol cannot put the question, unreadable_image where it
+        failed and an image does not decode, infrastructure_failed where the endpoint or the sandbox failed and the
+        model is not to blame.
         """
         evaluated = self._evaluated if seed is None else replace(self._evaluated, seed=seed)
         question = Question(sample.source, sample)
@@ -96,14 +98,25 @@ class Agent:
         try:
             rollout = await run_rollout(question, task, evaluated, self._sandboxes)
         except (PolicyUnavailable, SandboxUnavailable) as error:
+            await asyncio.to_thread(self._require_sound, sample)
             raise ServiceError("infrastructure_failed", str(error)) from error
-        if rollout.error is not None and rollout.error.reason in RETRYABLE:
-            raise ServiceError("infrastructure_failed", str(rollout.error))
+        if rollout.error is not None:
+            await asyncio.to_thread(self._require_sound, sample)
+            if rollout.error.reason in RETRYABLE:
+                raise ServiceError("infrastructure_failed", str(rollout.error))
         answer = Answer(sample, rollout, trajectory_of(question, task, rollout, evaluated))
         self._answers[answer.trajectory.trajectory_id] = answer
         while len(self._answers) > KEPT:
             self._answers.popitem(last=False)
         return answer
+
+    def _require_sound(self, sample: Sample) -> None:
+        """Decodes what was taken in undecoded. Raises ``ServiceError`` (unreadable_image)."""
+        try:
+            for image in sample.images:
+                probe(self.images.read(image))
+        except RowError as error:
+            raise ServiceError("unreadable_image", str(error)) from error
 
     def image(self, sha256: str) -> ImageRef:
         """An image of an answer that is kept. Raises ``ServiceError`` (unknown_session)."""

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import sqlite3
+import zlib
 from contextlib import closing
 
 import pytest
@@ -169,6 +170,16 @@ async def test_images_that_are_none(agent, questions, place, kind):
     wanted["messages"][0]["content"][0]["image_url"]["url"] = place
     answer = await agent.post("/v1/chat/completions", json=wanted)
     assert answer.json()["error"]["type"] == kind
+
+
+async def test_an_image_whose_pixels_are_broken_is_named_by_who_decodes_it(agent, questions):
+    png = questions[0][0]
+    at = png.index(b"IDAT") + 4
+    length = int.from_bytes(png[at - 8 : at - 4], "big")
+    broken = b"IDAT" + bytes(length)
+    sound = png[: at - 4] + broken + zlib.crc32(broken).to_bytes(4, "big") + png[at + length + 4 :]
+    answer = await agent.post("/v1/chat/completions", json=asked(sound))
+    assert (answer.status_code, answer.json()["error"]["type"]) == (422, "unreadable_image")
 
 
 async def test_models_and_what_there_is_not(agent):

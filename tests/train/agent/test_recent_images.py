@@ -51,7 +51,7 @@ def n_decoded(monkeypatch):
 
 
 def test_an_image_is_decoded_once_and_is_in_the_store_again_after_it_was_lost(store, tmp_path, n_decoded):
-    recent, data = RecentImages(store), encoded(Image.new("RGB", (30, 20), "red"))
+    recent, data = RecentImages(store), encoded(Image.new("RGB", (30, 20), "red"), "JPEG")
     first = recent.ingest(data)
     (tmp_path / first.sha256[:2] / first.sha256).unlink()
     assert recent.ingest(bytes(bytearray(data))) == first == store.ingest(data)
@@ -61,7 +61,7 @@ def test_an_image_is_decoded_once_and_is_in_the_store_again_after_it_was_lost(st
 def test_files_that_end_alike_are_others_and_each_limit_is_kept(store, n_decoded):
     recent = RecentImages(store)
     first, second = (bytes([number]) * 3 + bytes(range(64)) for number in (1, 2))
-    red = encoded(Image.new("RGB", (30, 20), "red"))
+    red = encoded(Image.new("RGB", (30, 20), "red"), "JPEG")
     assert recent.ingest(red + first).sha256 != recent.ingest(red + second).sha256
     with pytest.raises(RowError, match="the limit is 100"):
         recent.ingest(red + first, max_pixels=100)
@@ -75,8 +75,18 @@ def test_what_is_derived_is_derived_again(store, n_decoded):
 
 
 def test_what_is_not_kept_any_more_is_decoded_again(store, n_decoded):
-    files = [encoded(Image.new("RGB", (30, 20), (seed, 0, 0))) for seed in range(2)]
+    files = [encoded(Image.new("RGB", (30, 20), (100 * seed, 0, 0)), "JPEG") for seed in range(2)]
     recent = RecentImages(store, most_bytes=max(map(len, files)))
     refs = [recent.ingest(file) for file in (*files, *files)]
     assert refs[:2] == refs[2:]
     assert n_decoded() == 4
+
+
+def test_a_plain_png_is_taken_in_undecoded(store, n_decoded):
+    recent, png = RecentImages(store), encoded(Image.new("RGBA", (30, 20), (1, 2, 3, 4)))
+    ref = recent.ingest(png)
+    assert n_decoded() == 0
+    assert ref == store.ingest(png)
+    assert recent.read(ref) == png
+    with pytest.raises(RowError, match="the limit is 100"):
+        recent.ingest(png, max_pixels=100)
