@@ -27,6 +27,7 @@ from tests.json_endpoint import JsonHandler, endpoint
 from tests.served import served
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert
 from train.agent.conversations import ChatRequest, question_of
+from train.agent.recent_images import RecentImages
 
 TURNS = (2, 6)
 _CODE = f"from PIL import Image\nImage.open(image_path).crop({TARGET}).save('c.png')\nprint('c.png')"
@@ -78,10 +79,10 @@ async def ask(address: str, questions: list[dict[str, object]], at_once: int) ->
 
 
 def intake(questions: list[dict[str, object]]) -> float:
-    """CPU seconds to take a question in, alone in a process: base64, the image decoded, its digest, its file."""
+    """CPU seconds to take a question in, alone in a process: base64, the image checked, its digest, its file."""
     requests = list(map(ChatRequest.model_validate, questions))
     with tempfile.TemporaryDirectory() as folder:
-        store, before = ImageStore(folder), time.process_time()
+        store, before = RecentImages(ImageStore(folder)), time.process_time()
         for request in requests:
             question_of(request, store)
         return (time.process_time() - before) / len(requests)
