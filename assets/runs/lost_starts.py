@@ -12,7 +12,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster._core.launcher import WorkerStatus
+from dagster._core.launcher import DefaultRunLauncher, RunLauncher, WorkerStatus
 from dagster._core.storage.dagster_run import RunRecord
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
@@ -49,13 +49,14 @@ def lost_starts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 
 def fail_lost_starts(instance: dg.DagsterInstance) -> int:
     """Returns the number of runs that it failed."""
-    if not isinstance(instance.run_launcher, PlacedRunLauncher):
+    launcher = instance.run_launcher
+    if isinstance(launcher, DefaultRunLauncher) or not launcher.supports_check_run_worker_health:
         return 0
     n_failed = 0
     before = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
     for record in instance.get_run_records(dg.RunsFilter(statuses=before)):
         run = record.dagster_run
-        reason = _reason(instance, instance.run_launcher, record)
+        reason = _reason(instance, launcher, record)
         now = instance.get_run_by_id(run.run_id)
         # one that began meanwhile is the monitoring's
         if reason and now is not None and now.status == run.status:
@@ -79,14 +80,14 @@ def fail_half_recorded(instance: dg.DagsterInstance, since: datetime) -> int:
     return len(undecided)
 
 
-def _reason(instance: dg.DagsterInstance, launcher: PlacedRunLauncher, record: RunRecord) -> str:
+def _reason(instance: dg.DagsterInstance, launcher: RunLauncher, record: RunRecord) -> str:
     """Why it will not begin; empty while it may."""
     run = record.dagster_run
     if run.status == dg.DagsterRunStatus.NOT_STARTED:
         is_late = _seconds_since(record.create_timestamp) > _START_SECONDS
         return f"it was not queued within {_START_SECONDS:.0f} s" if is_late else ""
     launched_at = instance.get_run_stats(run.run_id).launch_time
-    if run.tags.get(TAG, HERE) == HERE:
+    if isinstance(launcher, PlacedRunLauncher) and run.tags.get(TAG, HERE) == HERE:
         is_late = launched_at is not None and time.time() - launched_at > _START_SECONDS
         return f"its process did not begin within {_START_SECONDS:.0f} s" if is_late else ""
     if launched_at is not None and time.time() - launched_at < _LAUNCH_SECONDS:

@@ -23,11 +23,12 @@ from dagster._core.code_pointer import CodePointer
 from dagster._core.launcher import LaunchRunContext, WorkerStatus
 from dagster._core.origin import RepositoryPythonOrigin
 
+from assets.runs.lost_starts import fail_lost_starts
 from assets.runs.places import PlaceError
 from assets.runs.queue import LOCATION, check_place
 from tests.json_endpoint import JsonHandler
 
-RUN = "00000000-0000-4000-8000-000000000001"
+RUN, OTHER = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"
 SETTINGS = files("assets") / "kubernetes"
 
 
@@ -155,6 +156,20 @@ def test_kubernetes_is_a_place_only_where_dagster_has_its_launcher(
     check_place(instance, "kubernetes")
     with dg.instance_for_test() as other, pytest.raises(PlaceError, match=r"copy assets/kubernetes/dagster\.yaml"):
         check_place(other, "kubernetes")
+
+
+@pytest.mark.parametrize(("status", "n_failed"), [({"active": 1}, 0), ({"failed": 1}, 1)])
+def test_a_run_whose_pod_could_not_start_is_not_waited_for(
+    server: ApiServer, instance: dg.DagsterInstance, run: dg.DagsterRun, status: dict[str, int], n_failed: int
+) -> None:
+    starting = dg.DagsterRun("sft_trajectories", run_id=OTHER, status=dg.DagsterRunStatus.STARTING)
+    instance.add_run(dg.DagsterRun(**(starting._asdict() | {"job_code_origin": run.job_code_origin})))
+    instance.run_launcher.launch_run(LaunchRunContext(instance.get_run_by_id(OTHER), workspace=None))
+    server.status = status
+    assert fail_lost_starts(instance) == n_failed
+    found = instance.get_run_by_id(OTHER)
+    assert found is not None
+    assert found.is_failure is bool(n_failed)
 
 
 def test_the_values_of_the_chart_say_what_the_file_without_it_says() -> None:
