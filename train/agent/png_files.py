@@ -11,7 +11,7 @@ _PLAIN = {b"IHDR", b"IDAT", b"IEND", b"bKGD", b"cHRM", b"gAMA", b"iCCP", b"pHYs"
 
 
 def plain_png(data: bytes) -> tuple[int, int, str] | None:
-    """Width, height and Pillow's mode of a PNG that needs no conversion, each of whose chunks has its check sum.
+    """Width, height and Pillow's mode of a PNG that needs no conversion, each of whose chunks has the right CRC.
 
     None for any other file. Where the program that wrote a file was wrong its pixels may still not decode.
     """
@@ -23,7 +23,7 @@ def plain_png(data: bytes) -> tuple[int, int, str] | None:
             return None
         length, kind = struct.unpack_from(">I4s", data, start)
         end = start + 8 + length
-        if kind not in _PLAIN or (kind == b"IHDR") is bool(header) or data[end : end + 4] != _sum(data, start + 4, end):
+        if kind not in _PLAIN or (kind == b"IHDR") is bool(header) or data[end : end + 4] != _crc(data, start + 4, end):
             return None
         header = header or data[start + 8 : end]
         has_pixels |= kind == b"IDAT"
@@ -35,5 +35,5 @@ def plain_png(data: bytes) -> tuple[int, int, str] | None:
     return (width, height, mode) if mode and width and height else None
 
 
-def _sum(data: bytes, start: int, end: int) -> bytes:
+def _crc(data: bytes, start: int, end: int) -> bytes:
     return zlib.crc32(memoryview(data)[start:end]).to_bytes(4, "big")

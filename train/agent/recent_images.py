@@ -30,14 +30,16 @@ class RecentImages(ImageStore):
         self._lock = threading.Lock()  # images are stored and read in several threads
 
     def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
-        """As the store's; a PNG whose check sums are right is taken as sound."""
+        """As the store's; a plain PNG whose CRCs are right is taken as sound."""
         known = self._sound.get(data[-_END_BYTES:])
         if known and known.width * known.height <= max_pixels and self._recent.get(known.sha256) == data:
             self._put(data)
             return known
         plain = plain_png(data)
-        if plain and plain[0] * plain[1] <= max_pixels:
-            return ImageRef(self._put(data), *plain, "PNG")
+        if plain is not None:
+            width, height, mode = plain
+            if width * height <= max_pixels:
+                return ImageRef(self._put(data), width, height, mode, "PNG")
         image = super().ingest(data, max_pixels=max_pixels)
         if self._recent.get(image.sha256) == data:  # else it is another one, derived from it
             self._sound[data[-_END_BYTES:]] = image

@@ -10,19 +10,19 @@
     if (isT && !isText && control && control.selectedLabels) control.selectedLabels.forEach(function (label) { label.toggleSelected(); });
   }, true);
   // Label Studio puts the cursor into a field that holds a text when it draws it, where the keys of the form would be text:
-  // only in the field that was worked on last, and in the same task, is that wanted
+  // only in the field that was worked on last, and in the same annotation, is that wanted
   var worked = null, focus = HTMLElement.prototype.focus;
   function fieldAt(node) {
     var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
     var control = node.closest && node.closest("[data-testid=textarea-control]");
-    return control ? {control: control, task: selected && selected.id} : null;
+    return control ? {control: control, annotation: selected && selected.id} : null;
   }
   ["keydown", "pointerdown", "pointerup"].forEach(function (kind) {
     window.addEventListener(kind, function (event) { worked = fieldAt(event.target); }, true);
   });
   HTMLElement.prototype.focus = function () {
     var drawn = this.matches(TEXT) && this.closest(".dr-side") && !this.closest(".dr-first") ? fieldAt(this) : null;
-    var isWanted = !drawn || worked && worked.control === drawn.control && worked.task === drawn.task;
+    var isWanted = !drawn || worked && worked.control === drawn.control && worked.annotation === drawn.annotation;
     if (isWanted) focus.apply(this, arguments);
   };
   setInterval(function () {

@@ -1,4 +1,4 @@
-"""Plain PNGs are told from their chunks, and whatever else a file is, it is left to who decodes it."""
+"""Plain PNGs are recognised by their chunks; every other file is left to the decoder."""
 
 import io
 import struct
