@@ -176,6 +176,16 @@ def test_the_readme_says_what_the_trainer_is_told_and_what_its_reward_needs(rl, 
     assert str(tmp_path) not in text
 
 
+def test_easyr1_is_told_options_that_all_its_versions_know_and_every_one_without_which_it_does_not_start(rl, tmp_path):
+    text = (export(rl(), PROMPT_LAYOUTS["easyr1"], tmp_path / "out").folder / "README.md").read_text()
+    command = text.partition("```\n")[2].partition("```")[0]
+    options = dict(option.split("=", 1) for option in command.split())
+    assert "worker.reward.reward_type" not in options  # later versions read it from reward.py and know no such option
+    assert options["data.val_files"] == options["data.train_files"]
+    tokens = int(options["data.max_prompt_length"]) + int(options["data.max_response_length"])
+    assert int(options["worker.rollout.max_num_batched_tokens"]) >= tokens
+
+
 @EVERY
 def test_two_exports_have_the_same_bytes_and_another_protocol_has_others(rl, tmp_path, name):
     one, two, other = (
