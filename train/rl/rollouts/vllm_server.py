@@ -79,6 +79,29 @@ def _own_client(generation: Any) -> Any:
     return VLLMClient(base_url=url, connection_timeout=generation.server_timeout)
 
 
+def require_nccl() -> None:
+    """Raises ``TrainError`` where vLLM cannot send weights from this process.
+
+    vLLM 0.31 itself sends nothing then and says so nowhere; a server that receives nothing either generates with what
+    its memory happens to hold (seen with NCCL 2.28).
+    """
+    from vllm import envs
+    from vllm.distributed.device_communicators.pynccl_wrapper import NCCLLibrary
+
+    try:
+        NCCLLibrary()
+    except (AttributeError, OSError, ValueError) as error:  # an old library, none, a torch without CUDA
+        reason = _one_line(error)
+    else:
+        if not envs.VLLM_DISABLE_PYNCCL:
+            return
+        reason = "VLLM_DISABLE_PYNCCL is set"
+    raise TrainError(
+        f"--engine vllm_server: the server would get no weights, because vLLM cannot use NCCL here ({reason}). "
+        "Install the NCCL of train/launch/vllm.lock, here and at the server, or name its library in VLLM_NCCL_SO_PATH"
+    )
+
+
 @contextmanager
 def readable_errors(engine: str) -> Iterator[None]:
     """What TRL says about vLLM while a trainer is built becomes a ``TrainError``, one line."""

@@ -1,9 +1,11 @@
 """Rollouts that go on by themselves: against a client with TRL's interface that answers from scripts, at any pace."""
 
 import asyncio
+import sys
 import threading
 import time
-from types import SimpleNamespace
+from contextlib import nullcontext
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -15,7 +17,7 @@ from train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelIn
 from train.rl.rollouts.sampling import TurnWatcher
 from train.rl.rollouts.server_turns import ServerTurns
 from train.rl.rollouts.transcript import Transcript
-from train.rl.rollouts.vllm_server import VllmServer, readable_errors
+from train.rl.rollouts.vllm_server import VllmServer, readable_errors, require_nccl
 from train.runs import EngineDown, TrainError
 
 CODE = "<think>I look.\n<code>\n```python\nprint(%d)\n```\n</code>"
@@ -224,3 +226,28 @@ def test_what_trl_says_about_vllm_is_one_line(raised, said):
 def test_other_errors_stay_what_they_are():
     with pytest.raises(KeyError), readable_errors("vllm_server"):
         raise KeyError("learning_rate")
+
+
+class OldLibrary:
+    """NCCL 2.28, in which vLLM 0.31 misses a function."""
+
+    def __init__(self):
+        raise AttributeError("libnccl.so.2: undefined symbol: ncclCommSuspend")
+
+
+@pytest.mark.parametrize(
+    ("library", "is_disabled", "said"),
+    [
+        (OldLibrary, False, r"no weights.*ncclCommSuspend.*vllm\.lock"),
+        (object, True, "VLLM_DISABLE_PYNCCL"),
+        (object, False, ""),
+    ],
+)
+def test_a_server_that_would_get_no_weights_is_refused(library, is_disabled, said, monkeypatch):
+    wrapper = "vllm.distributed.device_communicators.pynccl_wrapper"
+    for name in ("vllm", "vllm.distributed", "vllm.distributed.device_communicators", wrapper):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules["vllm"].envs = SimpleNamespace(VLLM_DISABLE_PYNCCL=is_disabled)
+    sys.modules[wrapper].NCCLLibrary = library
+    with pytest.raises(TrainError, match=said) if said else nullcontext():
+        require_nccl()
