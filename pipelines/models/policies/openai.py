@@ -33,6 +33,9 @@ class OpenAIPolicy:
     >>> policy = OpenAIPolicy(endpoint, store, budget_pool=BudgetPool(SpendLimit(usd=20)))
     """
 
+    another = "set DARKROOM_POLICY_URL to the one to use (DARKROOM_POLICY=oracle needs none)"
+    """How to have another endpoint asked, for the error where nothing answers."""
+
     def __init__(
         self,
         endpoint: Endpoint,
@@ -90,8 +93,7 @@ class OpenAIPolicy:
             status = await self._chat.models_status()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise PolicyUnavailable(
-                f"nothing answers at {at.base_url} ({type(error).__name__}). Start the server there, or set "
-                "DARKROOM_POLICY_URL to the one to use (DARKROOM_POLICY=oracle needs none)"
+                f"nothing answers at {at.base_url} ({type(error).__name__}). Start the server there, or {self.another}"
             ) from error
         if status in REJECTED_KEY:
             raise PolicyUnavailable(f"{at.base_url} refused the key in {at.key_variable} ({status}); set a valid one")
