@@ -1,6 +1,6 @@
 """What clients of the environment send, over HTTP and over OpenEnv's WebSocket."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from pipelines.records import Grader
 from pipelines.services.json_bodies import WholeText
@@ -10,7 +10,7 @@ class ResetRequest(BaseModel):
     """Which row, and how it is asked."""
 
     model_config = ConfigDict(extra="forbid")
-    row: int | str = Field(description="Its number, from 0 on, or its sample_id.")
+    row: StrictInt | str = Field(description="Its number, from 0 on, or its sample_id.")
     mode: str = Field(default="free", description="The protocol's prompt: free, forced, forbidden, no_libraries.")
     seed: int = Field(default=0, ge=0, lt=2**31, description="Of the sandbox; each rollout its own.")
 

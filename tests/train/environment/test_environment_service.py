@@ -166,6 +166,7 @@ async def test_what_cannot_be_scored_or_stepped_says_why(service):
         assert over == (422, "the episode is over: reset a new one")
         assert (await refused("/episodes", {"row": 3}))[1] == "no row 3; there are 3, from 0 on"
         assert (await refused("/episodes", {"row": "none"}))[1] == "no row 'none'; there are 3, from 0 on"
+        assert (await refused("/episodes", {"row": True}))[1] == "row.int: Input should be a valid integer"
         assert "has the modes free" in (await refused("/episodes", {"row": 0, "mode": "forced"}))[1]
         assert (await refused("/episodes/none/step", {"text": ""}))[0] == 404
         assert (await http.delete(f"/episodes/{names[0]}")).status_code == 204
