@@ -125,19 +125,9 @@ def write_trajectories(
     shard_bytes: int = SHARD_BYTES,
 ) -> Shipped:
     """Writes trajectories with their samples as the shards of a split, in their order."""
-    rows = (trajectory_row(sample, trajectory, store) for sample, trajectory in pairs)
-    return _write_split(ShardWriter(folder, "trajectories", split, shard_bytes=shard_bytes), folder, rows)
-
-
-def write_prompts(folder: Path, rows: Iterable[RLRow], *, store: ImageStore, split: str) -> Shipped:
-    """Writes RL rows as the shards of a split, in their order."""
-    return _write_split(ShardWriter(folder, "prompts", split), folder, (prompt_row(row, store) for row in rows))
-
-
-def _write_split(writer: ShardWriter, folder: Path, rows: Iterable[dict[str, Any]]) -> Shipped:
-    with writer:
-        for row in rows:
-            writer.write(row)
+    with ShardWriter(folder, "trajectories", split, shard_bytes=shard_bytes) as writer:
+        for sample, trajectory in pairs:
+            writer.write(trajectory_row(sample, trajectory, store))
     return Shipped(folder, writer.n_rows, writer.n_images, writer.n_bytes)
 
 

@@ -12,10 +12,10 @@ from PIL import Image
 from pipelines.models.protocols import Thyme
 from pipelines.models.tasks import Task
 from pipelines.publishing.layouts.text import plain
-from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.records import RLRow
 from pipelines.storage.images import ImageStore
 from tests.pipelines.publishing.layouts import rl_rows
+from tests.pipelines.publishing.shipping import write_prompts
 from train.models.loading import load_processor
 from train.rl.methods import Judges, named_method
 from train.rl.rollouts.active_rollout import ActiveRollout, ModelInTraining

@@ -15,10 +15,10 @@ import openai
 import pytest
 from PIL import ImageDraw
 
-from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.storage.images import ImageStore
 from tests.image_files import encoded
 from tests.json_endpoint import endpoint
+from tests.pipelines.publishing.shipping import write_prompts
 from tests.served import served
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert, row
 from tests.train.evaluation.test_endpoint import Handler

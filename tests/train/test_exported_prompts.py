@@ -11,8 +11,8 @@ from datasets import load_dataset
 from pipelines.publishing.layouts import PROMPT_LAYOUTS
 from pipelines.publishing.layouts.export_source import find_source
 from pipelines.publishing.layouts.exporter import export
-from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.records import Grader, RLRow
+from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, scripted_step
 from train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template

@@ -174,8 +174,8 @@ GUESSED_IN = {
 @pytest.fixture(scope="module")
 def rl_signs(store, tmp_path_factory):
     """RL rows about signs."""
-    from pipelines.publishing.parquet_shards import write_prompts
     from pipelines.records import Grader, RLRow
+    from tests.pipelines.publishing.shipping import write_prompts
 
     folder = tmp_path_factory.mktemp("rl")
     rows = [RLRow(sign(store, index)[0], Grader("text"), "public", "unknown", None, None, None) for index in range(4)]

@@ -5,8 +5,9 @@ import signal
 
 import pytest
 
-from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
+from pipelines.publishing.parquet_shards import write_trajectories
 from pipelines.records import Grader, RLRow
+from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.conftest import sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, OBSERVED, SECOND_TURN, Scripted
 from train.grpo import reinforce

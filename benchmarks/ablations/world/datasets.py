@@ -21,7 +21,7 @@ from pipelines.generation.recipes.operation_aware import PROMPTS
 from pipelines.generation.stage import Shard
 from pipelines.models.policies import oracle_policy
 from pipelines.models.policies.embedded import Script
-from pipelines.publishing.parquet_shards import write_prompts
+from pipelines.publishing.parquet_shards import ShardWriter, prompt_row
 from pipelines.publishing.pivots.dataset import PIVOTS, PivotDataset
 from pipelines.records import RLRow, Sample, SuitabilityLabel
 from pipelines.records.rl import majority
@@ -144,7 +144,10 @@ def _trajectories(workspace: Workspace, writer: Writer, partition: str) -> Path:
 def _questions(workspace: Workspace, partition: str) -> Path:
     rows = [_question(sample) for sample in Shard(workspace, partition).samples().values()]
     folder = workspace.dataset("rl", "prompts")
-    return write_prompts(folder, rows, store=workspace.images, split="train").folder
+    with ShardWriter(folder, "prompts", "train") as writer:
+        for row in rows:
+            writer.write(prompt_row(row, workspace.images))
+    return folder
 
 
 def _question(sample: Sample) -> RLRow:

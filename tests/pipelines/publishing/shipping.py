@@ -13,7 +13,7 @@ from pipelines.generation.engine import Family
 from pipelines.generation.recipes import load_recipes
 from pipelines.generation.stage import SAMPLES
 from pipelines.models.policies import oracle_policy
-from pipelines.publishing.parquet_shards import write_trajectories
+from pipelines.publishing.parquet_shards import ShardWriter, prompt_row, write_trajectories
 from pipelines.records import Sample, Trajectory
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -40,6 +40,13 @@ def shipped_pairs(workspace: Workspace) -> list[tuple[Sample, Trajectory]]:
     samples = {made.sample_id: made for made in workspace.tables.read(TableKey(SAMPLES, PARTITION), Sample)}
     kept = workspace.tables.read(TableKey(("crop", "trajectories"), PARTITION), Trajectory)
     return [(samples[made.sample_id], made) for made in kept]
+
+
+def write_prompts(folder: Path, rows: Any, *, store: Any, split: str) -> None:
+    """Ships RL rows as a split of a dataset of their own."""
+    with ShardWriter(folder, "prompts", split) as writer:
+        for row in rows:
+            writer.write(prompt_row(row, store))
 
 
 def edit_rows(folder: Path, change: Any) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.publishing.parquet_shards import write_prompts
+from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.evaluation.conftest import COLOURS, row
 
 

@@ -8,11 +8,11 @@ from PIL import Image, ImageDraw
 
 from pipelines.generation.rollout import Rollout
 from pipelines.models.tasks import Task
-from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.records import Grader, ImageRef, Observation, RLRow, Round, Sample, Truth, TruthBox, Usage
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.images import ImageStore
 from pipelines.vision.visual_tokens import QWEN2_5_VL
+from tests.pipelines.publishing.shipping import write_prompts
 from tests.pipelines.scripted import Scripted
 from train.evaluation.evaluation_run import EvaluationOutcome, report_record
 from train.evaluation.images import ObservedImage

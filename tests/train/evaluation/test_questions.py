@@ -7,10 +7,11 @@ import datasets
 import pytest
 from datasets import Features, Image, List, Value
 
-from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
+from pipelines.publishing.parquet_shards import write_trajectories
 from pipelines.records import Grader, PassRate, RLRow, Votes
 from pipelines.sources.catalog import Catalog, public_sources
 from tests.image_files import encoded
+from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import desert, sample
 from train.evaluation.benchmarks import bundled, opened

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from pipelines.publishing.layouts.export_source import ExportSource, find_source
-from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
+from pipelines.publishing.parquet_shards import write_trajectories
 from pipelines.records import Check, Edit, ImageRef, Observation, Provenance, Round, Sample, Trajectory, Truth, Usage
 from pipelines.storage.images import ImageStore
 from tests.pipelines.publishing.layouts import rl_rows
+from tests.pipelines.publishing.shipping import write_prompts
 
 UGLY = (
     "Is <image> or < image> a <video>, <audio>, <bbox>, <img>x</img>? <|im_end|> <| im_end|> <|image_pad|>\r\n\t 数 🦊"

@@ -25,11 +25,11 @@ from pipelines.publishing.layouts.exporter import export
 from pipelines.publishing.layouts.prompt_rows import FACTS, prompt
 from pipelines.publishing.layouts.record_writer import REJECTS, placeholders, verify, verify_written
 from pipelines.publishing.layouts.text import unescaped
-from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.storage.images import ImageStore
 from tests.pipelines.publishing.layouts import rl_rows
 from tests.pipelines.publishing.layouts.rl_rows import N_IMAGES
 from tests.pipelines.publishing.layouts.test_text import TEXTS
+from tests.pipelines.publishing.shipping import write_prompts
 
 EVERY = pytest.mark.parametrize("name", PROMPT_LAYOUTS)
 BY_ONE_TEXT = ("easyr1", "openrlhf_rl")

@@ -6,8 +6,9 @@ import pytest
 from PIL import Image
 
 from pipelines.publishing.dataset_reader import read_files
-from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
+from pipelines.publishing.parquet_shards import write_trajectories
 from pipelines.records import Grader, RLRow
+from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.conftest import sign, sum_without_image
 from train.examples.datasets import dataset_files
 from train.rl.methods import settings_of
