@@ -31,9 +31,9 @@ _Inputs = tuple[tuple[ImageRef, ...], tuple[VideoRef, ...], tuple[str, ...]]
 class Sandboxes:
     """Sessions of this process's pool, which starts when the first program has to be executed."""
 
-    def __init__(self, store: ImageStore, ledger: Ledger, *, limits: sandbox.Limits | None = None) -> None:
+    def __init__(self, store: ImageStore, ledger: Ledger) -> None:
         self.store, self.ledger = store, ledger
-        self.limits = limits or sandbox.Limits()
+        self.limits = sandbox.Limits()
         self.slots = asyncio.Semaphore(os.cpu_count() or 1)
         self.n_executed = 0
         self._groups: dict[_Inputs, RecordedGroup] = {}

@@ -1,6 +1,6 @@
 """Selection: exactly so many accepted rows, balanced over categories and difficulties, the same ones every time.
 
-Rows are dealt round robin from their strata, within a stratum in an order that depends on the seed and the row alone:
+Rows are dealt round robin from their strata, within a stratum in an order that depends on the row alone:
 the rows for a smaller number are among those for a larger one, and a row that is added moves no other out of order.
 """
 
@@ -8,7 +8,6 @@ import math
 from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from pipelines.records import Sample
 from pipelines.records.digest import digest
 
-Axis = Literal["category", "difficulty"]
 _TINY, _SMALL = 0.001, 0.01
 _KEY_DIGITS = 16  # of a row's digest: 64 bits decide its turn
 
@@ -33,8 +31,7 @@ class Candidate:
 class Strata:
     """Candidates to select from by their places (any numbers of the caller's); 20 bytes each are in memory."""
 
-    def __init__(self, *, balance: Sequence[Axis] = ("category", "difficulty"), seed: int = 0) -> None:
-        self._balance, self._seed = balance, seed
+    def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._strata, self._keys, self._places = array("i"), array("Q"), array("q")
 
@@ -43,9 +40,9 @@ class Strata:
 
     def add(self, candidate: Candidate, place: int) -> None:
         """One more candidate."""
-        stratum = tuple(getattr(candidate, axis) for axis in self._balance)
+        stratum = (candidate.category, candidate.difficulty)
         self._strata.append(self._numbers.setdefault(stratum, len(self._numbers)))
-        self._keys.append(int(digest([self._seed, candidate.row_id])[:_KEY_DIGITS], 16))
+        self._keys.append(int(digest([0, candidate.row_id])[:_KEY_DIGITS], 16))
         self._places.append(place)
 
     def order(self) -> NDArray[np.int64]:

@@ -203,24 +203,22 @@ VIDEO_FORMATS = {
 Thumbnails = NDArray[np.float32]
 
 
-def probe_video(
-    data: bytes, *, max_bytes: int = MAX_VIDEO_BYTES, max_frames: int = MAX_FRAMES, max_pixels: int = MAX_PIXELS
-) -> VideoRef:
+def probe_video(data: bytes) -> VideoRef:
     """The video; every frame decodes. Raises ``RowError`` (unreadable_video, too_large_video) with what was found."""
     if not data:
         raise RowError(Reason.UNREADABLE_VIDEO, "the video file has 0 bytes")
-    if len(data) > max_bytes:
-        raise RowError(Reason.TOO_LARGE_VIDEO, f"{len(data):,} bytes, the limit is {max_bytes:,}")
+    if len(data) > MAX_VIDEO_BYTES:
+        raise RowError(Reason.TOO_LARGE_VIDEO, f"{len(data):,} bytes, the limit is {MAX_VIDEO_BYTES:,}")
     with _video_errors(data):
         format, n_pixels = _video_header(data)
-        if n_pixels > max_pixels:
-            raise RowError(Reason.TOO_LARGE_VIDEO, f"{n_pixels:,} pixels per frame, the limit is {max_pixels:,}")
-        frames = FrameSource(io.BytesIO(data), max_pixels=max_pixels)
+        if n_pixels > MAX_PIXELS:
+            raise RowError(Reason.TOO_LARGE_VIDEO, f"{n_pixels:,} pixels per frame, the limit is {MAX_PIXELS:,}")
+        frames = FrameSource(io.BytesIO(data), max_pixels=MAX_PIXELS)
         n_frames = len(frames.index)
         if not n_frames:
             raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes without a frame")
-        if n_frames > max_frames:
-            raise RowError(Reason.TOO_LARGE_VIDEO, f"{n_frames:,} frames, the limit is {max_frames:,}")
+        if n_frames > MAX_FRAMES:
+            raise RowError(Reason.TOO_LARGE_VIDEO, f"{n_frames:,} frames, the limit is {MAX_FRAMES:,}")
         for number in range(n_frames):
             frames.frame(number)
         height, width = frames.rgb(n_frames - 1).shape[:2]

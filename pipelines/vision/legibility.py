@@ -87,19 +87,16 @@ FAINT = 0.06
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """``rms``: deviation of the grey levels; ``michelson``: of the 2nd and 98th percentile; ``edges``: mean gradient;
-    all 0..1."""
+    """``rms``: deviation of the grey levels; ``edges``: mean gradient; both 0..1."""
 
     rms: float
-    michelson: float
     edges: float
 
 
 def contrast(image: Image.Image) -> Contrast:
     levels = np.asarray(image.convert("L"), np.float32) / 255
-    low, high = (float(level) for level in np.percentile(levels, (2, 98)))
     steps = [float(np.abs(np.diff(levels, axis=axis)).mean()) if levels.shape[axis] > 1 else 0.0 for axis in (0, 1)]
-    return Contrast(float(levels.std()), (high - low) / max(1e-6, high + low), sum(steps))
+    return Contrast(float(levels.std()), sum(steps))
 
 
 def likeness(image: Image.Image, original: Image.Image) -> float:

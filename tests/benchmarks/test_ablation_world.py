@@ -10,9 +10,10 @@ import pytest
 
 from benchmarks.ablations.world.datasets import ROWS, WRITERS, rows_below, shipped
 from benchmarks.ablations.world.films import CONTEXTS, FIRST, N_FRAMES, SHOWN, Films
+from benchmarks.ablations.world.looks import Closeups, Looks, named_regions
 from benchmarks.ablations.world.needed_looks import SignsOfWalls
 from benchmarks.ablations.world.sums import Sums
-from pipelines.demo.images.street_signs import LEAST, PIECE, Looks, StreetSigns, named_region, named_regions
+from pipelines.demo.images.street_signs import LEAST, PIECE, StreetSigns
 from pipelines.generation.recipes.operation_aware import PROMPTS
 from pipelines.publishing.dataset_reader import dataset_files, read_files
 from pipelines.records.geometry import Box
@@ -64,7 +65,7 @@ def test_every_coordinate_has_three_digits_and_lies_in_the_piece():
 
 
 def test_a_closeup_is_answered_at_once(tmp_path):
-    source = StreetSigns(1, seed=5, closeups=True)
+    source = Closeups(1, seed=5)
     rows = rows_of(tmp_path, source, "direct")
     assert [row["family"] for row in rows] == ["direct"] * len(list(source.rows(0)))
     assert not any(row["rounds"] for row in rows)
@@ -202,10 +203,11 @@ def test_coordinates_are_tokens_digit_by_digit(tmp_path, rows):
 
 
 def test_the_region_is_read_from_the_question():
-    assert named_region("What colour is the street sign in the region 214, 250, 381, 325?") == Box(214, 250, 381, 325)
+    pixels = "What colour is the street sign in the region 214, 250, 381, 325?"
+    assert named_regions(pixels) == [Box(214, 250, 381, 325)]
     shares = "What colour is the street sign in the region 0.250, 0.125, 0.751, 0.881?"
-    assert named_region(shares, (400, 800)) == Box(100, 100, 300, 705)
+    assert named_regions(shares, (400, 800)) == [Box(100, 100, 300, 705)]
     both = "What colours are the street signs in the regions 247, 134, 327, 167 and 864, 105, 930, 135?"
     assert named_regions(both) == [Box(247, 134, 327, 167), Box(864, 105, 930, 135)]
     with pytest.raises(ValueError, match="no region in 'What colour'"):
-        named_region("What colour")
+        named_regions("What colour")

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from PIL import Image
 
-from benchmarks.ablations.world import named_region
+from benchmarks.ablations.world import named_regions
 from pipelines.records import Round
 from pipelines.vision.image_transform import measure_transform
 from train.evaluation.crop_boxes import crop_boxes
@@ -51,7 +51,7 @@ def evidence_of(shown: Image.Image, whole: Image.Image, code: str, question: str
     change = measure_transform(shown, whole, crop_boxes(code, *whole.size)[::-1])
     if change is None or change.share > WHOLE_SHARE:
         return MATCHES["strict"]["none"]
-    region = named_region(question)
+    region = named_regions(question)[0]
     covered = change.box.intersection(region).area
     match = "clear" if covered >= COVER * region.area else "partial" if covered else "none"
     return MATCHES["strict"][match]

@@ -1,7 +1,7 @@
 """The world of the experiments: questions that differ in what is looked at, and so small that a tiny model learns them.
-The demo has its street signs (``pipelines/demo/images/street_signs.py``): their colour is asked in a region, from close
-up, or from afar and from near. Besides them:
+The demo has its street signs (``pipelines/demo/images/street_signs.py``): their colour is asked in a region. Besides:
 
+    looks.py         their colour from close up, or from afar and from near
     needed_looks.py  the colours of one sign or of two: how many looks are needed differs
     sums.py          the sum of two numbers, which code computes
     films.py         the colour of a sign in one frame of a film
@@ -14,6 +14,6 @@ shipped as rows of the RL dataset.
 """
 
 from benchmarks.ablations.world.datasets import ROWS, Rows, rows_below, ship
-from pipelines.demo.images.street_signs import named_region, named_regions
+from benchmarks.ablations.world.looks import named_regions
 
-__all__ = ["ROWS", "Rows", "named_region", "named_regions", "rows_below", "ship"]
+__all__ = ["ROWS", "Rows", "named_regions", "rows_below", "ship"]

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from benchmarks.ablations.world import scripts
 from benchmarks.ablations.world.films import FRAMES_IN_CONTEXT, Films
+from benchmarks.ablations.world.looks import Closeups, Looks
 from benchmarks.ablations.world.needed_looks import NEEDED_LOOKS, SignsOfWalls
 from benchmarks.ablations.world.sums import Sums
 from pipelines.demo import street_sign_datasets
-from pipelines.demo.images.street_signs import Looks, StreetSigns
+from pipelines.demo.images.street_signs import StreetSigns
 from pipelines.demo.street_sign_datasets import FEW_WORDS, policy_of, ship_trajectories
 from pipelines.generation.engine import intake
 from pipelines.generation.recipes import Recipe, load_recipes
@@ -72,7 +73,7 @@ WRITERS: Mapping[str, Writer] = {
     "crop": Writer(StreetSigns, "crop"),
     "few_words": Writer(partial(StreetSigns, views=6), "crop", FEW_WORDS, file=str(street_sign_datasets.__file__)),
     "pivots": Writer(StreetSigns, "crop", FEW_WORDS, pivots=True, file=str(street_sign_datasets.__file__)),
-    "direct": Writer(partial(StreetSigns, closeups=True), "direct"),
+    "direct": Writer(Closeups, "direct"),
     "error_correction": Writer(StreetSigns, "error_correction"),
     "math_code": Writer(Sums, "math_code", scripts.compute),
     "operation_aware": Writer(Looks, "operation_aware", scripts.zoom, {PROMPTS: "all"}),

@@ -7,7 +7,7 @@ recurring line is one token, and what is left to learn are numbers and colours.
 import re
 from random import Random
 
-from pipelines.demo.images.street_signs import named_regions, named_sides
+from benchmarks.ablations.world.looks import named_regions, named_sides
 from pipelines.demo.oracle.family_script import family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import PyVision, Thyme, ToolCall

@@ -139,8 +139,8 @@ def _point_box(axes: Axes, x: float, y: float, radius: int, canvas: FigureCanvas
     return Box(round(across) - radius, round(down) - radius, round(across) + radius, round(down) + radius)
 
 
-def _numbers(name: str, *, skip: int = 1) -> list[list[float]]:
-    return [[float(value) for value in row if value] for row in table(name)[skip:]]
+def _numbers(name: str) -> list[list[float]]:
+    return [[float(value) for value in row if value] for row in table(name)[1:]]
 
 
 def _mean(values: Sequence[float]) -> float:

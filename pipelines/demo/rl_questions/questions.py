@@ -65,15 +65,15 @@ class Sheet(NamedTuple):
         return DrawnQuestion(self.image, question, choices, category, target, self.license, details)
 
 
-def sheet(rng: Random, size: tuple[int, int] = SIZE) -> Sheet:
+def sheet(rng: Random) -> Sheet:
     """Part of a photograph, mostly covered by paper, so that no two sheets look alike."""
     name = rng.choice(_BEHIND)
-    photograph, (width, height) = photograph_image(name), size
+    photograph, (width, height) = photograph_image(name), SIZE
     across = rng.randint(120, min(photograph.width, photograph.height * width // height))
     down = across * height // width
     x, y = rng.randrange(photograph.width - across + 1), rng.randrange(photograph.height - down + 1)
-    part = photograph.resize(size, Image.Resampling.BILINEAR, (x, y, x + across, y + down))
-    image = Image.blend(part, Image.new("RGB", size, PAPER), _SHARE_OF_PAPER)
+    part = photograph.resize(SIZE, Image.Resampling.BILINEAR, (x, y, x + across, y + down))
+    image = Image.blend(part, Image.new("RGB", SIZE, PAPER), _SHARE_OF_PAPER)
     return Sheet(image, ImageDraw.Draw(image), PHOTOGRAPHS[name].license)
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Literal
 
 FIRST_LIMIT = 16
@@ -28,13 +27,12 @@ class ConcurrencyLimiter:
     >>> limiter.leave(ticket, "served")
     """
 
-    def __init__(self, maximum: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, maximum: int) -> None:
         self.maximum = maximum
         self.limit = float(min(maximum, FIRST_LIMIT))
         self.leased = maximum
         """No more than these, where processes share an endpoint's calls (``shared_calls.py``)."""
         self.n_in_flight = 0
-        self._clock = clock
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_ramping = True
         self._n_cuts = 0
@@ -108,13 +106,13 @@ class ConcurrencyLimiter:
         self._was_served = False
 
     def _close(self, seconds: float) -> None:
-        until = self._clock() + seconds
+        until = time.monotonic() + seconds
         if until > self._closed_until:
             self._closed_until = until
             asyncio.get_running_loop().call_later(seconds, self._admit)
 
     def _has_place(self) -> bool:
-        return self.n_in_flight < min(int(self.limit), self.leased) and self._clock() >= self._closed_until
+        return self.n_in_flight < min(int(self.limit), self.leased) and time.monotonic() >= self._closed_until
 
     def _admit(self) -> None:
         while self._waiting and self._has_place():

@@ -18,6 +18,8 @@ from pipelines.selection.duplicates.key_index import Keys, mixed
 from pipelines.selection.duplicates.words import Words, n_grams, numbers, words
 from pipelines.storage.row_streams import scratch_file
 
+N_WORDS = 3
+"""Of a run."""
 N_HASHES = 128
 BLOCK = 4096
 """Texts that are worked on together."""
@@ -33,12 +35,11 @@ def hashes_per_band(threshold: float) -> int:
 
 
 class TextBands:
-    """``texts`` and the keys of their runs of ``n_words``. ``same_numbers``: what differs in a number meets nowhere."""
+    """``texts`` and the keys of their runs of words. ``same_numbers``: what differs in a number meets nowhere."""
 
     def __init__(
-        self, texts: Iterable[str], *, threshold: float, n_words: int, same_numbers: bool, folder: Path | None = None
+        self, texts: Iterable[str], *, threshold: float, same_numbers: bool, folder: Path | None = None
     ) -> None:
-        self.n_words = n_words
         self._same_numbers = same_numbers
         self._hashes_per_band = hashes_per_band(threshold)
         self.n_bands = N_HASHES // self._hashes_per_band
@@ -64,7 +65,7 @@ class TextBands:
 
     def grams(self, index: int) -> frozenset[Words]:
         """The text's runs of words."""
-        return frozenset(n_grams(words(self.text(index)), self.n_words))
+        return frozenset(n_grams(words(self.text(index)), N_WORDS))
 
     def blocks(self) -> Iterator[tuple[int, Keys]]:
         """The first text of each block, and the keys of its texts: (texts, bands)."""
@@ -93,9 +94,7 @@ class TextBands:
         """Texts that are the same without a word have the same keys, too."""
         from datasketch import MinHash  # takes a second: it imports much of scipy
 
-        grams = (
-            {" ".join(gram).encode("utf-8", "surrogatepass") for gram in n_grams(of, self.n_words)} for of in of_texts
-        )
+        grams = ({" ".join(gram).encode("utf-8", "surrogatepass") for gram in n_grams(of, N_WORDS)} for of in of_texts)
         signatures = MinHash.generator(grams, num_perm=N_HASHES)
         values = np.array([signature.hashvalues for signature in signatures], np.uint64)
         keys = np.zeros((len(texts), self.n_bands), np.uint64) + np.arange(self.n_bands, dtype=np.uint64)

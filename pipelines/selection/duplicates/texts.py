@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from pipelines.selection.duplicates.base import Duplicate, repeated
 from pipelines.selection.duplicates.key_index import KeyIndex, Keys, mixed
-from pipelines.selection.duplicates.text_bands import TextBands
+from pipelines.selection.duplicates.text_bands import N_WORDS, TextBands
 from pipelines.selection.duplicates.words import Words, n_grams, normalised, numbers, words
 
 THRESHOLD = 0.8
-N_WORDS = 3
 _REMEMBERED = 4096
 """Texts whose runs of words are in memory: those compared last."""
 Groups = NDArray[np.int64]
@@ -34,31 +33,29 @@ def banded_texts(
     texts: Iterable[str],
     *,
     threshold: float = THRESHOLD,
-    n_words: int = N_WORDS,
     same_numbers: bool = True,
     folder: Path | None = None,
 ) -> TextBands:
     """The texts as ``near_in`` takes them. Raises ``ValueError`` for a threshold outside 0 (exclusive) to 1."""
     if not 0 < threshold <= 1:
         raise ValueError(f"a threshold is above 0 and at most 1, found {threshold}")
-    return TextBands(texts, threshold=threshold, n_words=n_words, same_numbers=same_numbers, folder=folder)
+    return TextBands(texts, threshold=threshold, same_numbers=same_numbers, folder=folder)
 
 
 def near_texts(
     texts: Iterable[str],
     *,
     threshold: float = THRESHOLD,
-    n_words: int = N_WORDS,
     same_numbers: bool = True,
     folder: Path | None = None,
 ) -> list[Duplicate]:
-    """Texts whose ``n_words``-grams have a Jaccard index of at least ``threshold`` with an earlier text that stays.
+    """Texts whose runs of three words have a Jaccard index of at least ``threshold`` with an earlier text that stays.
 
     The most similar such, of equally similar ones the first. ``same_numbers`` keeps apart what differs in a number:
     problems made from one template are different problems. A text without words duplicates nothing. ``folder``: where
     texts wait on disk. Raises ``ValueError`` for a threshold outside 0 (exclusive) to 1.
     """
-    bands = banded_texts(texts, threshold=threshold, n_words=n_words, same_numbers=same_numbers, folder=folder)
+    bands = banded_texts(texts, threshold=threshold, same_numbers=same_numbers, folder=folder)
     return list(near_in(bands, threshold=threshold, folder=folder))
 
 

@@ -72,8 +72,6 @@ class Flaw(StrEnum):
     # samples
     MISMATCHED = "mismatched"
     NEEDS_KNOWLEDGE = "needs_knowledge"
-    # people
-    REFUSED_BY_EXPERT = "refused_by_expert"
 
 
 class OwnFlaw(str):

@@ -12,6 +12,7 @@ from pipelines.verification.repetition import MIN_CHARS, Repetition
 
 MAX_CHARS = 16_000
 """Of a whole row: 4,096 tokens, which the trainers' rollouts have by default, at four characters each."""
+_EXCERPT = 80
 
 
 @check()
@@ -48,7 +49,7 @@ def _parts(case: Case) -> Iterator[tuple[str, str]]:
     yield "the answer", case.trajectory.answer
 
 
-def _excerpt(text: str, n_chars: int = 80) -> str:
+def _excerpt(text: str) -> str:
     """Its middle: a text may begin well and fall into a circle later."""
-    start = max(0, (len(text) - n_chars) // 2)
-    return text[start : start + n_chars]
+    start = max(0, (len(text) - _EXCERPT) // 2)
+    return text[start : start + _EXCERPT]

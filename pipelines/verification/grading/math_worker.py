@@ -103,8 +103,8 @@ class MathsProcess:
 class MathsProcesses:
     """A process for every core, each started when all earlier ones are at work; what was compared is remembered."""
 
-    def __init__(self, n_processes: int = os.cpu_count() or 1) -> None:
-        self._all = [MathsProcess() for _ in range(n_processes)]
+    def __init__(self) -> None:
+        self._all = [MathsProcess() for _ in range(os.cpu_count() or 1)]
         self._free: LifoQueue[MathsProcess] = LifoQueue()
         for process in reversed(self._all):
             self._free.put(process)

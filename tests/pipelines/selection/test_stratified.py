@@ -23,17 +23,17 @@ candidates = st.lists(
 )
 
 
-def select(rows, n, **options):
+def select(rows, n):
     """The ids of the rows that are not left out."""
-    strata = Strata(**options)
+    strata = Strata()
     for place, row in enumerate(rows):
         strata.add(row, place)
     return {row.row_id for row in rows} - {rows[place].row_id for place in strata.left_out(n)}
 
 
-@given(candidates, st.integers(0, 50), st.integers(0, 3))
-def test_there_are_exactly_as_many_as_asked_for_or_all(rows, n, seed):
-    chosen = select(rows, n, seed=seed)
+@given(candidates, st.integers(0, 50))
+def test_there_are_exactly_as_many_as_asked_for_or_all(rows, n):
+    chosen = select(rows, n)
     assert len(chosen) == min(n, len(rows))
     assert chosen <= {row.row_id for row in rows}
 
@@ -77,16 +77,6 @@ def test_strata_are_served_evenly_until_they_are_empty():
     rows = [Candidate(f"o{n}", "ocr") for n in range(90)] + [Candidate(f"c{n}", "count") for n in range(5)]
     chosen = select(rows, 30)
     assert Counter(row_id[0] for row_id in chosen) == {"o": 25, "c": 5}
-
-
-def test_without_balance_there_is_one_stratum():
-    rows = [Candidate(f"{n}", "ocr" if n else "count") for n in range(50)]
-    assert len(select(rows, 10, balance=())) == 10
-
-
-def test_a_seed_gives_another_choice():
-    rows = [Candidate(f"{n}") for n in range(50)]
-    assert select(rows, 10, seed=1) != select(rows, 10, seed=2)
 
 
 def test_a_negative_number_is_an_error():

@@ -7,6 +7,7 @@ import io
 import pytest
 
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage import media_validation
 from pipelines.storage.images import ImageStore
 from pipelines.storage.media_validation import probe_video, thumbnails
 from sandbox._guest.video import VideoReader
@@ -42,12 +43,13 @@ def test_a_video_that_was_cut_off_is_unreadable(clip):
 
 
 @pytest.mark.parametrize(
-    ("limit", "evidence"),
-    [({"max_bytes": 100}, "bytes"), ({"max_frames": 23}, "24 frames"), ({"max_pixels": 19_199}, "19,200 pixels")],
+    ("limit", "most", "evidence"),
+    [("MAX_VIDEO_BYTES", 100, "bytes"), ("MAX_FRAMES", 23, "24 frames"), ("MAX_PIXELS", 19_199, "19,200 pixels")],
 )
-def test_what_is_too_large_says_by_what(clip, limit, evidence):
+def test_what_is_too_large_says_by_what(clip, monkeypatch, limit, most, evidence):
+    monkeypatch.setattr(media_validation, limit, most)
     with pytest.raises(RowError, match=evidence) as error:
-        probe_video(clip(), **limit)
+        probe_video(clip())
     assert error.value.reason is Reason.TOO_LARGE_VIDEO
 
 
