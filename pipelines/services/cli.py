@@ -64,16 +64,18 @@ def serve_sandbox(
     require_extra()
     if protocol not in PROTOCOLS:
         raise UserError(f"no protocol {protocol!r}; there are {', '.join(PROTOCOLS)}")
-    from pipelines.services.running import Service
+    from pipelines.services.running import over_http, over_stdio
+    from pipelines.services.sessions import Sessions
 
     limits = Limits(seconds=seconds, memory_mb=memory_mb)
     with SandboxPool(limits=limits, tier=tier) as pool:
-        service = Service(pool, sessions, waiting, idle, most_mb, compression)
+        held = Sessions(pool, most_open=sessions, most_waiting=waiting, idle_seconds=idle)
         with suppress(KeyboardInterrupt):
             if stdio:
-                asyncio.run(service.over_stdio(image or [], protocol))
+                asyncio.run(over_stdio(held, image or [], protocol, compression=compression))
             else:
-                service.over_http(host, port, token, say=partial(console.print, markup=False, soft_wrap=True))
+                say = partial(console.print, markup=False, soft_wrap=True)
+                over_http(held, host, port, token, most_mb=most_mb, compression=compression, say=say)
 
 
 def require_extra() -> None:

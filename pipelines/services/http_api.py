@@ -27,6 +27,7 @@ from pipelines.services.mcp_server import sandbox_server
 from pipelines.services.observation_parts import ObservationPart
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from pipelines.services.tools import TOOLS, SandboxTool, description
+from pipelines.storage.stage import code_version
 from sandbox.metrics import PoolCollector
 
 _MCP_PATH = re.compile(r"(?:/sessions/(?P<session>[\w-]+))?/mcp")
@@ -74,14 +75,13 @@ class Health(BaseModel):
 def service(
     sessions: Sessions,
     *,
-    version: str,
     host: str = LOOPBACK[0],
     token: str = "",
     most_mb: int = 64,
     compression: int = 0,
 ) -> ASGIApp:
     """The application, ``guarded``. ``most_mb``: of a request; ``compression``: of the images' PNG."""
-    server = sandbox_server(sessions, version=version, compression=compression)
+    server = sandbox_server(sessions, compression=compression)
     mcp = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=most_mb << 20)
 
     @asynccontextmanager
@@ -89,19 +89,19 @@ def service(
         async with sessions.registry.running(), mcp.run():
             yield
 
-    app = FastAPI(title="Darkroom: the sandbox", version=version, lifespan=lifespan, max_body_size=most_mb << 20)
+    app = FastAPI(title="Darkroom: the sandbox", version=code_version(), lifespan=lifespan, max_body_size=most_mb << 20)
     speak_json(app)
-    _routes(app, sessions, version, compression)
+    _routes(app, sessions, compression)
     return guarded(_WithMcp(app, mcp.handle_request), host=host, token=token)
 
 
-def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) -> None:
+def _routes(app: FastAPI, sessions: Sessions, compression: int) -> None:
     registry = CollectorRegistry()
     registry.register(PoolCollector(sessions.pool))
 
     @app.get("/health")
     async def health() -> Health:
-        return Health(version=version, sessions=len(sessions.registry), most_sessions=sessions.registry.most_open)
+        return Health(version=app.version, sessions=len(sessions.registry), most_sessions=sessions.registry.most_open)
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:

@@ -30,6 +30,7 @@ from pipelines.services.files import encoded
 from pipelines.services.observation_parts import without_marker
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from pipelines.services.tools import TOOLS, SandboxTool, description, no_tool
+from pipelines.storage.stage import code_version
 
 OPEN, CLOSE = "open_session", "close_session"
 _SESSION = {"type": "string", "description": "The name that open_session returned."}
@@ -39,9 +40,7 @@ INSTRUCTIONS = (
 )
 
 
-def sandbox_server(
-    sessions: Sessions, *, version: str, compression: int = 0, session: str | None = None
-) -> Server[Any]:
+def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | None = None) -> Server[Any]:
     """The MCP server of ``sessions``.
 
     ``compression`` is of the images' PNG; ``session`` is that of every call, where the request names none.
@@ -78,7 +77,7 @@ def sandbox_server(
 
     return Server(
         "darkroom-sandbox",
-        version=version,
+        version=code_version(),
         instructions=INSTRUCTIONS,
         get_tool_input_schema=_schemas.get,  # else tools are listed before every call
         on_list_tools=list_tools,

@@ -40,7 +40,7 @@ def client(pool: SandboxPool) -> Callable[..., object]:
         of_sessions = {
             name: options.pop(name) for name in ("most_open", "most_waiting", "idle_seconds") if name in options
         }
-        async with client_of(service(Sessions(pool, **of_sessions), version="1", **options)) as client:
+        async with client_of(service(Sessions(pool, **of_sessions), **options)) as client:
             yield client
 
     return open_client

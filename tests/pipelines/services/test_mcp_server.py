@@ -17,7 +17,7 @@ CROP = {"bbox_2d": [0, 0, 0.5, 0.5]}
 
 async def test_a_client_opens_a_session_and_names_it(pool, photo):
     sessions = Sessions(pool)
-    async with Client(sandbox_server(sessions, version="1")) as client:
+    async with Client(sandbox_server(sessions)) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert list(tools) == [
             "open_session",
@@ -46,7 +46,7 @@ async def test_a_given_session_needs_no_name_and_reaches_no_other(pool, photo):
     sessions = Sessions(pool)
     given, other = [await sessions.open(OpenRequest.model_validate({"images": [photo], "seed": n})) for n in range(2)]
     await sessions.call(other, "run_code", {"code": "secret = 'of the other'"})
-    async with Client(sandbox_server(sessions, version="1", session=given)) as client:
+    async with Client(sandbox_server(sessions, session=given)) as client:
         listed = (await client.list_tools()).tools
         assert [tool.name for tool in listed] == ["run_code"]
         assert list(listed[0].input_schema["properties"]) == ["code"]
@@ -73,7 +73,7 @@ async def test_a_given_session_needs_no_name_and_reaches_no_other(pool, photo):
     ],
 )
 async def test_a_call_that_cannot_be_served_says_why(pool, tool, arguments, kind):
-    async with Client(sandbox_server(Sessions(pool), version="1")) as client:
+    async with Client(sandbox_server(Sessions(pool))) as client:
         answer = await client.call_tool(tool, arguments)
         assert answer.is_error
         assert answer.structured_content["error"]["type"] == kind
