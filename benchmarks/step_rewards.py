@@ -6,7 +6,6 @@ Of every validation row in the protocol thyme the verified action is replaced by
 way, and by ones that do not: they are executed after the prefix. Printed: how many of them are rewarded.
 """
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -127,7 +126,7 @@ def main(
     """Print a table: goal, action, what it should come to, rewarded of all."""
     counts: defaultdict[tuple[str, str, str], Counter[bool]] = defaultdict(Counter)
     flaws: Counter[str] = Counter()
-    for row, checks in map_in_threads(_chosen(folder, split, each), _rewarded, n_threads=os.cpu_count() or 1):
+    for row, checks in map_in_threads(_chosen(folder, split, each), _rewarded):
         for should, name, check in checks:
             counts[row["goal"], name, should][check.passed] += 1
             flaws[check.reason or "rewarded"] += should == MISSES

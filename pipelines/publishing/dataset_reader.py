@@ -7,6 +7,7 @@ An image or a video of a row is ``{"bytes": …, "path": …}``, as it is stored
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -128,7 +129,6 @@ def split_of(file: Place) -> str:
 
 
 def columns_of(file: Place) -> set[str]:
-    """The names of a file's columns."""
     return set(footer(file).schema.to_arrow_schema().names)
 
 
@@ -207,9 +207,10 @@ def count_rows(folders: Sequence[Place], *, limit: int | None = None) -> int:
     return sum(count if limit is None else min(count, limit) for count in counts)
 
 
-def map_in_threads(rows: Iterable[R], perform: Callable[[R], T], *, n_threads: int) -> Iterator[T]:
-    """``perform`` on every row, in the rows' order; at most twice as many rows as threads are in memory."""
+def map_in_threads(rows: Iterable[R], perform: Callable[[R], T]) -> Iterator[T]:
+    """``perform`` on every row, in the rows' order, a thread for each CPU; at most two rows a thread are in memory."""
     waiting: deque[Future[T]] = deque()
+    n_threads = os.cpu_count() or 1
     with ThreadPoolExecutor(n_threads) as threads:
         for row in rows:
             waiting.append(threads.submit(perform, row))

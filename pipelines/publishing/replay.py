@@ -4,7 +4,6 @@ The row's images and videos, its seed and its protocol's setup open a fresh sess
 text, error and the pixels of every image are compared. It needs the dataset alone: no ledger, no image store.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -81,7 +80,7 @@ def replay(folders: Sequence[Place], *, limit: int | None = None, progress: Prog
     """
     n_rows, replayed = count_rows(folders, limit=limit), list[RowReplay]()
     rows, perform = read_rows(folders, limit=limit), partial(replay_row, execute=in_sandbox)
-    for row_replay in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):
+    for row_replay in map_in_threads(rows, perform):
         replayed.append(row_replay)
         if progress is not None:
             progress(len(replayed), n_rows)

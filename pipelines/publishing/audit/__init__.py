@@ -3,7 +3,6 @@
 Everything is compared with what the files say. Nothing is written; rows are read a few at a time.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -111,7 +110,7 @@ def audit(
             for split in mine:
                 rows = islice(read_files(split.files), limit)
                 perform = partial(_audited, kind=split.kind, dataset=folder.name, execute=run, truth=truth)
-                for row, result in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):
+                for row, result in map_in_threads(rows, perform):
                     _take(report, result)
                     if row is not None:
                         report.add(totals.row(row, split.name))
@@ -134,7 +133,7 @@ def audit_conversations(
     report, run = AuditReport(), execute or in_sandbox
     rows = islice(conversations.rows, limit)
     perform = partial(_audited_conversation, conversations=conversations, execute=run)
-    for result in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):
+    for result in map_in_threads(rows, perform):
         _take(report, result)
         if progress is not None:
             progress(report.n_rows, max(report.n_rows, conversations.n_rows if limit is None else limit))

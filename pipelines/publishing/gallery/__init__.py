@@ -1,6 +1,5 @@
 """The gallery: trajectories and rejects as one page, with every image, thought and piece of code."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -108,12 +107,11 @@ def write_gallery(
 
 
 def _entries(folders: Sequence[Place], limit: int | None, rejected: RejectedRows | None) -> Iterator[Entry]:
-    n_threads = os.cpu_count() or 1
-    shipped: Iterable[Entry] = map_in_threads(read_rows(folders, limit=limit), entry_of_row, n_threads=n_threads)
+    shipped = map_in_threads(read_rows(folders, limit=limit), entry_of_row)
     if rejected is None:
-        return iter(shipped)
+        return shipped
     store = rejected.store
-    rejects = map_in_threads(rejected.rows, lambda pair: entry_of_reject(*pair, store), n_threads=n_threads)
+    rejects = map_in_threads(rejected.rows, lambda pair: entry_of_reject(*pair, store))
     return chain(shipped, rejects)
 
 

@@ -5,7 +5,6 @@ failed its checks, or an attempt that its own trajectory corrects. Nothing is ex
 tables. Splits are those of the shipped SFT datasets, so no image of a validation row is trained on.
 """
 
-import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,7 +99,7 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
         with KnownTruth(self.workspace) as truth:
             measure = Measure(truth)
             pairs = ((decision, self._others(decision)) for decision in self._decisions())
-            for decision, measured in map_in_threads(pairs, measure, n_threads=os.cpu_count() or 1):
+            for decision, measured in map_in_threads(pairs, measure):
                 if isinstance(measured, Pivot):
                     selection.add(measured.pivot_id, duplicate="an earlier decision has the same prefix and goal")
                     self._rows.append(self._spill.add(measured))

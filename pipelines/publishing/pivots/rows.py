@@ -6,7 +6,6 @@ Code runs in the sandbox after the code of the prefix; what it shows is measured
 """
 
 import io
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -129,7 +128,7 @@ def step_rewards(folder: Path | str) -> Callable[..., list[float]]:
 
     def step_reward(completions: Sequence[Any], pivot_id: Sequence[str], **_: Any) -> list[float]:
         pairs = zip(completions, pivot_id, strict=True)
-        return list(map_in_threads(pairs, rewarded, n_threads=os.cpu_count() or 1))
+        return list(map_in_threads(pairs, rewarded))
 
     return step_reward
 
