@@ -1,10 +1,10 @@
-"""A shipped row as records again: its trajectory, and its images as a store."""
+"""A shipped row as records again: its trajectory, its sample, and its images as a store."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipelines.records import ImageRef, Trajectory, VideoRef, from_row
+from pipelines.records import ImageRef, Sample, Trajectory, VideoRef, from_row
 from pipelines.storage.images import ImageMissing, ImageStore
 
 Row = Mapping[str, Any]
@@ -48,6 +48,14 @@ def trajectory_of(row: Row) -> Trajectory:
         "provenance": row["provenance"],
     }
     return replace(from_row(Trajectory, record), images=tuple(refs[: row["n_question_images"]]))
+
+
+_SAMPLE = ("sample_id", "source", "source_row", "license", "question", "category")
+
+
+def sample_of(row: Row, **known: Any) -> Sample:
+    """The row's question as a sample; images, answer and truth are ``known``: kinds of rows have them elsewhere."""
+    return Sample(**{name: row[name] for name in _SAMPLE}, choices=tuple(row["choices"]), **known)
 
 
 def shown_by(turn: Mapping[str, Any]) -> list[int]:

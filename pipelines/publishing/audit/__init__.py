@@ -5,7 +5,6 @@ Everything is compared with what the files say. Nothing is written; rows are rea
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, islice
 from typing import Literal, NamedTuple, get_args
@@ -43,18 +42,6 @@ from pipelines.storage.workspace import Workspace
 Executor = Literal["sandbox", "plain"]
 EXECUTORS: tuple[Executor, ...] = get_args(Executor)
 """Where code runs: ``plain`` is the user's own Python, with the user's rights, for code that the user trusts."""
-
-
-@dataclass(slots=True)
-class _RowAudit:
-    """What one row came to."""
-
-    n_rounds: int = 0
-    n_executed: int = 0
-    n_images: int = 0
-    checked: list[str] = field(default_factory=list)
-    not_measured: list[str] = field(default_factory=list)
-    findings: list[AuditFinding] = field(default_factory=list)
 
 
 class _Split(NamedTuple):
@@ -111,7 +98,7 @@ def audit(
                 rows = islice(read_files(split.files), limit)
                 perform = partial(_audited, kind=split.kind, dataset=folder.name, execute=run, truth=truth)
                 for row, result in map_in_threads(rows, perform):
-                    _take(report, result)
+                    report.take(result)
                     if row is not None:
                         report.add(totals.row(row, split.name))
                     if progress is not None:
@@ -134,53 +121,43 @@ def audit_conversations(
     rows = islice(conversations.rows, limit)
     perform = partial(_audited_conversation, conversations=conversations, execute=run)
     for result in map_in_threads(rows, perform):
-        _take(report, result)
+        report.take(result)
         if progress is not None:
             progress(report.n_rows, max(report.n_rows, conversations.n_rows if limit is None else limit))
     return report
 
 
-def _audited_conversation(source: SourceRow | BadRow, *, conversations: Conversations, execute: Execute) -> _RowAudit:
-    result, dataset = _RowAudit(), conversations.name
+def _audited_conversation(source: SourceRow | BadRow, *, conversations: Conversations, execute: Execute) -> AuditReport:
+    result, dataset = AuditReport(n_rows=1), conversations.name
     if isinstance(source, BadRow):
         reason = shortened(source.evidence)
-        result.findings.append(AuditFinding(f"unreadable: {source.reason}", dataset, source.row, reason))
+        result.add([AuditFinding(f"unreadable: {source.reason}", dataset, source.row, reason)])
         return result
     row = row_of(source, is_escaped=conversations.is_escaped)
     result.n_rounds = len(row["rounds"])
     try:
         differences = execute_rounds(row, execute, conversations.max_difference)
     except (NotComparable, SetupFailed) as error:
-        result.not_measured.append(f"execution: {error}")
+        result.not_measured[f"execution: {error}"] += 1
         return result
     except sandbox.SandboxUnavailable:
         raise
     except sandbox.SandboxError as error:
         reason = shortened(f"{type(error).__name__}: {error}")
-        result.findings.append(AuditFinding("replay: session", dataset, source.row, reason))
+        result.add([AuditFinding("replay: session", dataset, source.row, reason)])
         return result
     result.n_executed, result.n_images = result.n_rounds, len(row["images"]) - row["n_question_images"]
     for number, difference in differences:
-        result.findings.append(AuditFinding("replay", dataset, source.row, shortened(difference), number))
+        result.add([AuditFinding("replay", dataset, source.row, shortened(difference), number)])
     _remeasure(row, dataset, None, result)
     return result
 
 
-def _take(report: AuditReport, result: _RowAudit) -> None:
-    report.n_rows += 1
-    report.n_rounds += result.n_rounds
-    report.n_executed += result.n_executed
-    report.n_images += result.n_images
-    report.checked.update(result.checked)
-    report.not_measured.update(result.not_measured)
-    report.add(result.findings)
-
-
 def _audited(
     row: Row, *, kind: Kind, dataset: str, execute: Execute, truth: KnownTruth | None
-) -> tuple[Row | None, _RowAudit]:
+) -> tuple[Row | None, AuditReport]:
     """One row's audit, with the row unless it is malformed."""
-    result = _RowAudit()
+    result = AuditReport(n_rows=1)
     row_id = str(row.get(KEYS[kind]))
     steps: Mapping[Kind, Sequence[Callable[[], None]]] = {
         "trajectories": [
@@ -196,62 +173,60 @@ def _audited(
             step()
     except (BaseValidationError, KeyError, TypeError, ValueError) as error:
         reason = shortened(f"{type(error).__name__}: {error}")
-        result.findings.append(AuditFinding("malformed row", dataset, row_id, reason))
+        result.add([AuditFinding("malformed row", dataset, row_id, reason)])
         return None, result
     return row, result
 
 
-def _compare_images(row: Row, row_id: str, dataset: str, result: _RowAudit) -> None:
-    result.checked.append("bytes of images")
+def _compare_images(row: Row, row_id: str, dataset: str, result: AuditReport) -> None:
+    result.checked["bytes of images"] += 1
     for place in changed_images(row):
-        result.findings.append(
-            AuditFinding("changed image", dataset, row_id, f"image {place} is not the one of its digest")
-        )
+        result.add([AuditFinding("changed image", dataset, row_id, f"image {place} is not the one of its digest")])
 
 
-def _replay(row: Row, dataset: str, execute: Execute, result: _RowAudit) -> None:
+def _replay(row: Row, dataset: str, execute: Execute, result: AuditReport) -> None:
     result.n_rounds = len(row["rounds"])
     try:
         replayed = replay_row(row, execute=execute)
     except NotComparable as error:
-        result.not_measured.append(f"execution: {error}")
+        result.not_measured[f"execution: {error}"] += 1
         return
     result.n_executed = result.n_rounds
     result.n_images = sum(len(turn["observation"]["images"]) for turn in row["rounds"])
     for found in replayed.differences:
         reason = f"stored {found.recorded!r}, now {found.replayed!r}"
         row_id = row["trajectory_id"]
-        result.findings.append(AuditFinding(f"replay: {found.what}", dataset, row_id, shortened(reason), found.round))
+        result.add([AuditFinding(f"replay: {found.what}", dataset, row_id, shortened(reason), found.round)])
 
 
-def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, result: _RowAudit) -> None:
+def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, result: AuditReport) -> None:
     case = case_of(row, truth)
     for name, finding, missing in remeasure(case, row, dataset):
         if missing:
-            result.not_measured.append(f"{name}: needs {missing}")
+            result.not_measured[f"{name}: needs {missing}"] += 1
             continue
-        result.checked.append(name)
+        result.checked[name] += 1
         if finding is not None:
-            result.findings.append(finding)
-    result.checked.append("votes")
-    result.findings += stated_counts(row, dataset)
+            result.add([finding])
+    result.checked["votes"] += 1
+    result.add(stated_counts(row, dataset))
 
 
-def _prompt(row: Row, dataset: str, truth: KnownTruth | None, result: _RowAudit) -> None:
-    result.checked += ["votes", "grader"]
-    result.findings += recount(row, truth, dataset)
-    result.findings += regrade(row, truth, dataset)
+def _prompt(row: Row, dataset: str, truth: KnownTruth | None, result: AuditReport) -> None:
+    result.checked.update(["votes", "grader"])
+    result.add(recount(row, truth, dataset))
+    result.add(regrade(row, truth, dataset))
 
 
-def _reward(row: Row, dataset: str, execute: Execute, result: _RowAudit) -> None:
+def _reward(row: Row, dataset: str, execute: Execute, result: AuditReport) -> None:
     try:
-        result.findings += rewarded(row, dataset, execute)
+        result.add(rewarded(row, dataset, execute))
     except (NotComparable, sandbox.SandboxError) as error:
         if isinstance(error, sandbox.SandboxUnavailable):
             raise
-        result.not_measured.append(f"reward: {shortened(str(error))}")
+        result.not_measured[f"reward: {shortened(str(error))}"] += 1
         return
-    result.checked.append("reward")
+    result.checked["reward"] += 1
 
 
 __all__ = [

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 MAX_FINDINGS = 10_000
 """Kept with their rows; further ones are counted only, so that an audit of a bad release fits into memory."""
@@ -49,13 +49,23 @@ class AuditReport:
             if len(self.findings) < MAX_FINDINGS:
                 self.findings.append(finding)
 
+    def take(self, row: Self) -> None:
+        """Adds the audit of one row."""
+        self.n_rows += row.n_rows
+        self.n_rounds += row.n_rounds
+        self.n_executed += row.n_executed
+        self.n_images += row.n_images
+        self.checked.update(row.checked)
+        self.not_measured.update(row.not_measured)
+        self.kinds.update(row.kinds)
+        self.findings += row.findings[: MAX_FINDINGS - len(self.findings)]
+
     @property
     def n_findings(self) -> int:
         """How many findings there are, those that are only counted among them."""
         return self.kinds.total()
 
     def as_json(self) -> dict[str, Any]:
-        """For ``--json``."""
         return {
             "n_rows": self.n_rows,
             "n_rounds": self.n_rounds,

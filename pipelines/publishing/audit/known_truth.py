@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pipelines.generation.stage import SAMPLES
@@ -44,12 +43,11 @@ class KnownTruth:
             self._put(_FORBIDDEN, measured.sample_id, _counted(measured.forbidden))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._rows.close()
         self._folder.cleanup()
 
     def sample(self, sample_id: str) -> Sample | None:
-        """The sample of a row."""
         row = self._get("sample", sample_id)
         return None if row is None else from_row(Sample, row)
 

@@ -15,7 +15,6 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -53,7 +52,7 @@ class PlainPython:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def execute(self, row: Mapping[str, Any]) -> Iterator[sandbox.Observation]:

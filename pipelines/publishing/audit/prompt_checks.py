@@ -5,8 +5,8 @@ from typing import Any
 
 from pipelines.publishing.audit.findings import AuditFinding, shortened
 from pipelines.publishing.audit.known_truth import KnownTruth
-from pipelines.publishing.row_images import Row
-from pipelines.records import Grader, ImageRef, PassRate, Sample, Truth, TruthBox, Votes, from_row
+from pipelines.publishing.row_images import Row, sample_of
+from pipelines.records import Grader, ImageRef, PassRate, Truth, TruthBox, Votes, from_row
 from pipelines.records.reject_reasons import RowError
 from pipelines.records.rl import majority
 from pipelines.rl import pass_rates, suitability
@@ -26,7 +26,13 @@ def recount(row: Row, truth: KnownTruth | None, dataset: str) -> Iterator[AuditF
 
 def regrade(row: Row, truth: KnownTruth | None, dataset: str) -> Iterator[AuditFinding]:
     """The answer by its own grader, the grader on corrupted answers, and boxes outside of their image."""
-    sample = (truth.sample(row["sample_id"]) if truth else None) or _sample_of(row)
+    sample = truth.sample(row["sample_id"]) if truth else None
+    sample = sample or sample_of(
+        row,
+        images=tuple(from_row(ImageRef, ref) for ref in row["image_refs"]),
+        answer=row["answer"],
+        truth=Truth(boxes=tuple(from_row(TruthBox, box) for box in row["boxes"])),
+    )
     grader = from_row(Grader, row["grader"])
     verdict = grade(sample.answer, sample, grader)
     if grader.kind != "judged" and not verdict.right:
@@ -85,18 +91,3 @@ def _ballots(row: Row, truth: KnownTruth) -> Iterator[str]:
         counted = votes["yes"] if what == "yes" else votes["yes"] / max(votes["n"], 1)
         if abs(counted - figure) > _EXACT:
             yield f"{asset}: the row says {figure:g}, the ballots {votes['yes']} of {votes['n']}"
-
-
-def _sample_of(row: Row) -> Sample:
-    return Sample(
-        sample_id=row["sample_id"],
-        source=row["source"],
-        source_row=row["source_row"],
-        license=row["license"],
-        images=tuple(from_row(ImageRef, ref) for ref in row["image_refs"]),
-        question=row["question"],
-        choices=tuple(row["choices"]),
-        answer=row["answer"],
-        truth=Truth(boxes=tuple(from_row(TruthBox, box) for box in row["boxes"])),
-        category=row["category"],
-    )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipelines.publishing.audit.known_truth import KnownTruth
-from pipelines.publishing.row_images import NotKnown, Row, RowImages, trajectory_of
+from pipelines.publishing.row_images import NotKnown, Row, RowImages, sample_of, trajectory_of
 from pipelines.records import Sample, Trajectory, VideoRef, from_row
 from pipelines.records.digest import digest_bytes
 from pipelines.verification.case import Case
@@ -59,18 +59,10 @@ def changed_images(row: Row) -> list[int]:
 
 def _sample_of(row: Row, trajectory: Trajectory) -> Sample:
     prepared = any(image.made_by for image in trajectory.images)
-    images: Any = _Unknown("the images before the recipe changed them") if prepared else trajectory.images
-    truth: Any = _Unknown("the truth about the sample")
-    return Sample(
-        sample_id=trajectory.sample_id,
-        source=row["source"],
-        source_row=row["source_row"],
-        license=row["license"],
-        images=images,
-        question=row["question"],
-        choices=tuple(row["choices"]),
+    return sample_of(
+        row,
+        images=_Unknown("the images before the recipe changed them") if prepared else trajectory.images,
         answer=trajectory.answer,
-        truth=truth,
-        category=row["category"],
+        truth=_Unknown("the truth about the sample"),
         videos=tuple(from_row(VideoRef, ref) for ref in row.get("video_refs") or ()),
     )

@@ -17,7 +17,7 @@ from pipelines.models.protocols.markup import Malformed
 from pipelines.publishing.dataset_reader import dataset_files, map_in_threads
 from pipelines.publishing.parquet_shards import conversation_columns, embedded, record_columns
 from pipelines.publishing.replay import Execute, in_sandbox
-from pipelines.publishing.row_images import Row, RowImages, trajectory_of
+from pipelines.publishing.row_images import Row, RowImages, sample_of, trajectory_of
 from pipelines.records import Check, Edit, ImageRef, Observation, Round, Sample, Truth, TruthBox, from_row
 from pipelines.records.digest import digest_bytes
 from pipelines.records.pivots import Action, Goal, Pivot
@@ -63,13 +63,7 @@ class StepReward:
             files[reference.sha256] = row["reference"]["bytes"]
             original = (reference, *original[1:])
         boxes = tuple(from_row(TruthBox, box) for box in row["boxes"])
-        sample = Sample(
-            **{name: row[name] for name in ("sample_id", "source", "source_row", "license", "category", "question")},
-            choices=tuple(row["choices"]),
-            images=original,
-            answer=row["gold"],
-            truth=Truth(boxes, row["angle"]),
-        )
+        sample = sample_of(row, images=original, answer=row["gold"], truth=Truth(boxes, row["angle"]))
         hint = {} if row["angle"] is None else {"angle": row["angle"]}
         unset = {"final_thought": "", "answer": "", "loss_policy": "all_rounds", "checks": []}
         return cls(
