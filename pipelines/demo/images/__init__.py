@@ -42,6 +42,7 @@ class DemoSource:
         n_scenes: How many scenes; up to 117 ask different questions.
     """
 
+    name: ClassVar[str] = "demo"
     language: ClassVar[str] = "en"
 
     n_shards: int = 2
@@ -53,11 +54,6 @@ class DemoSource:
             raise ValueError(
                 f"the demo needs n_shards >= 1 and n_scenes >= 0; found {self.n_shards} and {self.n_scenes}"
             )
-
-    @property
-    def name(self) -> str:
-        """Always ``demo``."""
-        return "demo"
 
     @property
     def fingerprint(self) -> str:

@@ -199,20 +199,12 @@ class DemoRLSource:
         seed: Other problems, sheets and orders of choices.
     """
 
+    name: ClassVar[str] = "demo_rl"
     language: ClassVar[str] = "en"
+    n_shards: ClassVar[int] = 1
     used_for: ClassVar[tuple[str, ...]] = ("rl",)
 
     seed: int = 0
-
-    @property
-    def name(self) -> str:
-        """Always ``demo_rl``."""
-        return "demo_rl"
-
-    @property
-    def n_shards(self) -> int:
-        """Always one."""
-        return 1
 
     @property
     def fingerprint(self) -> str:
