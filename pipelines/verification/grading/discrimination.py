@@ -1,9 +1,9 @@
 """Whether a grader tells a sample's own answer from corrupted ones: a row whose grader cannot is worth no rollout.
 
-    from pipelines.verification.grading import grader_of, tells_apart
+    from pipelines.verification.grading import grader_of, measure_discrimination
 
-    told = tells_apart(sample, grader_of(sample))
-    told.holds          # False: told.accepted are wrong answers that passed, told.refused right ones that did not
+    measured = measure_discrimination(sample, grader_of(sample))
+    measured.holds      # False: .accepted are wrong answers that passed, .refused right ones that did not
 
 A ``judged`` grader is tried without its judge: what it accepts then, no judge is asked about.
 """
@@ -32,7 +32,6 @@ class Discrimination:
 
     @property
     def holds(self) -> bool:
-        """Whether the row can be used."""
         return not self.accepted and not self.refused
 
     def __str__(self) -> str:
