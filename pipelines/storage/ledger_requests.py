@@ -45,16 +45,13 @@ class Batches(Generic[Q, A]):
 
     async def ask(self, request: Q) -> A:
         """The answer to ``request``. Raises what ``answer`` raised for its batch."""
-        return await self._put(request)
-
-    def _put(self, request: Q) -> asyncio.Future[A]:
         loop = asyncio.get_running_loop()
         place: asyncio.Future[A] = loop.create_future()
         self._waiting.append((request, place))
         if not self._is_busy:
             self._is_busy = True
             loop.call_soon(self._begin, loop)  # those who ask in the same turn of the loop come along
-        return place
+        return await place
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]

@@ -62,13 +62,6 @@ def test_where_calls_per_minute_are_limited_the_gate_waits_until_the_minute_is_o
     assert rejected <= 120
 
 
-def in_loop(work):
-    async def run():
-        return await work()
-
-    return asyncio.run(run())
-
-
 async def pass_through(limiter: ConcurrencyLimiter, result: str) -> None:
     limiter.leave(await limiter.enter(), result)
 
@@ -95,7 +88,7 @@ def test_the_ramp_grows_by_half_with_each_round():
                 limiter.leave(began, "served")
         await asyncio.gather(*tasks)
 
-    in_loop(work)
+    asyncio.run(work())
 
 
 def test_one_crowd_of_rejections_is_one_cut():
@@ -105,7 +98,7 @@ def test_one_crowd_of_rejections_is_one_cut():
             limiter.leave(began, "busy")
         assert limiter.limit == pytest.approx(FIRST_LIMIT * 2 / 3)
 
-    in_loop(work)
+    asyncio.run(work())
 
 
 def test_after_a_cut_the_gate_opens_by_about_one_a_round():
@@ -130,7 +123,7 @@ def test_after_a_cut_the_gate_opens_by_about_one_a_round():
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    in_loop(work)
+    asyncio.run(work())
 
 
 def test_a_limit_that_nothing_reaches_stays():
@@ -140,7 +133,7 @@ def test_a_limit_that_nothing_reaches_stays():
             await pass_through(limiter, "served")
         assert limiter.limit == FIRST_LIMIT
 
-    in_loop(work)
+    asyncio.run(work())
 
 
 def test_the_gate_never_closes_for_good():
@@ -151,7 +144,7 @@ def test_the_gate_never_closes_for_good():
             limiter.leave(limiter._n_cuts, "busy")
         assert limiter.limit == 1
 
-    in_loop(work)
+    asyncio.run(work())
 
 
 def test_who_is_cancelled_while_waiting_takes_no_place():
@@ -166,7 +159,7 @@ def test_who_is_cancelled_while_waiting_takes_no_place():
         assert await asyncio.wait_for(waiting[2], 60) == 0
         assert limiter.n_in_flight == 1
 
-    in_loop(work)
+    asyncio.run(work())
 
 
 def test_a_retry_goes_before_those_who_wait_for_their_first_try():
@@ -185,4 +178,4 @@ def test_a_retry_goes_before_those_who_wait_for_their_first_try():
         await asyncio.gather(*tasks)
         assert order == ["retry", "new"]
 
-    in_loop(work)
+    asyncio.run(work())
