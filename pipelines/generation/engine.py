@@ -68,7 +68,6 @@ class Family:
         return Shard(self.workspace, self.partition, self.progress)
 
     def key(self, stage: str) -> TableKey:
-        """The table of a stage of this family."""
         return TableKey((self.recipe.family, stage), self.partition)
 
     @property

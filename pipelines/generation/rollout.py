@@ -21,7 +21,6 @@ class CodeSession(typing.Protocol):
 
     async def run(self, code: str) -> Observation:
         """What the program printed and showed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

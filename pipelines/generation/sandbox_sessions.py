@@ -86,7 +86,6 @@ class RecordedGroup:
 
     @asynccontextmanager
     async def session(self, *, seed: int) -> AsyncIterator[RecordedSession]:
-        """One rollout's session."""
         async with AsyncExitStack() as resources:
             yield RecordedSession(self, seed, resources)
 
@@ -101,7 +100,6 @@ class RecordedGroup:
         return session
 
     async def close(self) -> None:
-        """Ends all its sessions."""
         if self._group is not None:
             await asyncio.to_thread(self._group.close)
 

@@ -57,12 +57,10 @@ class Origin(typing.Protocol):
     @property
     def source(self) -> str:
         """The source's name."""
-        ...
 
     @property
     def source_row(self) -> str:
         """The row's name there."""
-        ...
 
 
 class Rejection(NamedTuple):
@@ -154,7 +152,6 @@ class Shard:
     progress: Callable[[StageProgress], None] | None = None
 
     def key(self, asset: str) -> TableKey:
-        """One of its tables."""
         return TableKey(tuple(asset.split("/")), self.partition)
 
     @property
@@ -162,7 +159,6 @@ class Shard:
         return TableKey(SAMPLES, self.partition)
 
     def samples(self) -> dict[str, Sample]:
-        """Its samples, by id."""
         rows = self.workspace.tables.read(self.samples_key, Sample)
         return {sample.sample_id: sample for sample in rows}
 

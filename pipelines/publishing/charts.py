@@ -78,7 +78,6 @@ def mark_integers(axis: Axis, *, n_ticks: int | None = None) -> None:
 
 
 def png(figure: Figure) -> bytes:
-    """The figure's file."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

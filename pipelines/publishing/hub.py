@@ -47,7 +47,6 @@ class HubDataset:
         return {path.name: path.stat().st_size for path in paths if path.is_file()}
 
     def rows(self) -> dict[str, int]:
-        """Rows by split."""
         counts: dict[str, int] = {}
         for path in dataset_files(self.folder):
             counts[split_of(path)] = counts.get(split_of(path), 0) + footer(path).num_rows

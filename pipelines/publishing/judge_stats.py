@@ -95,7 +95,6 @@ def _rule(name: str, limits: Mapping[str, Any]) -> str:
 
 
 def reviews_key(family: str) -> TableKey:
-    """The table of one family's reviews."""
     return TableKey(REVIEWS, family)
 
 

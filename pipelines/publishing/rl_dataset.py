@@ -61,7 +61,6 @@ class Mix:
 
 
 def rl_folder(workspace: Workspace) -> Place:
-    """The folder of the RL dataset."""
     return workspace.dataset(*RL_PROMPTS)
 
 

@@ -36,7 +36,6 @@ class Selection:
 
     @property
     def n_in(self) -> int:
-        """All rows."""
         return len(self._ships)
 
     @property

@@ -61,7 +61,6 @@ class ScreenedRows:
         return len(self._begins)
 
     def row_id(self, place: int) -> str:
-        """The row's id."""
         return self._row(place)[0]
 
     def questions(self) -> Iterator[str]:

@@ -39,7 +39,6 @@ class Strata:
         return len(self._places)
 
     def add(self, candidate: Candidate, place: int) -> None:
-        """One more candidate."""
         stratum = (candidate.category, candidate.difficulty)
         self._strata.append(self._numbers.setdefault(stratum, len(self._numbers)))
         self._keys.append(int(digest([0, candidate.row_id])[:_KEY_DIGITS], 16))

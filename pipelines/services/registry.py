@@ -19,11 +19,9 @@ class Held(typing.Protocol):
     @property
     def busy(self) -> bool:
         """Whether it is asked for something now: then it is not idle, however long that takes."""
-        ...
 
     async def close(self) -> None:
         """Ends it."""
-        ...
 
 
 H = TypeVar("H", bound=Held)

@@ -177,7 +177,6 @@ class Catalog:
         return {path.stem: read_config(path) for path in paths}
 
     def open(self, name: str) -> Source:
-        """One source."""
         if name in _embedded():
             return _open_embedded(name)
         configs = self.configs()

@@ -160,7 +160,6 @@ class ActTable:
             return {kind: Totals(n, seconds, cost) for kind, n, seconds, cost in connection.execute(query)}
 
     def read(self, keys: Sequence[str]) -> list[Act | None]:
-        """The acts made under ``keys``."""
         acts = transact(self._engine, lambda connection: _acts_under(connection, keys))
         return [acts.get(key) for key in keys]
 

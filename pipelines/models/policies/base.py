@@ -80,24 +80,19 @@ class Policy(typing.Protocol):
     @property
     def identity(self) -> PolicyIdentity:
         """Everything that determines the completions, besides the conversation and the seed."""
-        ...
 
     @property
     def concurrency(self) -> int:
         """How many rows to work on at once so that the policy is never idle."""
-        ...
 
     async def check(self) -> None:
         """Raises ``PolicyUnavailable`` when no completion is possible, before any work is done."""
-        ...
 
     async def write(self, request: CompletionRequest) -> Completion:
         """Continues the conversation. Raises ``PolicyError`` or ``PolicyUnavailable``."""
-        ...
 
     async def close(self) -> None:
         """Closes connections."""
-        ...
 
 
 @typing.runtime_checkable
@@ -107,11 +102,9 @@ class Sampler(typing.Protocol):
     @property
     def gives_several(self) -> bool:
         """Whether it does; for some endpoints only the first request shows that they do not."""
-        ...
 
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
         """Up to ``n`` answers and at least one, with seeds from ``request.seed`` on. Raises ``PolicyError``."""
-        ...
 
 
 async def samples(policy: Policy, request: CompletionRequest, n: int, *, first: int = 0) -> tuple[Completion, ...]:

@@ -70,7 +70,6 @@ class ChatClient:
             return response.status
 
     async def close(self) -> None:
-        """Closes all connections."""
         if self._session is not None:
             await self._session.close()
 

@@ -57,7 +57,6 @@ class RecordedPolicy:
         return _completion(await self._ledger.once("policy", key, perform))
 
     async def has_written(self, request: CompletionRequest) -> bool:
-        """Whether the completion is recorded."""
         return await self._ledger.has("policy", {**self._key(request), "seed": request.seed})
 
     @property

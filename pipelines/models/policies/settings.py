@@ -170,11 +170,9 @@ class EndpointSettings(EnvironmentSettings):
 
     @property
     def endpoint(self) -> Endpoint:
-        """The endpoint to call."""
         names = {field.name for field in fields(Endpoint)} & set(EndpointSettings.model_fields)
         return Endpoint(**{name: getattr(self, name) for name in names})
 
     @property
     def budget(self) -> SpendLimit:
-        """Budget of the pool."""
         return SpendLimit(usd=self.budget_usd, tokens=self.budget_tokens, hours=self.budget_hours)

@@ -125,7 +125,6 @@ class Engine(ABC):
         """Installs what is missing. Raises ``ServingError`` where the engine cannot run, before any download."""
 
     def command(self, model: ServedModel, *, host: str, port: int) -> list[str]:
-        """The command line."""
         return [str(self.program), "serve", model.name, "--host", host, "--port", str(port), *self.options]
 
     def environment(self, model: ServedModel) -> dict[str, str]:

@@ -52,7 +52,6 @@ class SftFacts(SampleFacts):
     """Sum and number, by check."""
 
     def add(self, row: Trajectory, sample: Sample) -> None:
-        """The next row."""
         self.add_sample(sample)
         self.n_images += len(row.shown_images)
         self.videos.update(video.sha256 for video in sample.videos)
@@ -83,7 +82,6 @@ class PivotFacts(SampleFacts):
     """Of rejected actions."""
 
     def add(self, row: Pivot, sample: Sample) -> None:
-        """The next row."""
         self.add_sample(sample)
         self.n_images += len(row.images) + sum(len(turn.observation.images) for turn in row.rounds)
         self.goals[row.goal] += 1
@@ -108,7 +106,6 @@ class RlFacts(SampleFacts):
     _origins: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, row: RLRow, sample: Sample) -> None:
-        """The next row."""
         self.add_sample(sample)
         self.rows["origin"][row.origin] += 1
         self.rows["difficulty"][row.difficulty] += 1

@@ -53,7 +53,6 @@ class GalleryServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Of the page."""
         query = f"?token={self.token}" if self.token else ""
         return f"http://{self.host}:{self.server_port}/{query}"
 

@@ -88,7 +88,6 @@ def sft_record(row: ExportRow, messages: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def texts(*names: str) -> list[Column]:
-    """Columns of text."""
     return [(name, TEXT) for name in names]
 
 

@@ -64,7 +64,6 @@ class ExportSource:
 
     @property
     def folder_name(self) -> str:
-        """The name of an export's folder."""
         return "_".join(filter(None, (self.name, self.protocol, self.mode if self.mode != "free" else "")))
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -111,7 +111,6 @@ def first_trained(n_rounds: int, loss_policy: str) -> int:
 
 
 def protocol_of(row: Row) -> Protocol:
-    """The protocol that the row was written in."""
     try:
         return PROTOCOLS[row["protocol"]]
     except KeyError:

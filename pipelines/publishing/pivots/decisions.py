@@ -48,7 +48,6 @@ class TrajectoryStep:
 
 
 def decisions(trajectory: Trajectory) -> Iterator[TrajectoryStep]:
-    """Each of a trajectory's decisions, in order."""
     return (TrajectoryStep(trajectory, step) for step in range(len(trajectory.rounds) + 1))
 
 

@@ -111,7 +111,6 @@ def to_table(findings: Iterable[Contamination]) -> pa.Table:
 
 
 def count(findings: Sequence[Contamination], *, benchmark: str, n_rows: int, n_unread: int) -> BenchmarkCounts:
-    """The counts of one benchmark."""
     own = [finding for finding in findings if finding.benchmark == benchmark]
     kinds: Counter[ContaminationKind] = Counter(finding.kind for finding in own)
     return BenchmarkCounts(

@@ -140,7 +140,6 @@ class Scanner:
         return [best[key] for key in sorted(best)]
 
     def report(self, rows: Iterable[TrainingRow]) -> ContaminationReport:
-        """The findings of all rows."""
         findings = [finding for row in rows for finding in self.find(row)]
         counts = [
             count(findings, benchmark=name, n_rows=len(of), n_unread=sum(bool(row.error) for row in of))

@@ -40,7 +40,6 @@ class Look:
 
 
 def look_of(image: Image.Image) -> Look:
-    """The look of an image."""
     return look_of_gray(gray_pixels(image), perceptual_hash(image))
 
 

@@ -58,7 +58,6 @@ class TextBands:
         return len(self._begins) - 1
 
     def text(self, index: int) -> str:
-        """The text itself."""
         begin, end = self._begins[index], self._begins[index + 1]
         self._texts.seek(begin)
         return self._texts.read(end - begin).decode("utf-8", "surrogatepass")

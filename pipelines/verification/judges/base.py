@@ -30,13 +30,11 @@ class Judge(typing.Protocol):
     @property
     def identity(self) -> Mapping[str, Any]:
         """All that determines its answers, besides the question."""
-        ...
 
     async def ask(
         self, question: JudgeQuestion, case: Case, *, slots: Mapping[str, Any], images: tuple[ImageRef, ...] = ()
     ) -> Votes:
         """The votes. ``images`` are shown before the text, in their order. Raises ``RowError`` when none can be had."""
-        ...
 
 
 class EmbeddedJudge:
@@ -47,7 +45,6 @@ class EmbeddedJudge:
     async def ask(
         self, question: JudgeQuestion, case: Case, *, slots: Mapping[str, Any], images: tuple[ImageRef, ...] = ()
     ) -> Votes:
-        """One vote, by the rule."""
         return Votes("embedded", (question.rule(case),), n_wanted=1)
 
 
@@ -61,7 +58,6 @@ class CountedJudge:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The inner judge's."""
         return self._judge.identity
 
     async def ask(

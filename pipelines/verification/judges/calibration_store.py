@@ -68,7 +68,6 @@ class CalibrationStore:
         self.folder = folder
 
     def path(self, judge: str) -> Place:
-        """Where a judge's calibration lies."""
         return self.folder / f"{judge}.json"
 
     def of(self, check: JudgedCheck, judge: Judge) -> StoredCalibration | None:
