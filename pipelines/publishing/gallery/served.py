@@ -6,6 +6,7 @@ Of the standard library, so that looking at rows needs no extra.
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,13 +65,7 @@ class GalleryServer(ThreadingHTTPServer):
 
     def rows(self, fields: Mapping[str, str]) -> dict[str, Any]:
         """A page of entries, without what they hold."""
-        page = self.index.page(fields, _number(fields.get("page", "")) or 0, row=fields.get("row", ""))
-        return {
-            "number": page.number,
-            "n_pages": page.n_pages,
-            "n_entries": page.n_entries,
-            "entries": list(page.entries),
-        }
+        return asdict(self.index.page(fields, _number(fields.get("page", "")) or 0, row=fields.get("row", "")))
 
     def row(self, fields: Mapping[str, str]) -> dict[str, Any] | None:
         """An entry and that of the other run, each with its images; None where there is none."""
