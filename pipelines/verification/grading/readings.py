@@ -1,7 +1,6 @@
 """Answers that are more than their letters: infinity, ratios and scores, years in a row, dates, times of day."""
 
 import re
-from collections.abc import Callable
 
 from pipelines.verification.grading.dates import same_date, same_time, wants_the_letters
 from pipelines.verification.grading.number_words import in_digits
@@ -28,25 +27,11 @@ def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
         return None
     if (wanted := infinity(expected)) is not None:
         return infinity(answer) == wanted
-    verdicts = [same for read in _READ for same in [read(answer, expected, question)] if same is not None]
+    ratio = _SCORE if _IS_SCORE.search(question) else _RATIO
+    read = [same_date(answer, expected), same_time(answer, expected)]
+    read += [_pair(pattern, answer, expected) for pattern in (ratio, _SPAN)]
+    verdicts = [same for same in read if same is not None]
     return any(verdicts) if verdicts else None
-
-
-def _date(answer: str, expected: str, _: str) -> bool | None:
-    return same_date(answer, expected)
-
-
-def _time(answer: str, expected: str, _: str) -> bool | None:
-    return same_time(answer, expected)
-
-
-def _ratio(answer: str, expected: str, question: str) -> bool | None:
-    pattern = _SCORE if _IS_SCORE.search(question) else _RATIO
-    return _pair(pattern, answer, expected)
-
-
-def _span(answer: str, expected: str, _: str) -> bool | None:
-    return _pair(_SPAN, answer, expected) if _SPAN.match(expected) else None
 
 
 def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:
@@ -56,6 +41,3 @@ def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:
     first, *second = " ".join(answer.split()).split(" to ", maxsplit=1)
     found = pattern.match(f"{in_digits(first)} to {in_digits(second[0])}" if second else answer)
     return found is not None and [int(part) for part in found.groups()] == [int(part) for part in wanted.groups()]
-
-
-_READ: tuple[Callable[[str, str, str], bool | None], ...] = (_date, _time, _ratio, _span)
