@@ -18,8 +18,8 @@ OTHER = ImageRef("2" * 64, 80, 60, "RGB", "JPEG")
 FILM = VideoRef("3" * 64, "mp4", 320, 240, 100, 25.0)
 
 
-def texts(name, *, images=(IMAGE,), videos=(), mode="free", question="What does it say?"):
-    system, user = paper_prompt(name).opening(question, images, videos, mode=mode)
+def texts(name, *, images=(IMAGE,), videos=(), mode="free"):
+    system, user = paper_prompt(name).opening("What does it say?", images, videos, mode=mode)
     assert (system.role, user.role) == ("system", "user")
     assert [part.image for part in user.parts if isinstance(part, ImagePart)] == list(images)
     return tuple("".join(part.text for part in said.parts if isinstance(part, Text)) for said in (system, user))

@@ -71,13 +71,12 @@ def test_the_solution_is_in_no_trajectory(family: Family, kept: list[Trajectory]
 # --- the plan
 
 
-def asked(answer: str = "42") -> Sample:
-    return Sample("s" * 64, "test", "1", "", (), "What is six times seven?", (), answer, Truth(), "maths")
+ASKED = Sample("s" * 64, "test", "1", "", (), "What is six times seven?", (), "42", Truth(), "maths")
 
 
 @pytest.mark.parametrize("text", [r"So \boxed{42}.", r"First \boxed{42}, and again \boxed{42}.", r"$\boxed{42.0}$"])
 def test_a_solution_with_the_right_answer_is_material(text: str) -> None:
-    assert read_solution(text, asked()) == {"solution": text}
+    assert read_solution(text, ASKED) == {"solution": text}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,7 @@ def test_a_solution_with_the_right_answer_is_material(text: str) -> None:
 )
 def test_any_other_solution_is_a_wrong_plan(text: str, why: str) -> None:
     with pytest.raises(RowError, match=why) as error:
-        read_solution(text, asked())
+        read_solution(text, ASKED)
     assert error.value.reason == "wrong_plan"
 
 
@@ -147,11 +146,11 @@ def test_nonsense_of_the_converter_is_a_typed_reject(few: Family) -> None:
     assert reasons(few, oracle_script(recipe.family), lambda turn: "blub <co") == {"malformed_turn": 4}
 
 
-def _with_code(code: str, thought: str = "I compute.") -> Callable[[CompletionRequest], str]:
+def _with_code(code: str) -> Callable[[CompletionRequest], str]:
     def write(turn: CompletionRequest) -> str:
         if turn.rounds:
             return f"So.</think>\n<answer>{turn.task.sample.answer}</answer>"
-        return f"<think>{thought}\n<code>\n```python\n{code}\n```\n</code>"
+        return f"<think>I compute.\n<code>\n```python\n{code}\n```\n</code>"
 
     return write
 

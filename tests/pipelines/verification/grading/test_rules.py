@@ -43,11 +43,9 @@ corners = st.tuples(*[st.integers(0, 900)] * 2, *[st.integers(1, 900)] * 2).map(
 )
 
 
-def asked(kind: str, answer: str = "", question: str = "What is it?") -> Sample:
-    choices = CHOICES if kind == "choice" else ()
-    return Sample(
-        "s" * 64, "test", "1", "", (IMAGE,), question, choices, answer or ANSWERS[kind], Truth(), "object"
-    )  # fmt: skip
+def asked(kind: str, answer: str = "") -> Sample:
+    choices, answer = CHOICES if kind == "choice" else (), answer or ANSWERS[kind]
+    return Sample("s" * 64, "test", "1", "", (IMAGE,), "What is it?", choices, answer, Truth(), "object")
 
 
 def is_right(said: str, kind: str, answer: str = "", **grader: object) -> bool:

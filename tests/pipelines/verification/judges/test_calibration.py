@@ -7,8 +7,8 @@ from sklearn.metrics import cohen_kappa_score, precision_score, recall_score
 from pipelines.verification.judges.calibration import CalibrationError, Interval, calibrate, calibrate_for
 
 
-def _planted(n: int, *, accuracy: float, seed: int = 0) -> tuple[list[float], list[bool]]:
-    rng = np.random.default_rng(seed)
+def _planted(n: int, *, accuracy: float) -> tuple[list[float], list[bool]]:
+    rng = np.random.default_rng(0)
     labels = rng.random(n) < 0.6
     votes = np.where(rng.random((8, n)) < accuracy, labels, ~labels)
     return list(votes.mean(axis=0)), list(labels)
