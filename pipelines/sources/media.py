@@ -3,7 +3,6 @@
 A list may be written as text. Paths are below a folder, or inside a ZIP archive in its place.
 """
 
-import base64
 import os
 import stat
 import zipfile
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import fsspec
+import pybase64
 
 from pipelines.records.reject_reasons import Reason, RowError, storable
 from pipelines.sources.columns import alternatives, filled, list_in, object_in, value_at
@@ -131,7 +131,7 @@ def _bytes(value: Any, column: str, folder: Path, kind: MediaKind, prefix: str) 
 
 def _decoded(text: str, problem: str, kind: MediaKind) -> bytes:
     try:
-        return base64.b64decode(text, validate=True)
+        return pybase64.b64decode(text, validate=True)
     except ValueError as error:  # binascii.Error is one
         raise RowError(kind.unreadable, f"{problem}: {error}") from error
 

@@ -6,7 +6,6 @@ PNG.
 """
 
 import asyncio
-import base64
 import io
 import math
 import os
@@ -15,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
+import pybase64
 from PIL import Image
 
 from pipelines.records import ImageRef
@@ -94,7 +94,7 @@ class ImageEncoder:
             format = "JPEG" if image.format in ("JPEG", "MPO") else "PNG"
             data = _encoded(self._store.open(image).resize(size, Image.Resampling.BICUBIC), format)
         media_type = MEDIA_TYPES.get(format, f"image/{format.lower()}")
-        return b"data:%s;base64,%s" % (media_type.encode(), base64.b64encode(data))
+        return b"data:%s;base64,%s" % (media_type.encode(), pybase64.b64encode(data))
 
 
 def _encoded(image: Image.Image, format: str) -> bytes:

@@ -17,6 +17,8 @@ def test_base64_is_refused_and_read_as_by_the_strict_reader():
         text = "".join(rng.choices("AQgw+/=-_ \n", [8, 8, 8, 8, 2, 2, 6, 1, 1, 1, 1], k=rng.randrange(9)))
         try:
             expected = binascii.a2b_base64(text, strict_mode=True)
+            if text.endswith("=") and len(text.rstrip("=")) % 4 == 0:
+                raise binascii.Error("padding after a whole group, which Python 3.11 reads")
         except binascii.Error:
             with pytest.raises(ValueError, match="not base64"):
                 decoded(text)
