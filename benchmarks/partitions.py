@@ -27,7 +27,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from benchmarks.publishing import FAMILY, made_sample, made_trajectory
+from benchmarks.million.rows import FAMILY, made_sample, made_trajectory
 from pipelines.generation.engine import STAGES
 from pipelines.generation.stage import SAMPLES
 from pipelines.records import Sample, Trajectory, Usage, to_row

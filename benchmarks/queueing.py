@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from benchmarks.cpu import CpuClock, cpu_clock
+from benchmarks.million.rows import FAMILY
 from benchmarks.partitions import TEAM, make_source
-from benchmarks.publishing import FAMILY
 from pipelines.generation.engine import STAGES
 from pipelines.storage.workspace import Workspace
 from scripts.postgres import postgres

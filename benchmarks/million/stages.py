@@ -17,8 +17,8 @@ from PIL import Image
 from rich.console import Console
 
 from assets.terminal.summary import print_summary
-from benchmarks.million.tables import question
-from benchmarks.publishing import FAMILY, PER_PARTITION, NothingAlike
+from benchmarks.million.rows import FAMILY
+from benchmarks.million.tables import PER_PARTITION, question
 from pipelines.generation.recipes import load_recipes
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.explain import explain as explain_row
@@ -27,6 +27,7 @@ from pipelines.publishing.rl_dataset import Mix, RlDataset
 from pipelines.publishing.sample_join import SampleJoin
 from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import ImageRef, Sample, Trajectory
+from pipelines.records.reject_reasons import RowError
 from pipelines.selection.decontamination.images import ImageIndex
 from pipelines.selection.duplicates import near_texts
 from pipelines.selection.screening import Screening
@@ -35,6 +36,23 @@ from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
 Partitions = Sequence[str]
+
+
+class NothingAlike(Screening):
+    """Finds nothing, and reads what it is given once."""
+
+    def screen(self, family: str, rows: Iterable[Any]) -> dict[str, RowError]:
+        for _ in rows:
+            pass
+        return {}
+
+    def screen_samples(self, name: str, samples: Iterable[Any]) -> dict[str, RowError]:
+        return self.screen(name, samples)
+
+    def same_images(self, images: Iterable[ImageRef], **_: Any) -> dict[str, str]:
+        for _image in images:
+            pass
+        return {}
 
 
 def texts(workspace: Workspace, partitions: Partitions) -> None:

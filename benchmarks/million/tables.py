@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.publishing import FAMILY, PER_PARTITION, made_sample, made_trajectory
+from benchmarks.million.rows import FAMILY, made_sample, made_trajectory
 from pipelines.generation.engine import STAGES
 from pipelines.generation.stage import SAMPLES
 from pipelines.records import (
@@ -35,6 +35,7 @@ from pipelines.records.reject_reasons import Reason, reject
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
 from pipelines.storage.tables import TableKey, Tables
 
+PER_PARTITION = 1_000
 _SYLLABLES = ("ba", "do", "fi", "gu", "ke", "lam", "mor", "nis", "pel", "rut", "sov", "tan", "vek", "wil", "zor")
 _AGAIN = 50
 
