@@ -47,25 +47,33 @@ class Clock(TrainerCallback):
         self.peaks.append(torch.cuda.max_memory_allocated())
 
 
-def random_model(name: str, dataset: Path, folder: Path, pixels: int) -> Path:
-    """A checkpoint of the published shape ``name`` in bfloat16, whose processor lets images have ``pixels``."""
+def published_shape(name: str, dataset: Path, pixels: tuple[int, int]) -> tuple[Any, Any]:
+    """Configuration of the shape ``name``, and its processor with a tokenizer of the dataset's texts.
+
+    ``pixels``: an image's least and most.
+    """
     config = planning._configuration(SIZES[name])
-    arch: tiny.ArchName = SIZES[name]["type"]
     tokenizer = tiny._tokenizer([*tiny._TINY["texts"], *tiny.dataset_texts(dataset)], tiny.LINE_SPLIT)
-    processor = tiny._processor(tokenizer, arch)
-    processor.image_processor.size = {"shortest_edge": 784, "longest_edge": pixels}
+    processor = tiny._processor(tokenizer, SIZES[name]["type"])
+    processor.image_processor.size = dict(zip(("shortest_edge", "longest_edge"), pixels, strict=True))
     token = tokenizer.convert_tokens_to_ids
     for key in ("image", "video", "vision_start", "vision_end"):
         setattr(config, f"{key}_token_id", token(f"<|{key}_pad|>" if key in ("image", "video") else f"<|{key}|>"))
-    ends = {"eos_token_id": token("<|im_end|>"), "pad_token_id": token("<|endoftext|>"), "bos_token_id": None}
-    for key, value in ends.items():
-        setattr(config.get_text_config(), key, value)
+    text = config.get_text_config()
+    text.eos_token_id, text.pad_token_id, text.bos_token_id = token("<|im_end|>"), token("<|endoftext|>"), None
+    return config, processor
+
+
+def random_model(name: str, dataset: Path, folder: Path, pixels: int) -> Path:
+    """A checkpoint of the published shape ``name`` in bfloat16, whose processor lets images have ``pixels``."""
+    config, processor = published_shape(name, dataset, (784, pixels))
+    text = config.get_text_config()
     with torch.device("cuda"):
         model = AutoModelForImageTextToText.from_config(config, dtype=torch.bfloat16)  # type: ignore[no-untyped-call]
-    model.generation_config.eos_token_id = [ends["eos_token_id"], ends["pad_token_id"]]
-    model.generation_config.pad_token_id = ends["pad_token_id"]
+    model.generation_config.eos_token_id = [text.eos_token_id, text.pad_token_id]
+    model.generation_config.pad_token_id = text.pad_token_id
     model.save_pretrained(folder)
-    save_processor(processor, folder, model_type=arch)
+    save_processor(processor, folder, model_type=SIZES[name]["type"])
     return folder
 
 

@@ -12,7 +12,6 @@ Where ``FOLDER`` holds images (``store_images``), each row has one of them; rows
 
 import asyncio
 import base64
-import io
 import json
 import os
 import sys
@@ -35,6 +34,7 @@ from pipelines.records.reject_reasons import Reason, reject
 from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.stage import map_rows
+from tests.image_files import encoded
 
 CONCURRENCY, IN_ALL = 256, 32
 SYSTEM = "Answer the question in <answer></answer>."
@@ -55,9 +55,8 @@ def store_images(folder: Path, n_images: int) -> None:
     """For the rows of the client that will work in ``folder``."""
     store, chance = ImageStore(str(folder / "images")), np.random.default_rng(0)
     for _ in range(n_images):
-        buffer = io.BytesIO()
-        Image.fromarray(chance.integers(0, 256, (SIDE, SIDE, 3), np.uint8)).save(buffer, "PNG", compress_level=1)
-        store.ingest(buffer.getvalue())
+        noise = Image.fromarray(chance.integers(0, 256, (SIDE, SIDE, 3), np.uint8))
+        store.ingest(encoded(noise, compress_level=1))
 
 
 def rows_about(folder: Path, n_rows: int) -> list[Row]:
@@ -108,27 +107,31 @@ async def shared(url: str, folder: Path, rows: list[Row]) -> list[Draft | Reject
 
 
 async def darkroom(url: str, folder: Path, rows: list[Row], in_all: int | None = None) -> list[Draft | Reject]:
-    samples = [_sample(n, row) for n, row in enumerate(rows)]
+    samples = [sample(n, row) for n, row in enumerate(rows)]
     with Ledger(f"sqlite:///{folder / 'ledger.sqlite'}") as ledger:
         calls = SharedCalls(ledger, url, in_all) if in_all else None
         endpoint = Endpoint(url, "mock", concurrency=CONCURRENCY)
         policy = OpenAIPolicy(endpoint, ImageStore(str(folder / "images")), shared=calls)
         async with RecordedPolicy(policy, ledger) as recorded:
-            return await map_rows(samples, lambda row: _draft(row, recorded), concurrency=policy.concurrency)
+            return await map_rows(samples, lambda row: draft(row, recorded), concurrency=policy.concurrency)
 
 
-async def _draft(sample: Sample, policy: RecordedPolicy) -> Draft | Reject:
-    said = (message("system", SYSTEM), message("user", *map(ImagePart, sample.images), sample.question))
+async def draft(
+    sample: Sample, policy: RecordedPolicy, *, system: str | None = SYSTEM, stop: tuple[str, ...] = ("</answer>",)
+) -> Draft | Reject:
+    """One call, with the sample's images."""
+    user = message("user", *map(ImagePart, sample.images), sample.question)
+    said = (user,) if system is None else (message("system", system), user)
     task = Task(sample.sample_id, "counts", sample, (), {}, said, int(sample.sample_id))
     try:
-        completion = await policy.write(CompletionRequest(said, ("</answer>",), task.seed, task))
+        completion = await policy.write(CompletionRequest(said, stop, task.seed, task))
     except PolicyError as error:
         return reject(Reason.POLICY_FAILED, str(error), stage="counts/drafts", row={}, sample_id=sample.sample_id)
     provenance = Provenance("openai", "mock", "", "{}", "", "", task.seed, "")
     return Draft(sample.sample_id, sample.sample_id, "counts", (), "{}", completion.text, completion.usage, provenance)
 
 
-def _sample(n: int, row: Row) -> Sample:
+def sample(n: int, row: Row) -> Sample:
     images = () if row.image is None else (row.image,)
     return Sample(str(n), "mock", f"row/{n}", "CC0-1.0", images, row.question, (), "", Truth(), "counts")
 

@@ -10,7 +10,6 @@ with 16 calls) what the server itself reports, twice a second, and what `nvidia-
 """
 
 import asyncio
-import io
 import json
 import re
 import subprocess
@@ -27,13 +26,13 @@ import numpy as np
 import typer
 from PIL import Image
 
-from pipelines.models.messages import ImagePart, message
-from pipelines.models.policies import CompletionRequest, Endpoint, OpenAIPolicy, RecordedPolicy
-from pipelines.models.tasks import Task
-from pipelines.records import Draft, ImageRef, Provenance, Reject, Sample, Truth
+from benchmarks.policy_client import Row, draft, sample
+from pipelines.models.policies import Endpoint, OpenAIPolicy, RecordedPolicy
+from pipelines.records import Draft, ImageRef
 from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.stage import map_rows
+from tests.image_files import encoded
 
 SIDES = (1150, 870)
 """Of an image: a megapixel, whose sides the policy reduces to multiples of 28."""
@@ -63,28 +62,19 @@ class Load(NamedTuple):
 @app.command()
 def model(folder: Path, dataset: Path, shape: str) -> None:
     """Configuration, processor and a tokenizer of the dataset's texts, filled up to the shape's vocabulary."""
-    from benchmarks.gpu_training import SIZES
-    from train import tiny
-    from train.models import planning
+    from benchmarks.gpu_training import SIZES, published_shape
     from train.models.processor_files import save_processor
 
-    config, arch = planning._configuration(SIZES[shape]), SIZES[shape]["type"]
-    tokenizer = tiny._tokenizer([*tiny._TINY["texts"], *tiny.dataset_texts(dataset)], tiny.LINE_SPLIT)
-    processor = tiny._processor(tokenizer, arch)
-    processor.image_processor.size = {"shortest_edge": LIMITS["min_pixels"], "longest_edge": LIMITS["max_pixels"]}
-    token = tokenizer.convert_tokens_to_ids
-    for key in ("image", "video", "vision_start", "vision_end"):
-        setattr(config, f"{key}_token_id", token(f"<|{key}_pad|>" if key in ("image", "video") else f"<|{key}|>"))
+    config, processor = published_shape(shape, dataset, (LIMITS["min_pixels"], LIMITS["max_pixels"]))
     text = config.get_text_config()
-    text.eos_token_id, text.pad_token_id, text.bos_token_id = token("<|im_end|>"), token("<|endoftext|>"), None
     text.rope_parameters = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}
     config.architectures, config.dtype = ["Qwen2_5_VLForConditionalGeneration"], "bfloat16"
     config.save_pretrained(folder)
-    save_processor(processor, folder, model_type=arch)
+    save_processor(processor, folder, model_type=SIZES[shape]["type"])
     file = folder / "tokenizer.json"
     saved = json.loads(file.read_text())
     words = saved["model"]["vocab"]
-    words |= {f"word{number}": number for number in range(len(tokenizer), SIZES[shape]["vocab"])}
+    words |= {f"word{number}": number for number in range(len(processor.tokenizer), SIZES[shape]["vocab"])}
     file.write_text(json.dumps(saved))
 
 
@@ -105,7 +95,7 @@ async def _measured(url: str, name: str, folder: Path, limit: int, n_calls: int)
     store = ImageStore(str(folder / "images"))
     with ThreadPoolExecutor() as threads:
         images = list(threads.map(lambda number: _stored(store, number), range(n_calls)))
-    samples = [_sample(number, image) for number, image in enumerate(images)]
+    samples = [sample(n, Row(f"What is in image {n}?", image)) for n, image in enumerate(images)]
     endpoint = Endpoint(
         url, name, concurrency=limit, max_tokens=TOKENS, send_stop=False, extra_body={"ignore_eos": True}, **LIMITS
     )
@@ -115,7 +105,9 @@ async def _measured(url: str, name: str, folder: Path, limit: int, n_calls: int)
         with Ledger(f"sqlite:///{folder / 'ledger.sqlite'}") as ledger:
             async with RecordedPolicy(OpenAIPolicy(endpoint, store), ledger) as policy:
                 started, cpu = time.perf_counter(), time.process_time()
-                drafts = await map_rows(samples, lambda row: _draft(row, policy, name), concurrency=limit)
+                drafts = await map_rows(
+                    samples, lambda row: draft(row, policy, system=None, stop=()), concurrency=limit
+                )
                 seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     finally:
         watch.cancel()
@@ -150,22 +142,7 @@ def _stored(store: ImageStore, number: int) -> ImageRef:
     chance, (width, height) = np.random.default_rng(number), SIDES
     coarse = Image.fromarray(chance.integers(0, 256, (9, 12, 3), np.uint8)).resize(SIDES, Image.Resampling.BICUBIC)
     noisy = np.asarray(coarse, np.int16) + chance.integers(-9, 10, (height, width, 3), np.int16)
-    buffer = io.BytesIO()
-    Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(buffer, "JPEG", quality=90)
-    return store.ingest(buffer.getvalue())
-
-
-def _sample(number: int, image: ImageRef) -> Sample:
-    question = f"What is in image {number}?"
-    return Sample(str(number), "noise", str(number), "CC0-1.0", (image,), question, (), "", Truth(), "counts")
-
-
-async def _draft(sample: Sample, policy: RecordedPolicy, name: str) -> Draft | Reject:
-    said = (message("user", *map(ImagePart, sample.images), sample.question),)
-    task = Task(sample.sample_id, "counts", sample, (), {}, said, int(sample.sample_id))
-    completion = await policy.write(CompletionRequest(said, (), task.seed, task))
-    provenance = Provenance("openai", name, "", "{}", "", "", task.seed, "")
-    return Draft(sample.sample_id, sample.sample_id, "counts", (), "{}", completion.text, completion.usage, provenance)
+    return store.ingest(encoded(Image.fromarray(noisy.clip(0, 255).astype(np.uint8)), "JPEG", quality=90))
 
 
 _METRICS = ("num_requests_running", "num_requests_waiting", "generation_tokens_total")
