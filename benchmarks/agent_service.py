@@ -10,8 +10,6 @@ measured by itself.
 
 import argparse
 import asyncio
-import base64
-import io
 import os
 import tempfile
 import time
@@ -22,7 +20,9 @@ import psutil
 from PIL import ImageDraw
 
 from pipelines.models.protocols import Thyme
+from pipelines.publishing.html_page import data_url
 from pipelines.storage.images import ImageStore
+from tests.image_files import encoded
 from tests.json_endpoint import JsonHandler, endpoint
 from tests.served import served
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert
@@ -58,10 +58,9 @@ def handler(n_turns: int) -> type[JsonHandler]:
 
 
 def question(seed: int, format: str) -> dict[str, object]:
-    image, file = desert(seed), io.BytesIO()
+    image = desert(seed)
     ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS["red"])
-    image.save(file, format)
-    url = f"data:image/{format.lower()};base64,{base64.b64encode(file.getvalue()).decode()}"
+    url = data_url(encoded(image, format), f"image/{format.lower()}")
     parts = [{"type": "text", "text": "Which colour?"}, {"type": "image_url", "image_url": {"url": url}}]
     return {"messages": [{"role": "user", "content": parts}]}
 

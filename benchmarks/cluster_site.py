@@ -5,7 +5,6 @@ A source of shards is built on it by the command that users give. Each part can 
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -127,9 +126,7 @@ def write_rows(folder: Path, load: Load) -> None:
     folder.mkdir()
     lines = []
     for n in range(load.n_shards * load.n_rows):
-        buffer = io.BytesIO()
-        Image.fromarray(np.random.default_rng(n).integers(0, 255, (32, 32, 3), np.uint8)).save(buffer, "PNG")
-        (folder / f"{n}.png").write_bytes(buffer.getvalue())
+        Image.fromarray(np.random.default_rng(n).integers(0, 255, (32, 32, 3), np.uint8)).save(folder / f"{n}.png")
         lines.append(json.dumps({"image": f"{n}.png", "question": f"What is row {n}?", "answer": "yes"}))
     (folder / "questions.jsonl").write_text("\n".join(lines))
 

@@ -30,6 +30,7 @@ from pipelines.records.digest import digest_bytes
 from pipelines.selection.decontamination.benchmarks import Benchmark, read_benchmarks
 from pipelines.selection.decontamination.index import BenchmarkIndex
 from pipelines.selection.duplicates import near_images, perceptual_hash
+from tests.image_files import jpeg
 
 SEED = 20261121
 BENCHMARK = ("astronaut", "cat", "coffee", "pagoda", "motorcycle", "retina", "galaxies")
@@ -116,9 +117,7 @@ def _crop(image: Image.Image, chance: random.Random) -> Image.Image:
     left, top = chance.randint(0, image.width - width), chance.randint(0, image.height - height)
     part = image.crop((left, top, left + width, top + height))
     size = (min(1600, round(width * zoom)), min(1600, round(height * zoom)))
-    buffer = io.BytesIO()
-    part.resize(size, Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=75)
-    return Image.open(io.BytesIO(buffer.getvalue())).convert("RGB")
+    return jpeg(part.resize(size, Image.Resampling.BICUBIC), 75)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@
 ``direct`` asks twice for every sample: for the decision (sent with its schema) and for the turn.
 """
 
-import io
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pipelines.models.policies import Endpoint, OpenAIPolicy
 from pipelines.sources import SourceRow
 from pipelines.storage.stage import StageReport
 from pipelines.storage.workspace import Workspace
+from tests.image_files import encoded
 
 CONCURRENCY = 256
 PARTITION = "mock-0000"
@@ -44,10 +44,9 @@ class MockSource:
     def rows(self, shard: int) -> Iterator[SourceRow]:
         every = self.n_rows // self.n_refused if self.n_refused else self.n_rows + 1
         for n in range(self.n_rows):
-            buffer = io.BytesIO()
-            Image.fromarray(np.random.default_rng(n).integers(0, 255, (16, 16, 3), np.uint8)).save(buffer, "PNG")
+            noise = Image.fromarray(np.random.default_rng(n).integers(0, 255, (16, 16, 3), np.uint8))
             asked = f"What is row {n}?{' REFUSED' if n % every == every - 1 else ''}"
-            yield SourceRow(f"row/{n}", (buffer.getvalue(),), asked, str(n), license="CC0-1.0")
+            yield SourceRow(f"row/{n}", (encoded(noise),), asked, str(n), license="CC0-1.0")
 
 
 def take_in(home: Path, source: MockSource) -> None:

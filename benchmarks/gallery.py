@@ -6,7 +6,6 @@ The images are replaced by one small image, so that a row costs what its texts d
 """
 
 import argparse
-import io
 import resource
 import tempfile
 import time
@@ -23,6 +22,7 @@ from pipelines.publishing.dataset_reader import dataset_files, read_rows
 from pipelines.publishing.gallery.index import GalleryIndex, open_index
 from pipelines.publishing.gallery.served import GalleryServer
 from pipelines.storage.images import ImageStore
+from tests.image_files import encoded
 
 _N_DIFFERENT, _ROWS_PER_GROUP, _N_DRAWN = 50, 1_000, 20
 
@@ -42,10 +42,8 @@ def main() -> None:
 def write_rows(dataset: Path, path: Path, n_rows: int) -> None:
     """A shard of ``n_rows`` made of the first rows of ``dataset``."""
     schema = pq.read_schema(dataset_files(dataset)[0])
-    buffer = io.BytesIO()
-    Image.new("RGB", (64, 48), (200, 30, 30)).save(buffer, "PNG")
     rows = list(islice(read_rows([dataset]), _N_DIFFERENT))
-    small = [{"bytes": buffer.getvalue(), "path": None}]
+    small = [{"bytes": encoded(Image.new("RGB", (64, 48), (200, 30, 30))), "path": None}]
     for row in rows:
         row["images"] = small * len(row["images"])
 

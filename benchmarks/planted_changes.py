@@ -21,6 +21,7 @@ from pipelines.demo.images.diagrams import diagrams
 from pipelines.demo.images.material import font, packaged_bytes
 from pipelines.demo.images.pages import pages
 from pipelines.demo.images.walls import backdrop
+from tests.image_files import jpeg
 
 Change = Callable[[Image.Image, random.Random], Image.Image]
 _TUNING_PHOTOGRAPHS = ("astronaut", "camera", "chelsea", "coffee", "coins", "grass", "ihc", "page", "text", "cell")
@@ -43,9 +44,7 @@ class Item(NamedTuple):
 
 
 def _re_encoded(image: Image.Image, chance: random.Random) -> Image.Image:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=chance.choice((30, 50, 70)))
-    return Image.open(io.BytesIO(buffer.getvalue())).convert("RGB")
+    return jpeg(image, chance.choice((30, 50, 70)))
 
 
 def _brighter(image: Image.Image, chance: random.Random) -> Image.Image:

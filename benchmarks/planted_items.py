@@ -10,7 +10,6 @@ RL candidates as in ``rl_candidates``: what counts is the rejects with the reaso
 """
 
 import argparse
-import io
 import json
 import random
 import tempfile
@@ -20,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import cv2
-from PIL import Image
 
 from benchmarks.planted_changes import CHANGES, Item, held_out
 from pipelines.generation import engine
@@ -30,6 +28,7 @@ from pipelines.rl.candidates import ASSET, Candidates
 from pipelines.selection.screening import Screening
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
+from tests.image_files import encoded
 
 SEED = 20261123
 ASKED = (
@@ -60,13 +59,13 @@ class Planted:
             chance = random.Random(SEED)
             for n, item in enumerate(self._items):
                 question = f"What is to be seen at place {n} of this view, {what}?"
-                yield SourceRow(f"{what}/{n}", (_png(change(item.image, chance)),), question, "a thing")
+                yield SourceRow(f"{what}/{n}", (encoded(change(item.image, chance)),), question, "a thing")
         for n, (question, paraphrase) in enumerate(ASKED):
             edited = question.replace("the left", "the right").replace("is ", "was ").replace("Which of", "Who of")
             for what, text in zip(_TEXTS, (question, edited, paraphrase), strict=True):
                 yield SourceRow(f"{what}/{n}", (), text, "42")
         for n, item in enumerate(self._clean):
-            yield SourceRow(f"clean/{n}", (_png(item.image),), f"Which colour has object number {n}?", "a colour")
+            yield SourceRow(f"clean/{n}", (encoded(item.image),), f"Which colour has object number {n}?", "a colour")
 
 
 def main() -> None:
@@ -108,19 +107,13 @@ def _benchmark(below: Path, workspace: Workspace, items: Sequence[Item]) -> None
     folder.mkdir()
     lines = []
     for n, item in enumerate(items):
-        (folder / f"{n}.png").write_bytes(_png(item.image))
+        (folder / f"{n}.png").write_bytes(encoded(item.image))
         lines.append({"image": f"{n}.png", "text": f"{ASKED[n][0] if n < len(ASKED) else f'What is item {n}?'}"})
     (folder / "metadata.jsonl").write_text("\n".join(map(json.dumps, lines)))
     workspace.home.mkdir(parents=True, exist_ok=True)
     columns = {"question": "text", "row_id": None}
     listed = {"planted": {"kind": "jsonl", "path": str(folder), "columns": columns}}
     workspace.benchmarks.write_text(json.dumps(listed))
-
-
-def _png(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ from mcp import Client, MCPError
 from PIL import Image
 
 from benchmarks.task import code_of
-from pipelines.services.files import encoded
+from pipelines.services import files
 from sandbox import SandboxPool
+from tests.image_files import encoded
 from tests.served import served
 
 EMPTY = "pass"
@@ -32,9 +33,7 @@ CROP = "display(Image.open(image_path).crop((200, 300, 600, 600)))"
 
 def photo() -> bytes:
     noise = np.random.default_rng(0).integers(0, 255, (150, 200, 3), dtype=np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(noise).resize((2000, 1500), Image.Resampling.BICUBIC).save(file, "JPEG", quality=92)
-    return file.getvalue()
+    return encoded(Image.fromarray(noise).resize((2000, 1500), Image.Resampling.BICUBIC), "JPEG", quality=92)
 
 
 def in_process(data: bytes, code: str, n: int) -> tuple[float, float]:
@@ -46,7 +45,7 @@ def in_process(data: bytes, code: str, n: int) -> tuple[float, float]:
             for _ in range(n):
                 observation = await session.arun(code)
                 assert observation.ok
-                await encoded([shown.pixels for shown in observation.images])
+                await files.encoded([shown.pixels for shown in observation.images])
 
         session.run(code)
         before = cpu_seconds(process)
@@ -109,9 +108,7 @@ async def many(address: str, n_clients: int, n_calls: int) -> tuple[int, int, in
     async def client(number: int) -> None:
         nonlocal answered, lost, foreign
         pixels = np.random.default_rng(number).integers(0, 256, (60, 80, 3), np.uint8)
-        file = io.BytesIO()
-        Image.fromarray(pixels).save(file, "PNG")
-        name = await opened(address, file.getvalue())
+        name = await opened(address, encoded(Image.fromarray(pixels)))
         code = f"print({number})\ndisplay(Image.open(image_path).crop((5, 6, 70, 50)))"
         async with Client(f"{address}/sessions/{name}/mcp") as mcp:
             for _ in range(math.ceil(n_calls / n_clients)):

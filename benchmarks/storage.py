@@ -10,7 +10,6 @@ In brackets: ratios to the folder's time in the same run.
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import tempfile
 import time
@@ -23,6 +22,7 @@ from PIL import Image
 from pipelines.records import ImageRef
 from pipelines.storage.image_cache import ImageCache
 from pipelines.storage.images import ImageStore
+from tests.image_files import encoded
 from tests.object_store import object_store_server
 
 SIZE = (800, 600)
@@ -31,9 +31,7 @@ LAST_SEED = 1_000_000
 
 def photograph(seed: int) -> bytes:
     noise = np.random.default_rng(seed).integers(0, 255, (SIZE[1] // 4, SIZE[0] // 4, 3), dtype=np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(noise).resize(SIZE, Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=92)
-    return buffer.getvalue()
+    return encoded(Image.fromarray(noise).resize(SIZE, Image.Resampling.BICUBIC), "JPEG", quality=92)
 
 
 def cpu_ms(perform: Callable[[], object], n_images: int) -> float:

@@ -153,11 +153,6 @@ def textured(seed: int, size: tuple[int, int] = (640, 480)) -> Image.Image:
     return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
 
 
-def jpeg(image: Image.Image, quality: int) -> Image.Image:
-    """As it comes out of a JPEG file."""
-    return Image.open(io.BytesIO(encoded(image, "JPEG", quality=quality)))
-
-
 @cache
 def signed(seed: int, text: str, box: tuple[int, int, int, int]) -> bytes:
     """A textured image with ``text`` on a small sign, as JPEG bytes."""

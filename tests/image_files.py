@@ -1,4 +1,4 @@
-"""An image as the bytes of a file."""
+"""Images as the bytes of files, and as they come out of them."""
 
 import io
 from typing import Any
@@ -10,3 +10,8 @@ def encoded(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
     file = io.BytesIO()
     image.save(file, format, **options)
     return file.getvalue()
+
+
+def jpeg(image: Image.Image, quality: int) -> Image.Image:
+    """As it comes out of a JPEG file."""
+    return Image.open(io.BytesIO(encoded(image, "JPEG", quality=quality)))

@@ -10,7 +10,7 @@ from PIL import Image
 from pipelines.models.parsing import literal_boxes
 from pipelines.records.geometry import Box
 from pipelines.vision.crop_localization import locate_crop
-from tests.conftest import jpeg
+from tests.image_files import jpeg
 
 BOX = Box(200, 120, 330, 230)
 

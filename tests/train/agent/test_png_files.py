@@ -1,6 +1,5 @@
 """Plain PNGs are recognised by their chunks; every other file is left to the decoder."""
 
-import io
 import struct
 import zlib
 
@@ -14,12 +13,6 @@ from train.agent.png_files import plain_png
 NOISE = np.random.default_rng(0).integers(0, 255, (12, 9, 4), dtype=np.uint8)
 
 
-def saved(image: Image.Image, **options) -> bytes:
-    file = io.BytesIO()
-    image.save(file, "PNG", **options)
-    return file.getvalue()
-
-
 def chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -27,7 +20,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
 @pytest.mark.parametrize("options", [{}, {"dpi": (72, 72)}, {"icc_profile": b"p" * 200}])
 def test_size_and_mode_are_pillows(mode, options):
-    png = saved(Image.fromarray(NOISE).convert(mode), **options)
+    png = encoded(Image.fromarray(NOISE).convert(mode), **options)
     assert plain_png(png) == (9, 12, mode)
     assert plain_png(png + b"after the end") == (9, 12, mode)
 
@@ -35,7 +28,7 @@ def test_size_and_mode_are_pillows(mode, options):
 @pytest.mark.parametrize("mode", ["1", "P", "LA", "I;16"])
 def test_what_would_be_converted_is_not_plain(mode):
     image = Image.fromarray(NOISE)
-    assert plain_png(saved(image.convert("L").convert(mode) if mode != "P" else image.convert("P"))) is None
+    assert plain_png(encoded(image.convert("L").convert(mode) if mode != "P" else image.convert("P"))) is None
 
 
 def test_what_turns_frames_or_sees_through_an_image_is_not_plain():
@@ -46,8 +39,8 @@ def test_what_turns_frames_or_sees_through_an_image_is_not_plain():
     words.add_text("XML:com.adobe.xmp", "<tiff:Orientation>6</tiff:Orientation>")
     frames = [image.rotate(90, expand=False)]
     for options in ({"exif": turned}, {"pnginfo": words}, {"transparency": (1, 2, 3)}):
-        assert plain_png(saved(image, **options)) is None
-    assert plain_png(saved(image, save_all=True, append_images=frames)) is None
+        assert plain_png(encoded(image, **options)) is None
+    assert plain_png(encoded(image, save_all=True, append_images=frames)) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n", encoded(Image.new("RGB", (9, 9)), "JPEG")])
@@ -56,7 +49,7 @@ def test_other_files_are_not_plain(data):
 
 
 def test_no_byte_of_a_plain_png_can_be_lost_or_changed():
-    png = saved(Image.fromarray(NOISE).convert("RGB"))
+    png = encoded(Image.fromarray(NOISE).convert("RGB"))
     assert [n for n in range(len(png)) if plain_png(png[:n])] == []
     for place in range(len(png)):
         changed = bytearray(png)

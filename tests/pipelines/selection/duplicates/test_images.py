@@ -10,7 +10,7 @@ from PIL import Image
 
 from pipelines.demo.images.material import photograph_image
 from pipelines.selection.duplicates import PerceptualHash, exact_images, kept, near_images, perceptual_hash
-from tests.conftest import jpeg
+from tests.image_files import jpeg
 
 PHOTOGRAPHS = ("astronaut", "cat", "coffee", "pagoda", "motorcycle", "retina")
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=30)
