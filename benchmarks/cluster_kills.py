@@ -6,7 +6,6 @@ Compared with a build of the same source by one process in a folder, where nothi
 from __future__ import annotations
 
 import random
-import re
 import subprocess
 import time
 from collections import Counter
@@ -18,7 +17,9 @@ from typing import Literal, get_args
 import psutil
 
 from assets.runs.places import TAG
-from benchmarks.cluster_site import PLAN, SOURCE, Load, Site, add_source, materialize
+from benchmarks.cluster_site import SOURCE, Load, Site, add_source, materialize
+from benchmarks.drafting import DECISION
+from benchmarks.kills import NAME
 from pipelines.storage.workspace import Workspace
 from tests.e2e.team import ROOT, started, tables_of
 
@@ -27,7 +28,6 @@ Part = Literal["node", "run", "database", "store", "head"]
 PARTS: tuple[Part, ...] = get_args(Part)
 _WEIGHTS: Mapping[Part, int] = {"node": 3, "run": 3, "database": 3, "store": 3, "head": 1}
 """Without its head a cluster works on nothing, and on a busy machine it is back after minutes."""
-_NAME = re.compile(r"\b[0-9a-f]{16}\b")
 _MOST_COMMANDS, _LATEST, _MOST_DELAY_SECONDS, _POLL_SECONDS = 20, 0.95, 10.0, 0.2
 
 
@@ -72,7 +72,7 @@ class DisturbedBuild:
         """Builds the source undisturbed first. Nothing else calls the endpoint meanwhile."""
         expected = _build_undisturbed(site, load)
         calls = frozenset(site.endpoint.counts()["served"])
-        site.endpoint.reset(plan=PLAN, seconds=load.seconds)
+        site.endpoint.reset(plan=DECISION, seconds=load.seconds)
         return cls(site, expected, calls)
 
     def kill(self, part: Part, away_seconds: float, *, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -201,7 +201,7 @@ def acts_of(settings: dict[str, str]) -> dict[str, str]:
 
 def _answers(settings: dict[str, str]) -> set[str]:
     """The names of the endpoint's answers that are in the ledger."""
-    return {name for _, _, text in _acts(settings) for name in _NAME.findall(text)}
+    return {name for _, _, text in _acts(settings) for name in NAME.findall(text)}
 
 
 def _acts(settings: dict[str, str]) -> list[tuple[str, str, str]]:
@@ -217,6 +217,6 @@ def _build_undisturbed(site: Site, load: Load) -> dict[str, str]:
     here = {name: value for name, value in site.settings.items() if name not in own}
     here |= {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(home), "DAGSTER_HOME": str(home / "dagster")}
     add_source(here, site.folder / SOURCE, load.n_shards)
-    site.endpoint.reset(plan=PLAN, seconds=0.0)
+    site.endpoint.reset(plan=DECISION, seconds=0.0)
     subprocess.run(materialize(), cwd=ROOT, env=here, check=True, capture_output=True)
     return here

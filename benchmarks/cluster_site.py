@@ -19,6 +19,7 @@ import dagster as dg
 import numpy as np
 from PIL import Image
 
+from benchmarks.drafting import DECISION
 from benchmarks.mock_endpoint import MockEndpoint
 from pipelines.sources.catalog import Catalog, SourceConfig
 from pipelines.storage.places import place
@@ -29,9 +30,6 @@ from tests.e2e.team import ROOT, new_ledger, write_team_settings
 from tests.object_store import ObjectStore, S3Server, running
 
 SOURCE, FAMILY = "rows", "direct"
-PLAN = '{"issue": "fine as it is", "operation": -1, "reason": "NAME", "verdict": true}'
-"""A decision and a vote in one: what is answered to every call with a schema. Like all answers it names itself, so the
-ledger says which are in it."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ def cluster_site(folder: Path, load: Load, *, n_workers: int) -> Iterator[Site]:
         database = stack.enter_context(postgres_server("dagster"))
         stack.enter_context(patch.dict(os.environ, {"DAGSTER_POSTGRES_URL": database.url}))
         endpoint = stack.enter_context(MockEndpoint())
-        endpoint.reset(plan=PLAN, seconds=load.seconds)
+        endpoint.reset(plan=DECISION, seconds=load.seconds)
         settings = {name: value for name, value in os.environ.items() if not name.startswith("DARKROOM_")}
         settings |= {
             "DARKROOM_HOME": store.url(),

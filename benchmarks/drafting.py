@@ -1,11 +1,8 @@
 """A family's drafts from an endpoint, as users make them: samples with images, a decision and a turn for each.
 
-    python -m benchmarks.drafting URL HOME       # resumes a killed run
-
 ``direct`` asks twice for every sample: for the decision (sent with its schema) and for the turn.
 """
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +21,9 @@ from tests.image_files import encoded
 
 CONCURRENCY = 256
 PARTITION = "mock-0000"
-DECISION = '{"issue": "fine as it is", "operation": -1}'
+DECISION = '{"issue": "fine as it is", "operation": -1, "reason": "NAME", "verdict": true}'
+"""A decision and a vote in one: what is answered to every call with a schema. Like all answers it names itself, so the
+ledger says which are in it."""
 CALLS_PER_ROW = 2
 
 
@@ -55,12 +54,8 @@ def take_in(home: Path, source: MockSource) -> None:
         engine.intake(workspace, source, 0, PARTITION)
 
 
-def draft(url: str, home: Path, *, concurrency: int = CONCURRENCY) -> StageReport:
+def draft(url: str, home: Path) -> StageReport:
     """All of it, or what is left."""
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
-        policy = OpenAIPolicy(Endpoint(url, "mock", concurrency=concurrency), workspace.images)
+        policy = OpenAIPolicy(Endpoint(url, "mock", concurrency=CONCURRENCY), workspace.images)
         return Family(workspace, load_recipes()["direct"], PARTITION).draft(policy)
-
-
-if __name__ == "__main__":
-    draft(sys.argv[1], Path(sys.argv[2]))

@@ -77,9 +77,3 @@ class MockEndpoint:
             raise SystemExit(f"{' '.join(client)} ended with {done.returncode}")
         figures: dict[str, Any] = json.loads(done.stdout)
         return figures
-
-
-def table_files(home: Path) -> dict[str, bytes]:
-    """What the tables of a home hold, by path."""
-    root = home / "tables"
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.parquet"))}
