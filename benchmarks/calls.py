@@ -13,7 +13,6 @@ from sandbox import Observation, SandboxPool, Session
 
 _SHARED_BARS: dict[Library, Bar] = {"PIL": Bar("at least", 1.7), "cv2": Bar("at least", 2.7)}
 _N_ROLLOUTS, _N_CALLS = 8, 3
-_SANDBOX_MALLOC = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=2"}
 _SECONDS_TO_END = 0.05  # a group's process ends after `close` has returned
 
 
@@ -62,7 +61,6 @@ def _library_rows(clock: CpuClock, photo: Path, library: Library, n_rounds: int,
     expected, code = reference(library, photo), code_of(library)
     with ExitStack() as stack:
         plain = stack.enter_context(PlainProcess(code, photo))
-        tuned = stack.enter_context(PlainProcess(code, photo, _SANDBOX_MALLOC))
         pool = stack.enter_context(SandboxPool())
         group = stack.enter_context(pool.group([photo]))
         session = stack.enter_context(group.session())
@@ -72,7 +70,6 @@ def _library_rows(clock: CpuClock, photo: Path, library: Library, n_rounds: int,
             "plain": partial(plain_calls, plain, n_calls, expected),
             "shared": partial(session_calls, session, code, n_calls, expected),
             "decoding": partial(session_calls, decoding, code_of(library, "'own.jpg'"), n_calls, expected),
-            "tuned": partial(plain_calls, tuned, n_calls, expected),
             "life": partial(_whole_life, pool, photo, code, expected),
         }
         cpu = interleave(clock, variants, n_rounds)
@@ -82,7 +79,6 @@ def _library_rows(clock: CpuClock, photo: Path, library: Library, n_rounds: int,
         ratio_row(f"{library}: session, shared image", plain_cpu, cpu["shared"], _SHARED_BARS[library]),
         ratio_row(f"{library}: session, each open decodes", plain_cpu, cpu["decoding"], Bar("at least", 0.85)),
         ratio_row(life, plain_cpu, cpu["life"], Bar("at least", 1.0)),
-        ratio_row(f"{library}: shared image, plain with the sandbox's malloc", cpu["tuned"], cpu["shared"]),
     ]
 
 

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -31,7 +30,7 @@ _IMPORTS = "import numpy, cv2, PIL.Image, matplotlib\nmatplotlib.use('Agg')\nimp
 class PlainProcess:
     """A long-lived process that runs one program again and again; the program is compiled once."""
 
-    def __init__(self, code: str, photo: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, code: str, photo: Path) -> None:
         self._folder = tempfile.TemporaryDirectory(dir=memory_folder())
         self._process = subprocess.Popen(
             [sys.executable, "-c", _LOOP, str(photo), code],
@@ -39,7 +38,7 @@ class PlainProcess:
             stdout=subprocess.PIPE,
             bufsize=0,
             cwd=self._folder.name,
-            env={**os.environ, **_ONE_THREAD, **(environment or {})},
+            env={**os.environ, **_ONE_THREAD},
         )
 
     def __enter__(self) -> Self:
