@@ -117,7 +117,7 @@ class _Studio:
         for number in numbers[bisect_right(numbers, int(query["after"])) :]:
             task = self.tasks[number]
             if what == "tasks":
-                counts = {"total_annotations": len(task.annotations), "overlap": task.overlap}
+                counts = {"n_annotations": len(task.annotations), "overlap": task.overlap}
                 rows.append({"id": number, "data": task.data, **counts})
             elif len(task.annotations) > int(query["minimum"]) and (since is None or task.updated_at > since):
                 rows.append({"id": number, "annotations": task.annotations})
