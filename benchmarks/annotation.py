@@ -16,14 +16,13 @@ import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.server import ServerInfo, server_of, wait_until_ready
+from annotation.label_studio.server import server_of
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Journal
 from annotation.rounds.label_studio_tasks import results
@@ -36,6 +35,7 @@ from pipelines.records import ImageRef, PoolImage
 from pipelines.records.digest import digest
 from pipelines.records.geometry import Box
 from pipelines.storage.workspace import Workspace
+from scripts.own_studio import own_home, running
 
 FIELDS = RecordFields("What does the sign say?", "No. 7", "ocr", None, (Box(400, 600, 560, 690),))
 
@@ -86,24 +86,11 @@ def main() -> None:
                 measure(studio, Path(folder), chosen.tasks, server.pid)
             return
         with (
-            started(Path(folder), chosen.postgres) as (running, token),
-            Annotating(running.url, token, seconds=600) as studio,
+            Workspace.from_environment(own_home(Path(folder))) as workspace,
+            running(server_of(workspace), database=chosen.postgres) as server,
+            Annotating(server.url, server_of(workspace).admin.token, seconds=600) as studio,
         ):
-            measure(studio, Path(folder), chosen.tasks, running.process.pid)
-
-
-@contextmanager
-def started(folder: Path, postgres: str | None) -> Iterator[tuple[ServerInfo, str]]:
-    """A Label Studio of its own, and its admin's token."""
-    with Workspace.from_environment() as ours:
-        environment = {"DARKROOM_HOME": str(folder), "DARKROOM_ENVIRONMENTS": str(ours.environments)}
-    home = server_of(Workspace.from_environment(environment))
-    server = home.start(postgres=postgres)
-    try:
-        wait_until_ready(server, report=lambda seconds: None)
-        yield server, home.admin.token
-    finally:
-        home.stop()
+            measure(studio, Path(folder), chosen.tasks, server.process.pid)
 
 
 def measure(studio: Annotating, folder: Path, n_tasks: int, server_pid: int) -> None:

@@ -39,6 +39,7 @@ from annotation.rounds.sync import build_state_machine, record_states
 from benchmarks.cutting_proxy import CuttingProxy, cutting_proxy
 from pipelines.records import PoolImage
 from pipelines.storage.workspace import Workspace
+from scripts.own_studio import own_home
 from scripts.postgres import Postgres, postgres_server
 from tests.e2e.annotators import Person, Room, answer_of, plan_of
 
@@ -223,8 +224,7 @@ def main() -> None:
 def play(home: Path, database: Postgres | None, chosen: argparse.Namespace) -> bool:
     """One campaign from its images to its audit, which is printed."""
     write_images(home, chosen.records)
-    with Workspace.from_environment() as ours:
-        places = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(ours.environments)}
+    places = own_home(home)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, **places, "PATH": path}
     workspace = Workspace.from_environment(places)

@@ -14,13 +14,14 @@ from typing import Annotated
 import typer
 from PIL import Image
 
-from annotation.label_studio.server import connect, server_of, wait_until_ready
+from annotation.label_studio.server import connect, server_of
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.image_pool import materialize_pool
 from annotation.rounds.journal import Journal
 from annotation.rounds.sync import Sync
 from pipelines.records.geometry import Box
 from pipelines.storage.workspace import Workspace
+from scripts.own_studio import own_home, running
 from scripts.screenshots import browser
 from tests.e2e.labelling import Labelling, pool_of, write_campaign
 from tests.e2e.visitor import Point, visitor
@@ -39,8 +40,7 @@ ZOOMED = Box(40, 180, 1000, 800)
 def main(folder: Annotated[Path, typer.Argument(help="Folder for the images.")] = Path("docs/images")) -> None:
     """Writes start.png, annotate_refused.png, annotate.png and cross_check.png into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
-    environments = Workspace.from_environment().environments
-    with tempfile.TemporaryDirectory() as home, serving(Path(home), environments) as workspace, browser() as port:
+    with tempfile.TemporaryDirectory() as home, serving(Path(home)) as workspace, browser() as port:
         studio = connect(workspace, {})
         for email in (AUTHOR, CHECKER):
             studio.add_person(email, role="annotator", password=PASSWORD)
@@ -53,18 +53,12 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder for the images.")] 
 
 
 @contextmanager
-def serving(home: Path, environments: Path) -> Iterator[Workspace]:
+def serving(home: Path) -> Iterator[Workspace]:
     """A campaign of one wall, and its server while it is looked at."""
     write_campaign(home, (SCENE,))
-    environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
-    with Workspace.from_environment(environment) as workspace:
-        server = server_of(workspace)
-        try:
-            wait_until_ready(server.start(), report=lambda seconds: None)
-            materialize_pool(workspace, Campaign.load(workspace.annotation), workspace.annotation)
-            yield workspace
-        finally:
-            server.stop()
+    with Workspace.from_environment(own_home(home)) as workspace, running(server_of(workspace)):
+        materialize_pool(workspace, Campaign.load(workspace.annotation), workspace.annotation)
+        yield workspace
 
 
 def _sync(workspace: Workspace) -> None:

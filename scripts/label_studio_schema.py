@@ -19,6 +19,7 @@ from annotation.label_studio.database import database_variables
 from annotation.label_studio.server import SCHEMA, server_of
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.workspace import Workspace
+from scripts.own_studio import own_home
 from scripts.postgres import postgres_server
 
 SKIPPED = re.compile(r"^(--.*|SET .*;|\\.*|COMMENT ON EXTENSION .*;|)$")
@@ -26,9 +27,8 @@ SKIPPED = re.compile(r"^(--.*|SET .*;|\\.*|COMMENT ON EXTENSION .*;|)$")
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, Workspace.from_environment() as ours:
-        places = {"DARKROOM_HOME": folder, "DARKROOM_ENVIRONMENTS": str(ours.environments)}
-        server = server_of(Workspace.from_environment(places))
+    with tempfile.TemporaryDirectory() as folder, Workspace.from_environment(own_home(Path(folder))) as workspace:
+        server = server_of(workspace)
         server.environment.ensure()
         with postgres_server("studio") as database:
             variables = {**server.variables(None), **database_variables(database.url), "STUDIO_SCHEMA": ""}

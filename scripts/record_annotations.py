@@ -19,7 +19,7 @@ import typer
 import yaml
 
 from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.server import connect, server_of, wait_until_ready
+from annotation.label_studio.server import connect, server_of
 from annotation.recordings.format import BUNDLED, record, write_recording
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.image_pool import POOL
@@ -33,6 +33,8 @@ from pipelines.records import ImageRef, PoolImage
 from pipelines.records.geometry import Box
 from pipelines.storage.workspace import Workspace
 from scripts.demo_facts import facts
+from scripts.own_studio import own_home, running
+from tests.e2e.annotators import choice, settled, text
 
 CAMPAIGN = {"name": "demo", "min_side": 500, "gold_share": 0.1}
 NOTE = (
@@ -81,22 +83,16 @@ class Desk:
 
 def main(out: Annotated[Path, typer.Argument(help="The file to write.")] = BUNDLED) -> None:
     """Plays the campaign and records it."""
-    environments = Workspace.from_environment().environments
-    with tempfile.TemporaryDirectory() as home:
-        environment = {"DARKROOM_HOME": home, "DARKROOM_ENVIRONMENTS": str(environments)}
-        with Workspace.from_environment(environment) as workspace:
-            desk = _prepare(workspace)
-            server = server_of(workspace)
-            try:
-                wait_until_ready(server.start(), report=lambda seconds: None)
-                with connect(workspace, {}) as studio, Journal(workspace.annotation) as journal:
-                    _play(workspace, studio, journal, desk)
-                    campaign = Campaign.load(workspace.annotation)
-                    write_recording(
-                        record(journal, campaign, desk.items, note=NOTE, annotators="simulated people"), out
-                    )
-            finally:
-                server.stop()
+    with tempfile.TemporaryDirectory() as home, Workspace.from_environment(own_home(Path(home))) as workspace:
+        desk = _prepare(workspace)
+        with (
+            running(server_of(workspace)),
+            connect(workspace, {}) as studio,
+            Journal(workspace.annotation) as journal,
+        ):
+            _play(workspace, studio, journal, desk)
+            campaign = Campaign.load(workspace.annotation)
+            write_recording(record(journal, campaign, desk.items, note=NOTE, annotators="simulated people"), out)
     print(out)
 
 
@@ -182,7 +178,7 @@ class _Person:
             refused = self._client.post(path, json={"result": large, "lead_time": seconds})
             assert refused.status_code == 403, refused.text[:300]
         if round == "cross_check":
-            task = self._after_own_answer(task, number)
+            task = settled(self._client, task, self._desk.truths[self._desk.items[number].image.sha256].answer)
         checks = round in ("cross_check", "accept")
         result = self._checked(task, number, round) if checks else self._written(number, round)
         annotation_id = self._submit(path, {"result": result, "lead_time": seconds})
@@ -191,14 +187,6 @@ class _Person:
         if round == "annotate" and plan == "late":
             self._desk.late[number] = (self._client, annotation_id)
         return True
-
-    def _after_own_answer(self, task: Mapping[str, Any], number: int) -> dict[str, Any]:
-        """The task with the record, which is shown after the checker's own answer."""
-        answer = self._desk.truths[self._desk.items[number].image.sha256].answer
-        said = self._client.post(f"/darkroom/tasks/{task['id']}/answer", json={"answer": answer})
-        assert said.status_code == 200, said.text[:300]
-        shown: dict[str, Any] = self._client.get(f"/api/tasks/{task['id']}/").json()
-        return shown
 
     def _submit(self, path: str, body: Mapping[str, Any]) -> int:
         response = self._client.post(path, json=body)
@@ -222,31 +210,23 @@ class _Person:
     def _checked(self, task: Mapping[str, Any], number: int, round: str) -> list[dict[str, Any]]:
         item, plan = self._desk.items[number], PLAN.get(number, "")
         truth, record = self._desk.truths[item.image.sha256], _prefilled(task, item.image)
-        own_answer = [_text("blind_answer", truth.answer)] if round == "cross_check" else []
+        own_answer = [text("blind_answer", truth.answer)] if round == "cross_check" else []
         if plan == "easy":
-            easy = _text("comment", "It is the first thing that anybody sees.")
-            return [*own_answer, _choice("verdict", "reject"), _choice("reason", "too_easy"), easy]
+            easy = text("comment", "It is the first thing that anybody sees.")
+            return [*own_answer, choice("verdict", "reject"), choice("reason", "too_easy"), easy]
         if round == "accept" and record.question == VAGUE:
-            return [_choice("verdict", "reject"), _choice("reason", "ambiguous")]
+            return [choice("verdict", "reject"), choice("reason", "ambiguous")]
         is_right = replace(record, question="", boxes=()) == replace(truth, question="", boxes=())
         if is_right and set(record.boxes) == set(truth.boxes):
             boxes = [entry for entry in results(record, item.image) if entry["from_name"] == "box"]
-            return [*own_answer, _choice("verdict", "accept"), *boxes]
-        return [*own_answer, _choice("verdict", "fix"), *results(replace(truth, question=record.question), item.image)]
+            return [*own_answer, choice("verdict", "accept"), *boxes]
+        return [*own_answer, choice("verdict", "fix"), *results(replace(truth, question=record.question), item.image)]
 
 
 def _prefilled(task: Mapping[str, Any], image: ImageRef) -> RecordFields:
     """The record in the task's prediction."""
     raw = {"id": 0, "completed_by": 0, "result": task["predictions"][0]["result"]}
     return read_submission(raw, round="annotate", rules=ImageRules(image.width, image.height, 1.0)).fields
-
-
-def _text(name: str, text: str) -> dict[str, Any]:
-    return {"id": name, "from_name": name, "to_name": "image", "type": "textarea", "value": {"text": [text]}}
-
-
-def _choice(name: str, option: str) -> dict[str, Any]:
-    return {"id": name, "from_name": name, "to_name": "image", "type": "choices", "value": {"choices": [option]}}
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import httpx
 
 from annotation.label_studio.client import LabelStudioClient
 from annotation.label_studio.database import SQLITE
-from annotation.label_studio.server import LabelStudioServer, wait_until_ready
+from annotation.label_studio.server import LabelStudioServer
 from annotation.rounds.backup import back_up
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.doctor import Doctor
@@ -31,7 +31,8 @@ from pipelines.models.serving.processes import VirtualEnvironment
 from pipelines.records import ImageRef, PoolImage
 from pipelines.records.digest import digest
 from pipelines.storage.workspace import Workspace
-from scripts.postgres import postgres
+from scripts.own_studio import running, studio_database
+from tests.e2e.annotation.studio import logs_in
 from tests.e2e.annotators import SMALL, boxes, choice, settled, text
 
 SIZE = (4000, 3000)
@@ -67,7 +68,7 @@ def main() -> None:
     chosen = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
-        database(chosen.postgres) as url,
+        studio_database(chosen.postgres) as url,
         Workspace.from_environment() as ours,
     ):
         home = Path(folder)
@@ -75,12 +76,12 @@ def main() -> None:
         (home / "annotation" / "studio").mkdir(parents=True)
         if url is None:
             (home / "annotation" / "studio" / SQLITE).touch()  # not the pinned version's template
-        with running(earlier, url) as studio, Journal(earlier.folder) as journal:
+        with opened(earlier, url) as studio, Journal(earlier.folder) as journal:
             fill(studio, journal)
             back_up(earlier.folder, home / "backup")
             before = [person._asdict() for person in studio.people()]
         pinned = LabelStudioServer(earlier.folder, earlier.environments, earlier.images_url)
-        with running(pinned, url) as studio, Journal(pinned.folder) as journal:
+        with opened(pinned, url) as studio, Journal(pinned.folder) as journal:
             assert [person._asdict() for person in studio.people()] == before
             found = Doctor(journal, studio).examine().sentences
             assert len(found) == 1, found
@@ -91,23 +92,15 @@ def main() -> None:
 
 
 @contextmanager
-def database(is_postgres: bool) -> Iterator[str | None]:
-    if not is_postgres:
-        yield None
-        return
-    with postgres("studio") as url:
-        yield url
+def opened(server: LabelStudioServer, url: str | None) -> Iterator[LabelStudioClient]:
+    def progress(step: str) -> None:
+        print(f"{type(server).__name__}: {step}", flush=True)
 
-
-@contextmanager
-def running(server: LabelStudioServer, url: str | None) -> Iterator[LabelStudioClient]:
-    info = server.start(postgres=url, progress=lambda step: print(f"{type(server).__name__}: {step}", flush=True))
-    try:
-        wait_until_ready(info, report=lambda seconds: None)
-        with LabelStudioClient(info.url, server.admin.token) as studio:
-            yield studio
-    finally:
-        server.stop()
+    with (
+        running(server, database=url, progress=progress) as info,
+        LabelStudioClient(info.url, server.admin.token) as studio,
+    ):
+        yield studio
 
 
 def fill(studio: LabelStudioClient, journal: Journal) -> None:
@@ -127,7 +120,7 @@ def go_on(studio: LabelStudioClient, journal: Journal) -> None:
     counts = sync(studio, journal, reset_forms=True)
     assert counts.imported == {"accept": 1}, counts
     people = {row["email"][0]: row for row in studio.accounts()}
-    assert logs_in(studio.url, "a@example.com")
+    assert logs_in(studio.url, "a@example.com", PASSWORD)
     hand_in(studio, journal, people["c"], "cross_check", CHECK)
     hand_in(studio, journal, people["c"], "annotate", RECORD)
     assert sync(studio, journal).imported == {"accept": 1, "cross_check": 1}
@@ -155,13 +148,6 @@ def hand_in(studio: LabelStudioClient, journal: Journal, person: dict[str, Any],
         body = {"result": result, "lead_time": 9.0}
         answer = client.post(f"/api/tasks/{task.json()['id']}/annotations/", json=body)
         assert answer.status_code == 201, answer.text[:300]
-
-
-def logs_in(url: str, email: str) -> bool:
-    with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
-        client.get("/user/login/")
-        body = {"email": email, "password": PASSWORD, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
-        return client.post("/user/login/", data=body, headers={"Referer": url}).status_code == 302
 
 
 if __name__ == "__main__":

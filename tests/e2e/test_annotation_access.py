@@ -16,9 +16,10 @@ import pytest
 from PIL import Image
 
 from annotation._plugin.darkroom_studio.access import AccessTable
-from annotation.label_studio.server import PLUGIN, LabelStudioServer, connect, server_of, wait_until_ready
+from annotation.label_studio.server import PLUGIN, LabelStudioServer, connect, server_of
 from annotation.rounds.journal import Journal
 from pipelines.storage.workspace import Workspace
+from scripts.own_studio import running
 from scripts.ports import free_port
 from tests.e2e.access_walk import (
     ANN,
@@ -55,11 +56,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Lab
     data = Path(os.environ.get("DARKROOM_HOME") or root / "data").absolute()
     environments = os.environ.get("DARKROOM_ENVIRONMENTS") or str(data / "environments")
     studio = server_of(Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": environments}))
-    try:
-        wait_until_ready(studio.start(port=free_port()), report=lambda seconds: None)
+    with running(studio, port=free_port()):
         yield studio
-    finally:
-        studio.stop()
 
 
 @pytest.fixture(scope="module")

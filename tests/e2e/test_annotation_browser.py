@@ -16,7 +16,7 @@ from PIL import Image
 
 from annotation._plugin.darkroom_studio.content import to_corners
 from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.server import connect, find_task_url, server_of, wait_until_ready
+from annotation.label_studio.server import connect, find_task_url, server_of
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.image_pool import materialize_pool
 from annotation.rounds.journal import Journal
@@ -26,6 +26,7 @@ from pipelines.records import PoolImage
 from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
+from scripts.own_studio import running
 from scripts.ports import free_port
 from tests.e2e.annotators import SMALL, boxes, choice, http_client, settled, text
 from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field, pool_of, write_campaign
@@ -78,21 +79,18 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[C
     data = Path(os.environ.get("DARKROOM_HOME") or root / "data").absolute()
     environments = os.environ.get("DARKROOM_ENVIRONMENTS") or str(data / "environments")
     rows = write_campaign(home, (1, 2, 5, 11))
-    with Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": environments}) as workspace:
-        server = server_of(workspace)
-        try:
-            wait_until_ready(server.start(port=free_port()), report=lambda seconds: None)
-            studio = connect(workspace, {})
-            studio.add_person(AUTHOR, role="annotator", password=PASSWORD, name=AUTHORS_NAME)
-            for email, role in ((CHECKER, "annotator"), (THIRD, "annotator"), (EXPERT, "expert")):
-                studio.add_person(email, role=role, password=PASSWORD)
-            materialize_pool(workspace, Campaign.load(workspace.annotation), workspace.annotation)
-            made = Campaigning(workspace, studio, rows)
-            made.sync()
-            yield made
-            studio.close()
-        finally:
-            server.stop()
+    with (
+        Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": environments}) as workspace,
+        running(server_of(workspace), port=free_port()),
+        connect(workspace, {}) as studio,
+    ):
+        studio.add_person(AUTHOR, role="annotator", password=PASSWORD, name=AUTHORS_NAME)
+        for email, role in ((CHECKER, "annotator"), (THIRD, "annotator"), (EXPERT, "expert")):
+            studio.add_person(email, role=role, password=PASSWORD)
+        materialize_pool(workspace, Campaign.load(workspace.annotation), workspace.annotation)
+        made = Campaigning(workspace, studio, rows)
+        made.sync()
+        yield made
 
 
 @pytest.fixture

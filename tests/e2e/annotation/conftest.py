@@ -12,12 +12,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from annotation.label_studio.server import (
-    LabelStudioServer,
-    server_of,
-    wait_until_ready,
-)
+from annotation.label_studio.server import LabelStudioServer, server_of
 from pipelines.storage.workspace import Workspace
+from scripts.own_studio import running
 from scripts.ports import free_port
 from tests.e2e.annotation.studio import N_IMAGES, database, image
 
@@ -45,10 +42,5 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(home: Path, environments: Path) -> Iterator[LabelStudioServer]:
     environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
     studio = server_of(Workspace.from_environment(environment))
-    with database() as url:
-        started = studio.start(port=free_port(), postgres=url)
-        try:
-            wait_until_ready(started, report=lambda seconds: None)
-            yield studio
-        finally:
-            studio.stop()
+    with database() as url, running(studio, port=free_port(), database=url):
+        yield studio

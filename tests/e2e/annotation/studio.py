@@ -5,26 +5,20 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from PIL import Image, ImageDraw
 
-from scripts.postgres import postgres
+from scripts.own_studio import studio_database
 from tests.e2e.annotators import answer_of, http_client
 
 N_IMAGES = 60
 SIZE = (2304, 1296)
 
 
-@contextmanager
-def database() -> Iterator[str | None]:
+def database() -> AbstractContextManager[str | None]:
     """None for SQLite."""
-    if not os.environ.get("DARKROOM_TEST_POSTGRES"):
-        yield None
-        return
-    with postgres("studio") as url:
-        yield url
+    return studio_database(bool(os.environ.get("DARKROOM_TEST_POSTGRES")))
 
 
 def image(number: int) -> Image.Image:
