@@ -9,7 +9,6 @@ of the turn after its own, once: these rows are the next turn's datasets, and wh
 """
 
 import argparse
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,11 +20,12 @@ from benchmarks.ablations.catalog.starts import FRESH, SFT, TUNED
 from benchmarks.ablations.evaluations import measures
 from benchmarks.ablations.experiment import MEASURES, Arm, Comparison, Experiment, PaperRow
 from benchmarks.ablations.models import MAX_PIXELS, Model, sft_settings
-from benchmarks.ablations.runner import alone
+from benchmarks.ablations.runner import alone, run_arms
 from benchmarks.ablations.world import ship
 from pipelines.demo.images.street_signs import StreetSigns
 from pipelines.generation.flywheel import TurnReport, write_turn
 from pipelines.generation.recipes import Recipe, load_recipes, without_hints
+from pipelines.publishing.charts import new_figure
 from pipelines.publishing.turn_dataset import Keeps, TurnDataset
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.workspace import Workspace
@@ -131,16 +131,12 @@ def write(model: Model, number: int, root: Path, seed: int) -> TurnReport:
 def run_seed(one: Experiment, root: Path, seed: int) -> None:
     """Every arm of a seed that is not complete, in turn, with a line each."""
     turns = {arm.name: getattr(arm.model, "number", 0) for arm in one.arms}
+
+    def measured(arm: Arm) -> dict[str, float]:
+        return measures(arm, root, seed) | cost(write(arm.model, turns[arm.name] + 1, root, seed))
+
     with alone(root / f"seed-{seed}"):
-        for arm in one.arms:
-            if results.read(root, one, arm, seed) is not None:
-                continue
-            started = time.monotonic()
-            arm.model.make(root, seed)
-            measured = measures(arm, root, seed) | cost(write(arm.model, turns[arm.name] + 1, root, seed))
-            results.write(root, one, arm, seed, measured)
-            values = ", ".join(f"{name} {measured[name]:.3g}" for name in one.measures)
-            print(f"seed {seed}: {arm.name}: {values} ({time.monotonic() - started:.0f} s)", flush=True)
+        run_arms(root, one, seed, measured)
 
 
 def cost(written: TurnReport) -> dict[str, float]:
@@ -162,11 +158,7 @@ def page(one: Experiment, found: results.Figures) -> str:
 
 def plot(one: Experiment, found: results.Figures, path: Path) -> None:
     """A panel per measure, turns from left to right: a thin line per seed and arm, the arm's mean thick."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(2.9 * len(one.measures), 2.9), dpi=100, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(2.9, width=2.9 * len(one.measures))
     turns = range(1 + (len(one.arms) - 1) // len(KEEPS))
     for axes, key in zip(figure.subplots(1, len(one.measures), squeeze=False)[0], one.measures, strict=True):
         for keeps, colour in zip(KEEPS, report.COLOURS[1:], strict=True):

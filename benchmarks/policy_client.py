@@ -151,7 +151,7 @@ def main(kind: str, url: str, folder: str, n_rows: str) -> None:
     figures = {
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - cpu_started,
-        "memory_mb": _most_memory_mb(),
+        "memory_mb": memory_mb("VmHWM"),
     }
     print(json.dumps(figures))
 
@@ -160,10 +160,10 @@ async def _run(work: Awaitable[Any]) -> Any:
     return await work
 
 
-def _most_memory_mb() -> float:
-    """Not `ru_maxrss`: a process inherits that of its parent."""
+def memory_mb(name: str) -> float:
+    """Of this process: ``VmRSS``, or the peak ``VmHWM``. Not `ru_maxrss`: a process inherits that of its parent."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 if __name__ == "__main__":

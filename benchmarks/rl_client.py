@@ -16,6 +16,7 @@ from typing import Any
 
 import aiohttp
 
+from benchmarks.policy_client import CONCURRENCY, memory_mb
 from benchmarks.rl_shards import open_workspace
 from pipelines.generation.stage import Shard
 from pipelines.models.policies import Endpoint, OpenAIPolicy
@@ -24,7 +25,6 @@ from pipelines.rl.suitability import PROMPT, VOTES, Suitability
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.judges.policy import SCHEMA
 
-CONCURRENCY = 256
 N_VOTES = 8
 Work = Callable[[], int]
 """Has all votes of a shard made, and tells how many there are."""
@@ -92,14 +92,9 @@ def _measured(work: Work) -> dict[str, float]:
         "n_votes": n_votes,
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
-        "memory_mb": _memory_mb("VmRSS"),
-        "peak_mb": _memory_mb("VmHWM"),
+        "memory_mb": memory_mb("VmRSS"),
+        "peak_mb": memory_mb("VmHWM"),
     }
-
-
-def _memory_mb(name: str) -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Figures on an asset's page: counts, rejects by reason, judges, histograms of votes and pass rates, the RL mix."""
 
-import base64
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +9,7 @@ import dagster as dg
 
 from pipelines.generation.stage import Shard
 from pipelines.publishing.charts import histogram, mix
+from pipelines.publishing.html_page import data_url
 from pipelines.publishing.judge_stats import JudgeStats
 from pipelines.publishing.text_charts import text_bars
 from pipelines.records import Reject, RLRow, ToolNecessity
@@ -129,7 +129,7 @@ def bars(counts: Mapping[Any, int]) -> dg.MetadataValue:
 
 def plot(png: bytes, name: str = "") -> dg.MetadataValue:
     """A plot as a data URL, which needs no file server."""
-    return dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
+    return dg.MetadataValue.md(f"![{name}]({data_url(png)})")
 
 
 def _judge(judge: Mapping[str, Any]) -> dict[str, str | int]:

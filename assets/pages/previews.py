@@ -1,6 +1,5 @@
 """Rows on an asset's page: samples and trajectories as thumbnails with their questions and answers."""
 
-import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from itertools import islice
 import dagster as dg
 from PIL import Image, ImageDraw
 
+from pipelines.publishing.html_page import data_url
 from pipelines.records import ImageRef, Sample, Trajectory
 from pipelines.records.geometry import Box
 from pipelines.storage.images import ImageStore
@@ -78,7 +78,7 @@ def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> s
     for box in boxes:
         x1, y1, x2, y2 = (round(side * scale) for side in box)
         draw.rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
-    return _data_url(thumbnail, "JPEG", quality=80)
+    return _embedded(thumbnail, "JPEG", quality=80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +111,17 @@ def _example(image_of: _Stored, text: str) -> dg.MetadataValue:
     for side in (160, 128, 96, 72, 56, 40):
         thumbnail = image.copy()
         thumbnail.thumbnail((side, side), Image.Resampling.LANCZOS)
-        line = f"{_data_url(thumbnail, 'WEBP', quality=35)}\n\n{caption}"
+        line = f"{_embedded(thumbnail, 'WEBP', quality=35)}\n\n{caption}"
         if len(line) < SHOWN_INLINE:
             return dg.MetadataValue.md(line)
     return dg.MetadataValue.md(caption)
 
 
-def _data_url(image: Image.Image, format: str, *, quality: int) -> str:
+def _embedded(image: Image.Image, format: str, *, quality: int) -> str:
     """The image in markdown, inside the text: the UI shows it without a file server."""
     buffer = io.BytesIO()
     image.save(buffer, format, quality=quality)
-    return f"![](data:image/{format.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()})"
+    return f"![]({data_url(buffer.getvalue(), f'image/{format.lower()}')})"
 
 
 def _cell(text: str) -> str:

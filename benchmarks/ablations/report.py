@@ -7,6 +7,7 @@ from statistics import fmean
 from benchmarks.ablations.experiment import MEASURES, Comparison, Experiment
 from benchmarks.ablations.results import Figures
 from benchmarks.ablations.statistics import Paired, paired
+from pipelines.publishing.charts import new_figure
 
 PAGE = "reproductions.md"
 PAPERS = {
@@ -131,12 +132,8 @@ def comparison_line(comparison: Comparison, result: Paired) -> str:
 
 def plot(experiment: Experiment, figures: Figures, path: Path) -> None:
     """A panel per measure: bars are means, points are seeds, a line joins the arms of a seed."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     names = [arm.name for arm in experiment.arms]
-    figure = Figure(figsize=(2.9 * len(experiment.measures), 2.9), dpi=100, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(2.9, width=2.9 * len(experiment.measures))
     panels = figure.subplots(1, len(experiment.measures), squeeze=False)[0]
     for axes, key in zip(panels, experiment.measures, strict=True):
         for place, name in enumerate(names):

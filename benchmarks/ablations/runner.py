@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.ablations import results
 from benchmarks.ablations.evaluations import measures
-from benchmarks.ablations.experiment import Experiment
+from benchmarks.ablations.experiment import Arm, Experiment
 from benchmarks.ablations.models import METHODS
 from benchmarks.ablations.world import ship
 from train.rl.settings import METHODS_VARIABLE
@@ -47,16 +47,21 @@ def run_seed(root: Path, seed: int, experiments: Sequence[Experiment]) -> None:
     os.environ[METHODS_VARIABLE] = os.pathsep.join(filter(None, own))
     with alone(root / f"seed-{seed}"):
         for experiment in experiments:
-            for arm in experiment.arms:
-                if results.read(root, experiment, arm, seed) is not None:
-                    continue
-                started = time.monotonic()
-                arm.model.make(root, seed)
-                measured = measures(arm, root, seed)
-                results.write(root, experiment, arm, seed, measured)
-                values = ", ".join(f"{name} {measured[name]:.3g}" for name in experiment.measures if name in measured)
-                seconds = time.monotonic() - started
-                print(f"{PROGRESS}{seed}: {experiment.name}, {arm.name}: {values} ({seconds:.0f} s)", flush=True)
+            run_arms(root, experiment, seed, lambda arm: measures(arm, root, seed))
+
+
+def run_arms(root: Path, experiment: Experiment, seed: int, measure: Callable[[Arm], dict[str, float]]) -> None:
+    """Makes and measures every arm that is not complete, with a line each."""
+    for arm in experiment.arms:
+        if results.read(root, experiment, arm, seed) is not None:
+            continue
+        started = time.monotonic()
+        arm.model.make(root, seed)
+        measured = measure(arm)
+        results.write(root, experiment, arm, seed, measured)
+        values = ", ".join(f"{name} {measured[name]:.3g}" for name in experiment.measures if name in measured)
+        seconds = time.monotonic() - started
+        print(f"{PROGRESS}{seed}: {experiment.name}, {arm.name}: {values} ({seconds:.0f} s)", flush=True)
 
 
 def _in_process(root: Path, seed: int, names: Sequence[str]) -> None:

@@ -27,16 +27,6 @@ class Paired:
     p_sign: float
     """Two-sided, over the seeds that differ; 1 where none does."""
 
-    @property
-    def n_more(self) -> int:
-        """Seeds with a difference above 0."""
-        return sum(difference > 0 for difference in self.differences.values())
-
-    @property
-    def n_less(self) -> int:
-        """Seeds with one below 0."""
-        return sum(difference < 0 for difference in self.differences.values())
-
     def verdict(self, expected: Literal["more", "less"]) -> Verdict:
         """``shown`` where the whole interval lies on the expected side of 0."""
         if len(self.differences) == 1:
