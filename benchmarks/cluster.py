@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.cluster_kills import PARTS, DisturbedBuild, build_with_kills, moments
 from benchmarks.cluster_site import Load, cluster_site
-from benchmarks.report import describe_machine, report
+from benchmarks.report import describe_machine, parser_of, report
 from benchmarks.rows import Bar, Row, count_row
 
 _LIBRARIES = ("ray", "dagster", "dagster-ray", "s3fs")
@@ -92,10 +92,7 @@ def main() -> None:
 
 
 def _parse_options() -> argparse.Namespace:
-    summary, _, details = (__doc__ or "").partition("\n\n")
-    parser = argparse.ArgumentParser(
-        description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("what", nargs="?", choices=("rates", "kills"), default="rates")
     parser.add_argument("--shards", type=int, default=60, help="for the most workers; fewer build as many each")
     parser.add_argument("--rows", type=int, default=120, help="of a shard")

@@ -28,12 +28,17 @@ def report(machine: Mapping[str, str], measures: Iterable[Callable[[], list[Row]
     return int(any(row.met is False for row in rows))
 
 
-def options_of(doc: str, only: Iterable[str], quick: str) -> argparse.ArgumentParser:
-    """What every such program takes; ``doc`` is its module's text, ``only`` what it measures."""
+def parser_of(doc: str) -> argparse.ArgumentParser:
+    """Of a program whose module has the text ``doc``."""
     summary, _, details = doc.partition("\n\n")
-    parser = argparse.ArgumentParser(
+    return argparse.ArgumentParser(
         description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+
+
+def options_of(doc: str, only: Iterable[str], quick: str) -> argparse.ArgumentParser:
+    """What every program with bars takes; ``only``: what it measures."""
+    parser = parser_of(doc)
     parser.add_argument("--only", action="append", choices=[*only], help="measure this; repeat for more")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument("--quick", action="store_true", help=quick)

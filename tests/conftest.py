@@ -147,6 +147,11 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
         yield opened
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
 def textured(seed: int, size: tuple[int, int] = (640, 480)) -> Image.Image:
     """Smooth noise: every region of it looks different, and it survives JPEG and resampling."""
     noise = np.random.default_rng(seed).integers(0, 255, (size[1] // 8, size[0] // 8, 3), dtype=np.uint8)

@@ -15,11 +15,6 @@ from sandbox import Limits, SandboxPool
 from tests.asgi import client_of
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="session")
 def pool() -> Iterator[SandboxPool]:
     with SandboxPool(limits=Limits(seconds=5)) as pool:

@@ -25,11 +25,6 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
-@pytest.fixture
 async def agent(url, tmp_path):
     """A client of a new agent; its requests time out for nothing but hanging."""
     with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path / "home")}) as workspace:

@@ -30,11 +30,6 @@ def says(answer, *, first=False):
 
 
 @pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
-@pytest.fixture
 def service(dataset):
     """Opens a client of a new service; options are those of ``Episodes``."""
 
