@@ -123,7 +123,6 @@ def _families(recipes: Sequence[Recipe]) -> tuple[list[str], list[str]]:
 
 
 def jobs(recipes: Sequence[Recipe], options: Options) -> list[UnresolvedAssetJobDefinition]:
-    """All jobs of the code location."""
     assets, groups = dg.AssetSelection.assets, dg.AssetSelection.groups
     released, drafted = _families(recipes)
     rounds = ["/".join(table.asset) for table in (*ORDER, REFUSED)]

@@ -36,12 +36,10 @@ class Clock(TrainerCallback):
         self.peaks: list[int] = []
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """Starts a step."""
         torch.cuda.synchronize()
         self._began = time.perf_counter()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        """Ends it."""
         torch.cuda.synchronize()
         self.seconds.append(time.perf_counter() - self._began)
         self.peaks.append(torch.cuda.max_memory_allocated())

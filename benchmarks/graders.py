@@ -13,7 +13,6 @@ from tests.pipelines.verification.grading.pairs import pairs
 
 
 def main(pattern: str) -> None:
-    """Prints the rates."""
     counts: Counter[tuple[str, str, bool, bool]] = Counter()
     for pair in pairs(pattern):
         is_right = grade(pair.prediction, pair.sample, pair.grader).right

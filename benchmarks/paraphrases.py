@@ -26,7 +26,6 @@ class Pair(NamedTuple):
 
 
 def pairs() -> Iterator[Pair]:
-    """The pairs of the file."""
     question = ""
     for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines():
         if line[:2] in ("= ", "! "):
@@ -57,7 +56,6 @@ METHODS: dict[str, Callable[[str, str], float]] = {
 
 
 def main() -> None:
-    """Prints a line per method."""
     measured = list(pairs())
     n_same = sum(pair.is_same for pair in measured)
     n_other = len(measured) - n_same

@@ -30,7 +30,6 @@ LETTERS = {"Thyme": "T", "PyVision-RL": "P", "CodeV": "C", "Look Less, Reason Mo
 
 
 def page() -> str:
-    """The page's text."""
     head = ["name", "papers", "hub", "rows", "scoring", "own", "not checked without the hub"]
     rows = [_row(name, config) for name, config in bundled().items()]
     lines = [head, ["---"] * len(head), *rows]

@@ -85,7 +85,6 @@ DIFFERENCES = (
 
 
 def page() -> str:
-    """The page's text."""
     rows = [[f"`{term}`", *(_cell(name, term) for name in PAPERS)] for term in MethodDefaults.model_fields]
     rows.append(["batch of the paper (yours: `batch_size`, `accumulation`, `max_steps`)", *map(_batch, PAPERS)])
     head = ["term", *(f"`{name}` ({paper})" for name, paper in PAPERS.items())]

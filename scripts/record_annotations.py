@@ -70,7 +70,6 @@ class Desk:
     """By image: the client and annotation of an author who edits it later."""
 
     def number(self, task: Mapping[str, Any]) -> int:
-        """The number of a task's image."""
         sha256 = task["data"]["image"].rpartition("/")[2]
         return next(number for number, item in enumerate(self.items) if item.image.sha256 == sha256)
 

@@ -199,7 +199,6 @@ def running(command: list[str]) -> Iterator[None]:
 
 
 def wait_for(url: str) -> None:
-    """Waits until a server answers at ``url``."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:

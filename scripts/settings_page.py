@@ -87,7 +87,6 @@ command, also prints the traceback.
 
 
 def page() -> str:
-    """The page's text."""
     sections = [
         ("Workspace", "Where data is stored.\n", WorkspaceSettings, "DARKROOM"),
         ("Endpoints", POLICY, EndpointSettings, "DARKROOM_POLICY"),

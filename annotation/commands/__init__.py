@@ -34,7 +34,6 @@ class OpenCampaign(NamedTuple):
 
 @contextmanager
 def open_workspace() -> Iterator[Workspace]:
-    """The workspace that the environment names."""
     from pipelines.storage.workspace import Workspace
 
     with Workspace.from_environment() as workspace:

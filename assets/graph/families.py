@@ -64,7 +64,6 @@ def _read_shard(run: StageRun) -> dg.MaterializeResult:
 
 
 def family_assets(recipe: Recipe) -> list[dg.AssetsDefinition]:
-    """The assets of one recipe."""
     partitions = SHARDS_OF["released" if recipe.writer == "released" else "sft"]
     upstream = [SAMPLES, *(stage_key(recipe.family, stage) for stage in STAGES[:-1])]
     stages = [_stage(recipe, stage, above, partitions) for stage, above in zip(STAGES, upstream, strict=True)]

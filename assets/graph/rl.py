@@ -34,12 +34,10 @@ RL_STAGES: Mapping[str, Any] = {
 
 
 def rl_assets() -> list[dg.AssetsDefinition]:
-    """The assets of the group ``rl``."""
     return [_asset(kind) for kind in RL_STAGES.values()]
 
 
 def rl_stage(work: StageWork, asset: str) -> Any:
-    """The stage that makes an asset."""
     kind = RL_STAGES[asset]
     inputs = _inputs(work, _shard(work), kind)
     return kind(**_policies(work, asset), **inputs, **work.settings.model_dump())

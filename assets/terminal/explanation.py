@@ -23,7 +23,6 @@ _VOTES = ("votes", "forced", "forbidden")
 
 
 def print_explanation(console: Console, explanation: Explanation) -> None:
-    """Prints everything."""
     subject = explanation.subject
     console.print(Text.assemble((f"{subject.kind} ", "bold"), subject.id))
     if explanation.sample is not None:

@@ -34,7 +34,6 @@ def read(root: Path, experiment: Experiment, arm: Arm, seed: int) -> dict[str, f
 
 
 def write(root: Path, experiment: Experiment, arm: Arm, seed: int, measured: Mapping[str, float]) -> Path:
-    """Keeps the measures."""
     path = _path(root, experiment, arm, seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {

@@ -41,7 +41,6 @@ _AGAIN = 50
 
 
 def partition(number: int) -> str:
-    """The name of a partition."""
     return f"made-{number:05}"
 
 

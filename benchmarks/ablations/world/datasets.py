@@ -57,7 +57,6 @@ class Writer:
 
     @property
     def recipe(self) -> Recipe:
-        """The family's."""
         own = {one.family: one for one in (FRAMES_IN_CONTEXT, NEEDED_LOOKS)}
         return own.get(self.family) or load_recipes()[self.family]
 

@@ -49,7 +49,6 @@ class Films:
 
     @property
     def name(self) -> str:
-        """Of the source."""
         return "sign_films"
 
     @property

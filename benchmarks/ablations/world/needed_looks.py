@@ -37,7 +37,6 @@ class SignsOfWalls:
 
     @property
     def name(self) -> str:
-        """Of the source."""
         return "signs_of_walls"
 
     @property

@@ -23,12 +23,10 @@ class Sums:
 
     @property
     def name(self) -> str:
-        """Of the source."""
         return "sums"
 
     @property
     def fingerprint(self) -> str:
-        """Digest of the parameters."""
         return digest([self.n, self.seed, LEAST, MOST])
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
