@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cluster_site import PLAN
+from benchmarks.drafting import DECISION
 from benchmarks.mock_endpoint import MockEndpoint
 from pipelines.storage.workspace import Workspace
 from tests.assets.conftest import add_signs
@@ -20,7 +20,7 @@ from tests.e2e.team import ROOT, command, tables_of
 @pytest.fixture
 def endpoint() -> Iterator[MockEndpoint]:
     with MockEndpoint() as up:
-        up.reset(plan=PLAN, seconds=0.2)
+        up.reset(plan=DECISION, seconds=0.2)
         yield up
 
 
