@@ -83,7 +83,7 @@ async def _segments(folder: Path, dataset: Path, url: str) -> None:
     from train.rl.rollouts.transcript import Transcript
 
     processor, weights = _opened(folder), load_model(folder)
-    vllm, protocol, tokenizer = _server(processor, url, temperature=1.5), PROTOCOLS["thyme"], processor.tokenizer
+    vllm, protocol, tokenizer = _server(processor, url, temperature=1.2), PROTOCOLS["thyme"], processor.tokenizer
     requests: list[tuple[Any, list[int], list[int]]] = []
     generate = vllm.generate
 
@@ -102,7 +102,7 @@ async def _segments(folder: Path, dataset: Path, url: str) -> None:
         adaptive=True,
     )
     for number, (asked, prompt_ids, inputs) in enumerate(_questions(processor, dataset)):
-        for seed in (1, 1, 2):
+        for seed in (10 * number, 10 * number, 10 * number + 1):
             requests.clear()
             transcript = Transcript(prompt_ids, asked["images"])
             task = SimpleNamespace(trajectory_id=str(number), sample=SimpleNamespace(sample_id=str(number)))
