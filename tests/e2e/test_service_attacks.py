@@ -87,7 +87,7 @@ def corner(photo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def arena(full_tier: None, corner: Path) -> Iterator[Arena]:
     waiting = ThreadPoolExecutor(4)
     with open_arena(corner, LIMITS, tier="full") as arena, socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(service(Sessions(arena.pool), version="1"), log_level="warning"))
+        server = uvicorn.Server(uvicorn.Config(service(Sessions(arena.pool)), log_level="warning"))
 
         async def serve() -> None:
             asyncio.get_running_loop().set_default_executor(waiting)
