@@ -41,7 +41,8 @@ class Strata:
     def add(self, candidate: Candidate, place: int) -> None:
         stratum = (candidate.category, candidate.difficulty)
         self._strata.append(self._numbers.setdefault(stratum, len(self._numbers)))
-        self._keys.append(int(digest([0, candidate.row_id])[:_KEY_DIGITS], 16))
+        turn = digest([0, candidate.row_id])  # the 0 keeps the order in which earlier releases dealt
+        self._keys.append(int(turn[:_KEY_DIGITS], 16))
         self._places.append(place)
 
     def order(self) -> NDArray[np.int64]:
