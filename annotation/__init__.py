@@ -3,7 +3,7 @@
 What people submitted lies in a journal before anything is made of it; everything else is derived from there.
 """
 
-from sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError
 
 
 class AnnotationError(UserError):

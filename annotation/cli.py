@@ -1,14 +1,14 @@
 """`darkroom annotate`: the annotation server, its accounts, the rounds of a campaign, and the queues."""
 
-from annotation.commands.backup import backup, restore
-from annotation.commands.campaign import guide, init, record, sync, take_in
-from annotation.commands.doctor import doctor
-from annotation.commands.figures import payments, report
-from annotation.commands.queues import review, suitability, verify
-from annotation.commands.server import down, service, status, up
-from annotation.commands.users import users
-from pipelines.storage.command_errors import CommandGroup
-from sandbox.help_text import Commands
+from darkroom.annotation.commands.backup import backup, restore
+from darkroom.annotation.commands.campaign import guide, init, record, sync, take_in
+from darkroom.annotation.commands.doctor import doctor
+from darkroom.annotation.commands.figures import payments, report
+from darkroom.annotation.commands.queues import review, suitability, verify
+from darkroom.annotation.commands.server import down, service, status, up
+from darkroom.annotation.commands.users import users
+from darkroom.pipelines.storage.command_errors import CommandGroup
+from darkroom.sandbox.help_text import Commands
 
 app = Commands(
     cls=CommandGroup,

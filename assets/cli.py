@@ -2,25 +2,25 @@
 
 from dotenv import load_dotenv
 
-from annotation.cli import app as annotation_app
-from assets.commands.audit import audit
-from assets.commands.build import demo, finish, home, materialize_command, pivots, rl_command, ui
-from assets.commands.new import new
-from assets.commands.planning import app as planning_app
-from assets.commands.policies import calibrate, pre_annotate
-from assets.commands.publishing import publish
-from assets.commands.sources import app as sources_app
-from assets.commands.sources import ingest
-from assets.commands.training_data import conformance, export, inspect_mask
-from assets.commands.views import explain, gallery, replay, summary
-from pipelines.models.serving.cli import serve
-from pipelines.services.cli import serve_sandbox
-from pipelines.storage.command_errors import CommandGroup
-from sandbox.cli import app as sandbox_app
-from sandbox.help_text import Commands
-from train.agent.cli import app as agent_app
-from train.environment.cli import app as environment_app
-from train.evaluate import main as evaluate
+from darkroom.annotation.cli import app as annotation_app
+from darkroom.assets.commands.audit import audit
+from darkroom.assets.commands.build import demo, finish, home, materialize_command, pivots, rl_command, ui
+from darkroom.assets.commands.new import new
+from darkroom.assets.commands.planning import app as planning_app
+from darkroom.assets.commands.policies import calibrate, pre_annotate
+from darkroom.assets.commands.publishing import publish
+from darkroom.assets.commands.sources import app as sources_app
+from darkroom.assets.commands.sources import ingest
+from darkroom.assets.commands.training_data import conformance, export, inspect_mask
+from darkroom.assets.commands.views import explain, gallery, replay, summary
+from darkroom.pipelines.models.serving.cli import serve
+from darkroom.pipelines.services.cli import serve_sandbox
+from darkroom.pipelines.storage.command_errors import CommandGroup
+from darkroom.sandbox.cli import app as sandbox_app
+from darkroom.sandbox.help_text import Commands
+from darkroom.train.agent.cli import app as agent_app
+from darkroom.train.environment.cli import app as environment_app
+from darkroom.train.evaluate import main as evaluate
 
 app = Commands(
     cls=CommandGroup,

@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING
 import dagster as dg
 import yaml
 
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.tables import ORDER, REFUSED
-from assets.graph import annotation, training
-from assets.graph.automation import nightly, shard_sensor
-from assets.graph.datasets import expert_reviews_asset, pivots_asset, rl_dataset_asset, sft_dataset_asset
-from assets.graph.families import family_assets, samples_asset
-from assets.graph.flywheel import GROUP as FLYWHEEL
-from assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
-from assets.graph.options import ALL, Options
-from assets.graph.partitions import source_partitions
-from assets.graph.resources import PolicyResource, WorkspaceResource
-from assets.graph.rl import GROUP as RL_GROUP
-from assets.graph.rl import rl_assets
-from assets.launching import LauncherResource
-from assets.pages.code import with_code_references
-from assets.runs.lost_starts import lost_starts
-from pipelines.generation.recipes import Recipe
-from pipelines.generation.released import all_recipes
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.tables import ORDER, REFUSED
+from darkroom.assets.graph import annotation, training
+from darkroom.assets.graph.automation import nightly, shard_sensor
+from darkroom.assets.graph.datasets import expert_reviews_asset, pivots_asset, rl_dataset_asset, sft_dataset_asset
+from darkroom.assets.graph.families import family_assets, samples_asset
+from darkroom.assets.graph.flywheel import GROUP as FLYWHEEL
+from darkroom.assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
+from darkroom.assets.graph.options import ALL, Options
+from darkroom.assets.graph.partitions import source_partitions
+from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
+from darkroom.assets.graph.rl import GROUP as RL_GROUP
+from darkroom.assets.graph.rl import rl_assets
+from darkroom.assets.launching import LauncherResource
+from darkroom.assets.pages.code import with_code_references
+from darkroom.assets.runs.lost_starts import lost_starts
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.released import all_recipes
+from darkroom.pipelines.storage.workspace import Workspace
 
 if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job` returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition

@@ -1,4 +1,4 @@
-"""The program ``darkroom``, also as ``python -m assets.main``.
+"""The program ``darkroom``, also as ``python -m darkroom.assets.main``.
 
 What it imports takes a second or two: Ctrl-C then ends it without a traceback, too.
 """
@@ -9,7 +9,7 @@ import sys
 def main() -> None:
     """Runs the command line, and ends the process."""
     try:
-        from assets.cli import app
+        from darkroom.assets.cli import app
     except KeyboardInterrupt:
         sys.exit(130)
     app(prog_name="darkroom")

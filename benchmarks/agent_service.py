@@ -19,15 +19,15 @@ import aiohttp
 import psutil
 from PIL import ImageDraw
 
-from pipelines.models.protocols import Thyme
-from pipelines.publishing.html_page import data_url
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.publishing.html_page import data_url
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.agent.conversations import ChatRequest, question_of
+from darkroom.train.agent.recent_images import RecentImages
 from tests.image_files import encoded
 from tests.json_endpoint import JsonHandler, endpoint
 from tests.served import served
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert
-from train.agent.conversations import ChatRequest, question_of
-from train.agent.recent_images import RecentImages
 
 TURNS = (2, 6)
 _CODE = f"from PIL import Image\nImage.open(image_path).crop({TARGET}).save('c.png')\nprint('c.png')"

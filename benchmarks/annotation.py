@@ -21,20 +21,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.server import server_of
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.journal import Journal
-from annotation.rounds.label_studio_tasks import results
-from annotation.rounds.submissions import RecordFields
-from annotation.rounds.sync import Sync
-from annotation.rounds.task_exchange import OVERLAP_SECONDS
 from benchmarks.cpu import descendants
 from benchmarks.recorded_studio import recorded_studio
-from pipelines.records import ImageRef, PoolImage
-from pipelines.records.digest import digest
-from pipelines.records.geometry import Box
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.client import LabelStudioClient
+from darkroom.annotation.label_studio.server import server_of
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.label_studio_tasks import results
+from darkroom.annotation.rounds.submissions import RecordFields
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.annotation.rounds.task_exchange import OVERLAP_SECONDS
+from darkroom.pipelines.records import ImageRef, PoolImage
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import own_home, running
 
 FIELDS = RecordFields("What does the sign say?", "No. 7", "ocr", None, (Box(400, 600, 560, 690),))

@@ -28,17 +28,17 @@ from pathlib import Path
 
 from PIL import Image
 
-from annotation import AnnotationError
-from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.server import TOKEN, URL, LabelStudioServer, ServerInfo, is_ready
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.journal import Journal
-from annotation.rounds.record_state import ROUNDS, RecordState
-from annotation.rounds.sync import build_state_machine, record_states
 from benchmarks.cutting_proxy import CuttingProxy, cutting_proxy
-from pipelines.records import PoolImage
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.client import LabelStudioClient
+from darkroom.annotation.label_studio.server import TOKEN, URL, LabelStudioServer, ServerInfo, is_ready
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
+from darkroom.annotation.rounds.sync import build_state_machine, record_states
+from darkroom.pipelines.records import PoolImage
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import own_home
 from scripts.postgres import Postgres, postgres_server
 from tests.e2e.annotators import Person, Room, answer_of, plan_of

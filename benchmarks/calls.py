@@ -9,7 +9,7 @@ from benchmarks.cpu import CpuClock
 from benchmarks.plain import PlainProcess, run_fresh
 from benchmarks.rows import Bar, Batch, Row, interleave, median_row, ratio_row
 from benchmarks.task import COPY_IMAGE, LIBRARIES, Library, code_of, reference, require_ok, require_right
-from sandbox import Observation, SandboxPool, Session
+from darkroom.sandbox import Observation, SandboxPool, Session
 
 _SHARED_BARS: dict[Library, Bar] = {"PIL": Bar("at least", 1.7), "cv2": Bar("at least", 2.7)}
 _N_ROLLOUTS, _N_CALLS = 8, 3

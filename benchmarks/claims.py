@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.records.digest import digest
-from pipelines.records.visibility import Visibility
-from pipelines.verification.checks.claim_words import claims_in
-from pipelines.verification.checks.claims import Situation, View, contradiction
-from pipelines.verification.proportion import Proportion
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.visibility import Visibility
+from darkroom.pipelines.verification.checks.claim_words import claims_in
+from darkroom.pipelines.verification.checks.claims import Situation, View, contradiction
+from darkroom.pipelines.verification.proportion import Proportion
 
 CASES = Path(__file__).parents[1] / "tests/pipelines/verification/checks/cases/claims.tsv"
 

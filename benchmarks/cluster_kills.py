@@ -16,11 +16,11 @@ from typing import Literal, get_args
 
 import psutil
 
-from assets.runs.places import TAG
 from benchmarks.cluster_site import SOURCE, Load, Site, add_source, materialize
 from benchmarks.drafting import DECISION
 from benchmarks.kills import NAME
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.runs.places import TAG
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.e2e.team import ROOT, started, tables_of
 
 Part = Literal["node", "run", "database", "store", "head"]

@@ -21,9 +21,9 @@ from PIL import Image
 
 from benchmarks.drafting import DECISION
 from benchmarks.mock_endpoint import MockEndpoint
-from pipelines.sources.catalog import Catalog, SourceConfig
-from pipelines.storage.places import place
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
+from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import Postgres, postgres_server
 from tests.e2e.ray_cluster import RayCluster, ray_cluster
 from tests.e2e.team import ROOT, new_ledger, write_team_settings

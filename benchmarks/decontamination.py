@@ -21,15 +21,15 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from pipelines.demo.images.charts import charts
-from pipelines.demo.images.diagrams import diagrams
-from pipelines.demo.images.material import PHOTOGRAPHS, photograph_image, texture
-from pipelines.demo.images.pages import pages
-from pipelines.demo.images.walls import backdrop
-from pipelines.records.digest import digest_bytes
-from pipelines.selection.decontamination.benchmarks import Benchmark, read_benchmarks
-from pipelines.selection.decontamination.index import BenchmarkIndex
-from pipelines.selection.duplicates import near_images, perceptual_hash
+from darkroom.pipelines.demo.images.charts import charts
+from darkroom.pipelines.demo.images.diagrams import diagrams
+from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, photograph_image, texture
+from darkroom.pipelines.demo.images.pages import pages
+from darkroom.pipelines.demo.images.walls import backdrop
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.selection.decontamination.benchmarks import Benchmark, read_benchmarks
+from darkroom.pipelines.selection.decontamination.index import BenchmarkIndex
+from darkroom.pipelines.selection.duplicates import near_images, perceptual_hash
 from tests.image_files import jpeg
 
 SEED = 20261121

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.publishing.dataset_reader import find_datasets, read_rows
-from pipelines.storage.tables import TableMissing
+from darkroom.pipelines.publishing.dataset_reader import find_datasets, read_rows
+from darkroom.pipelines.storage.tables import TableMissing
 
 N = 4
 

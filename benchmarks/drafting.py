@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import Endpoint, OpenAIPolicy
-from pipelines.sources import SourceRow
-from pipelines.storage.stage import StageReport
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.image_files import encoded
 
 CONCURRENCY = 256

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipelines.selection.duplicates import (
+from darkroom.pipelines.selection.duplicates import (
     MAX_DISTANCE,
     Look,
     PerceptualHash,
@@ -29,10 +29,10 @@ from pipelines.selection.duplicates import (
     near_looks,
     near_texts,
 )
-from pipelines.selection.duplicates.local_features import Features
-from pipelines.selection.duplicates.perceptual import TURNS
-from pipelines.selection.duplicates.same_image import ImageComparison
-from pipelines.selection.duplicates.words import n_grams, words
+from darkroom.pipelines.selection.duplicates.local_features import Features
+from darkroom.pipelines.selection.duplicates.perceptual import TURNS
+from darkroom.pipelines.selection.duplicates.same_image import ImageComparison
+from darkroom.pipelines.selection.duplicates.words import n_grams, words
 
 R = TypeVar("R")
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from benchmarks.cpu import CpuClock, descendants
 from benchmarks.rows import Bar, Row, count_row, median_row
 from benchmarks.task import code_of, reference, require_ok
-from sandbox import SandboxPool, Session
+from darkroom.sandbox import SandboxPool, Session
 
 N_ROLLOUTS = 8
 _N_IDLE = 100

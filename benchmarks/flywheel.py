@@ -22,14 +22,14 @@ from benchmarks.ablations.experiment import MEASURES, Arm, Comparison, Experimen
 from benchmarks.ablations.models import MAX_PIXELS, Model, sft_settings
 from benchmarks.ablations.runner import alone, run_arms
 from benchmarks.ablations.world import ship
-from pipelines.demo.images.street_signs import StreetSigns
-from pipelines.generation.flywheel import TurnReport, write_turn
-from pipelines.generation.recipes import Recipe, load_recipes, without_hints
-from pipelines.publishing.charts import new_figure
-from pipelines.publishing.turn_dataset import Keeps, TurnDataset
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.workspace import Workspace
-from train.runs.command_line import guarded
+from darkroom.pipelines.demo.images.street_signs import StreetSigns
+from darkroom.pipelines.generation.flywheel import TurnReport, write_turn
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes, without_hints
+from darkroom.pipelines.publishing.charts import new_figure
+from darkroom.pipelines.publishing.turn_dataset import Keeps, TurnDataset
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.train.runs.command_line import guarded
 
 PAGE = "flywheel_figures.md"
 HEAD = """# The flywheel: figures
@@ -72,7 +72,7 @@ class Turn(Model):
 
     def make(self, root: Path, seed: int) -> Path:
         """Trains where it is not complete, on what the model before wrote. Raises ``SystemExit`` without a row."""
-        from train.sft import finetune
+        from darkroom.train.sft import finetune
 
         assert self.start is not None
         before = self.start.make(root, seed)
@@ -115,7 +115,7 @@ def experiment(start: Model, n_turns: int = 2, seeds: Sequence[int] = FRESH[:3])
 
 def write(model: Model, number: int, root: Path, seed: int) -> TurnReport:
     """The rows of a trained model on the walls of a turn; what is written is not written again."""
-    from train.models.local_policy import LocalPolicy, Sampling
+    from darkroom.train.models.local_policy import LocalPolicy, Sampling
 
     folder = root / f"seed-{seed}" / model.name
     source = StreetSigns(N_WALLS, FIRST_WALLS + number)

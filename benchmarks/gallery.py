@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from pipelines.publishing.dataset_reader import dataset_files, read_rows
-from pipelines.publishing.gallery.index import GalleryIndex, open_index
-from pipelines.publishing.gallery.served import GalleryServer
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_rows
+from darkroom.pipelines.publishing.gallery.index import GalleryIndex, open_index
+from darkroom.pipelines.publishing.gallery.served import GalleryServer
+from darkroom.pipelines.storage.images import ImageStore
 from tests.image_files import encoded
 
 _N_DIFFERENT, _ROWS_PER_GROUP, _N_DRAWN = 50, 1_000, 20

@@ -19,9 +19,9 @@ import typer
 import yaml
 from transformers import AutoModelForImageTextToText, TrainerCallback, trainer
 
-from train import tiny
-from train.models import planning
-from train.models.processor_files import save_processor
+from darkroom.train import tiny
+from darkroom.train.models import planning
+from darkroom.train.models.processor_files import save_processor
 
 PATCHES = 8 * 28 * 28
 """Pixels by which an image may be smaller than asked for: sides are multiples of 28."""
@@ -80,13 +80,13 @@ def history_of(program: str, dataset: Path, model: Path, pixels: int, rows: int,
     trainer.DEFAULT_CALLBACKS.append(clock)  # type: ignore[arg-type]
     try:
         if program == "sft":
-            from train.finetuning.settings import SftSettings
-            from train.sft import finetune
+            from darkroom.train.finetuning.settings import SftSettings
+            from darkroom.train.sft import finetune
 
             sft = SftSettings(max_steps=5, batch_size=rows, min_pixels=pixels - PATCHES, max_pixels=pixels)
             return finetune(dataset, model, model.with_name("trained"), sft)
-        from train.grpo import reinforce
-        from train.rl.methods import settings_of
+        from darkroom.train.grpo import reinforce
+        from darkroom.train.rl.methods import settings_of
 
         grpo: Any = settings_of(
             "thyme", max_steps=2, generations=rows, batch_size=rows, max_tokens=256, max_rounds=2, oversample=1.0

@@ -8,7 +8,7 @@ One line per kind and half: ``tuned`` was looked at while rules were written, ``
 import sys
 from collections import Counter
 
-from pipelines.verification.grading import grade
+from darkroom.pipelines.verification.grading import grade
 from tests.pipelines.verification.grading.pairs import pairs
 
 

@@ -12,7 +12,7 @@ from benchmarks.cpu import CpuClock
 from benchmarks.plain import PlainProcess
 from benchmarks.rows import Row, count_row, interleave, median_row, ratio_row
 from benchmarks.task import LIBRARIES, Library, code_of, reference, require_right
-from sandbox import Observation, SandboxPool
+from darkroom.sandbox import Observation, SandboxPool
 
 
 def measure_latency(clock: CpuClock, photo: Path, *, quick: bool) -> list[Row]:

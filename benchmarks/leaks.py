@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.verification.checks.hint_phrases import hint_phrase, unseen_phrase
-from pipelines.verification.proportion import Proportion, proportion_of
+from darkroom.pipelines.verification.checks.hint_phrases import hint_phrase, unseen_phrase
+from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 CASES = Path(__file__).parents[1] / "tests" / "pipelines" / "verification" / "checks" / "cases"
 LATER = ("later", "last", "final")

@@ -18,9 +18,9 @@ from pathlib import Path
 import cv2
 
 from benchmarks.planted_changes import CHANGES, held_out, of_folder, tuning
-from pipelines.selection.duplicates import Duplicate, Look, look_of, near_images, near_looks, perceptual_hash
-from pipelines.selection.duplicates.look_search import Compare
-from pipelines.selection.duplicates.same_image import ImageComparison, same_image
+from darkroom.pipelines.selection.duplicates import Duplicate, Look, look_of, near_images, near_looks, perceptual_hash
+from darkroom.pipelines.selection.duplicates.look_search import Compare
+from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
 
 SEED = 20261123
 

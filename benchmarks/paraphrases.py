@@ -11,8 +11,8 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.selection.duplicates.words import n_grams, words
-from pipelines.verification.grading.sentences import FILLERS, stem
+from darkroom.pipelines.selection.duplicates.words import n_grams, words
+from darkroom.pipelines.verification.grading.sentences import FILLERS, stem
 
 MAX_FALSE = 0.01
 

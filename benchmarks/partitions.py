@@ -28,16 +28,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.million.rows import FAMILY, made_sample, made_trajectory
-from pipelines.generation.engine import STAGES
-from pipelines.generation.stage import SAMPLES
-from pipelines.records import Sample, Trajectory, Usage, to_row
-from pipelines.sources.catalog import Catalog
-from pipelines.storage.tables import TableKey, Tables
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import Sample, Trajectory, Usage, to_row
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import postgres
 
 _RESULT = "CPU seconds: "
-ALONE, TEAM = (Path(str(files("assets") / name)) for name in ("dagster.yaml", "dagster_team.yaml"))
+ALONE, TEAM = (Path(str(files("darkroom.assets") / name)) for name in ("dagster.yaml", "dagster_team.yaml"))
 _STATUS = """query Status($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
   partitionStats { numMaterialized numPartitions } partitionKeysByDimension { partitionKeys }
   assetPartitionStatuses { ... on DefaultPartitionStatuses {
@@ -99,8 +99,8 @@ def measure(what: str) -> float:
 def _summary(workspace: Workspace) -> Callable[[], Any]:
     from rich.console import Console
 
-    from assets.terminal.summary import print_summary
-    from pipelines.generation.recipes import load_recipes
+    from darkroom.assets.terminal.summary import print_summary
+    from darkroom.pipelines.generation.recipes import load_recipes
 
     recipes = list(load_recipes().values())
     console = Console(file=io.StringIO(), width=120)
@@ -108,14 +108,14 @@ def _summary(workspace: Workspace) -> Callable[[], Any]:
 
 
 def _explain(workspace: Workspace) -> Callable[[], Any]:
-    from pipelines.publishing.explain import explain
+    from darkroom.pipelines.publishing.explain import explain
 
     return lambda: explain(workspace, made_sample(0).sample_id)
 
 
 def _definitions(_: Workspace) -> Callable[[], Any]:
     def load() -> None:
-        from assets.definitions import defs
+        from darkroom.assets.definitions import defs
 
         assert defs().resolve_all_asset_keys()
 
@@ -125,7 +125,7 @@ def _definitions(_: Workspace) -> Callable[[], Any]:
 def _sensor(workspace: Workspace) -> Callable[[], Any]:
     import dagster as dg
 
-    from assets.graph.partitions import partition_changes
+    from darkroom.assets.graph.partitions import partition_changes
 
     def tick() -> None:
         with dg.DagsterInstance.get() as instance:
@@ -155,7 +155,7 @@ def _catalog(_: Workspace) -> Callable[[], Any]:
 def _backfill(_: Workspace) -> Callable[[], Any]:
     import dagster as dg
 
-    from assets.graph.partitions import SHARDS_OF
+    from darkroom.assets.graph.partitions import SHARDS_OF
 
     ask = _webserver()
     with dg.DagsterInstance.get() as instance:
@@ -184,7 +184,9 @@ def _webserver() -> _Ask:
     from dagster_webserver.app import create_app_from_workspace_process_context
     from starlette.testclient import TestClient
 
-    target = ModuleTarget(module_name="assets.definitions", attribute="defs", working_directory=None, location_name="a")
+    target = ModuleTarget(
+        module_name="darkroom.assets.definitions", attribute="defs", working_directory=None, location_name="a"
+    )
     context = WorkspaceProcessContext(dg.DagsterInstance.get(), target)
     client = TestClient(create_app_from_workspace_process_context(context))
 
@@ -232,7 +234,7 @@ def register(n_partitions: int) -> None:
     """The partitions as the sensor would register them, and a materialisation of each."""
     import dagster as dg
 
-    from assets.graph.partitions import update_partitions
+    from darkroom.assets.graph.partitions import update_partitions
 
     with Workspace.from_environment() as workspace, dg.DagsterInstance.get() as instance:
         instance.optimize_for_webserver(60_000, 3600, 20)  # one connection for all events

@@ -16,11 +16,11 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.smooth_images import balloons, birds, defocused, glows, hazes, lit_surfaces, relief, skies, studio
-from pipelines.demo.images.charts import charts
-from pipelines.demo.images.diagrams import diagrams
-from pipelines.demo.images.material import font, packaged_bytes
-from pipelines.demo.images.pages import pages
-from pipelines.demo.images.walls import backdrop
+from darkroom.pipelines.demo.images.charts import charts
+from darkroom.pipelines.demo.images.diagrams import diagrams
+from darkroom.pipelines.demo.images.material import font, packaged_bytes
+from darkroom.pipelines.demo.images.pages import pages
+from darkroom.pipelines.demo.images.walls import backdrop
 from tests.image_files import jpeg
 
 Change = Callable[[Image.Image, random.Random], Image.Image]

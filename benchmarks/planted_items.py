@@ -21,13 +21,13 @@ from pathlib import Path
 import cv2
 
 from benchmarks.planted_changes import CHANGES, Item, held_out
-from pipelines.generation import engine
-from pipelines.generation.stage import Shard
-from pipelines.records import Reject
-from pipelines.rl.candidates import ASSET, Candidates
-from pipelines.selection.screening import Screening
-from pipelines.sources import SourceRow
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.records import Reject
+from darkroom.pipelines.rl.candidates import ASSET, Candidates
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.image_files import encoded
 
 SEED = 20261123

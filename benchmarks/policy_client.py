@@ -25,15 +25,15 @@ import numpy as np
 import openai
 from PIL import Image
 
-from pipelines.models.messages import ImagePart, message
-from pipelines.models.policies import CompletionRequest, Endpoint, OpenAIPolicy, PolicyError, RecordedPolicy
-from pipelines.models.policies.shared_calls import SharedCalls
-from pipelines.models.tasks import Task
-from pipelines.records import Draft, ImageRef, Provenance, Reject, Sample, Truth
-from pipelines.records.reject_reasons import Reason, reject
-from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.stage import map_rows
+from darkroom.pipelines.models.messages import ImagePart, message
+from darkroom.pipelines.models.policies import CompletionRequest, Endpoint, OpenAIPolicy, PolicyError, RecordedPolicy
+from darkroom.pipelines.models.policies.shared_calls import SharedCalls
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Draft, ImageRef, Provenance, Reject, Sample, Truth
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.stage import map_rows
 from tests.image_files import encoded
 
 CONCURRENCY, IN_ALL = 256, 32

@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.cpu import CpuClock, cpu_clock
 from benchmarks.million.rows import FAMILY
 from benchmarks.partitions import TEAM, make_source
-from pipelines.generation.engine import STAGES
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import postgres
 
 
@@ -35,10 +35,10 @@ def main() -> None:
 def _measure(clock: CpuClock, n_shards: int) -> None:
     import dagster as dg
 
-    from assets.definitions import SFT, definitions
-    from assets.graph.families import stage_key
-    from assets.graph.partitions import SHARDS_OF, update_partitions
-    from assets.runs.queue import QueuedRuns
+    from darkroom.assets.definitions import SFT, definitions
+    from darkroom.assets.graph.families import stage_key
+    from darkroom.assets.graph.partitions import SHARDS_OF, update_partitions
+    from darkroom.assets.runs.queue import QueuedRuns
 
     job = definitions().resolve_job_def(SFT)
     with Workspace.from_environment() as workspace, dg.DagsterInstance.get() as instance:

@@ -18,12 +18,12 @@ import aiohttp
 
 from benchmarks.policy_client import CONCURRENCY, memory_mb
 from benchmarks.rl_shards import open_workspace
-from pipelines.generation.stage import Shard
-from pipelines.models.policies import Endpoint, OpenAIPolicy
-from pipelines.rl.candidates import turn_of
-from pipelines.rl.suitability import PROMPT, VOTES, Suitability
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.judges.policy import SCHEMA
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy
+from darkroom.pipelines.rl.candidates import turn_of
+from darkroom.pipelines.rl.suitability import PROMPT, VOTES, Suitability
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.judges.policy import SCHEMA
 
 N_VOTES = 8
 Work = Callable[[], int]

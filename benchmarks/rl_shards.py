@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from pipelines.generation.stage import Shard
-from pipelines.records import Grader, RLCandidate, Sample, Truth, Usage
-from pipelines.rl import candidates
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.records import Grader, RLCandidate, Sample, Truth, Usage
+from darkroom.pipelines.rl import candidates
+from darkroom.pipelines.storage.workspace import Workspace
 
 ROWS_PER_SHARD = 2_500
 WARM_UP = "warm-0000"

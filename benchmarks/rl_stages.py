@@ -4,13 +4,13 @@ from pathlib import Path
 
 from benchmarks.rl_client import N_VOTES
 from benchmarks.rl_shards import open_workspace, partition, write_shards
-from pipelines.generation.stage import Shard
-from pipelines.models.policies import Endpoint, OpenAIPolicy
-from pipelines.records import CheckedLabel, RLCandidate, Votes
-from pipelines.rl import labels
-from pipelines.rl.candidates import ASSET as CANDIDATES
-from pipelines.rl.pass_rates import PassRates
-from pipelines.rl.suitability import Suitability
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy
+from darkroom.pipelines.records import CheckedLabel, RLCandidate, Votes
+from darkroom.pipelines.rl import labels
+from darkroom.pipelines.rl.candidates import ASSET as CANDIDATES
+from darkroom.pipelines.rl.pass_rates import PassRates
+from darkroom.pipelines.rl.suitability import Suitability
 
 CONCURRENCY = 8
 ROWS_AT_WORK = 10

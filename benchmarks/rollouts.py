@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import typer
 
-from train.runs.command_line import ENVIRONMENT
+from darkroom.train.runs.command_line import ENVIRONMENT
 
 N_ROLLOUTS, N_STEPS = 8, 5
 SEED = 0
@@ -74,10 +74,10 @@ class _Script:
 
 
 def of_darkroom(rows: Any, model: Path, steps: Path) -> tuple[Any, Any]:
-    """``train.grpo``'s trainer."""
-    from train.models.loading import load_processor
-    from train.rl.methods import named_method, settings_of
-    from train.rl.rollouts.training import build_trainer
+    """``darkroom.train.grpo``'s trainer."""
+    from darkroom.train.models.loading import load_processor
+    from darkroom.train.rl.methods import named_method, settings_of
+    from darkroom.train.rl.rollouts.training import build_trainer
 
     processor = load_processor(model)
     arguments = settings_of(
@@ -97,9 +97,9 @@ def of_trl(rows: Any, model: Path, steps: Path) -> tuple[Any, Any]:
     """TRL's trainer with Darkroom's sandbox as its environment."""
     from trl.trainer.grpo_config import GRPOConfig
 
-    from train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template
-    from train.rl.rollouts.environment import RESPONSE_TEMPLATE, MixedGRPOTrainer, SandboxEnvironment
-    from train.rl.rollouts.prompts import prompts
+    from darkroom.train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template
+    from darkroom.train.rl.rollouts.environment import RESPONSE_TEMPLATE, MixedGRPOTrainer, SandboxEnvironment
+    from darkroom.train.rl.rollouts.prompts import prompts
 
     processor = load_processor(model)
     processor.chat_template = template("grpo")
@@ -139,8 +139,8 @@ def main(
     """Measure what programs cost a batch of rollouts, against TRL's own loop."""
     os.environ.update(ENVIRONMENT)
     warnings.filterwarnings("ignore")
-    from train.rl.rollouts.prompts import open_prompts
-    from train.tiny import build, dataset_texts
+    from darkroom.train.rl.rollouts.prompts import open_prompts
+    from darkroom.train.tiny import build, dataset_texts
 
     rows = open_prompts(dataset)
     with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +158,7 @@ def main(
 
 
 def _run(build_one: Callable[..., Any], rows: Any, model: Path, folder: Path, seconds: float) -> tuple[float, Any]:
-    from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+    from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 
     trainer, processor = build_one(rows, model, folder / "steps")
     try:

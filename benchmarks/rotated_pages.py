@@ -14,9 +14,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from pipelines.generation.recipes.rotation import ANGLES, FILLS, MAX_SIDE
-from pipelines.verification.checks.rotation import MAX_RESIDUAL
-from pipelines.vision.registration import degrees_between, pose_of
+from darkroom.pipelines.generation.recipes.rotation import ANGLES, FILLS, MAX_SIDE
+from darkroom.pipelines.verification.checks.rotation import MAX_RESIDUAL
+from darkroom.pipelines.vision.registration import degrees_between, pose_of
 
 BICUBIC = Image.Resampling.BICUBIC
 Frame = Callable[[Image.Image, int, tuple[int, int]], Image.Image]

@@ -22,8 +22,8 @@ from mcp import Client, MCPError
 from PIL import Image
 
 from benchmarks.task import code_of
-from pipelines.services import files
-from sandbox import SandboxPool
+from darkroom.pipelines.services import files
+from darkroom.sandbox import SandboxPool
 from tests.image_files import encoded
 from tests.served import served
 

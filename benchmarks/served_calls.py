@@ -27,11 +27,11 @@ import typer
 from PIL import Image
 
 from benchmarks.policy_client import Row, draft, sample
-from pipelines.models.policies import Endpoint, OpenAIPolicy, RecordedPolicy
-from pipelines.records import Draft, ImageRef
-from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.stage import map_rows
+from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, RecordedPolicy
+from darkroom.pipelines.records import Draft, ImageRef
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.stage import map_rows
 from tests.image_files import encoded
 
 SIDES = (1150, 870)
@@ -63,7 +63,7 @@ class Load(NamedTuple):
 def model(folder: Path, dataset: Path, shape: str) -> None:
     """Configuration, processor and a tokenizer of the dataset's texts, filled up to the shape's vocabulary."""
     from benchmarks.gpu_training import SIZES, published_shape
-    from train.models.processor_files import save_processor
+    from darkroom.train.models.processor_files import save_processor
 
     config, processor = published_shape(shape, dataset, (LIMITS["min_pixels"], LIMITS["max_pixels"]))
     text = config.get_text_config()

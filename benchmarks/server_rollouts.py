@@ -35,7 +35,7 @@ import httpx2
 import typer
 from PIL import Image
 
-from train.runs.command_line import ENVIRONMENT
+from darkroom.train.runs.command_line import ENVIRONMENT
 
 STEP_SECONDS, SEQUENCE_SECONDS, PREFILL_SECONDS = 0.008, 0.00006, 0.05
 TOKENS_PER_TICK = 4
@@ -151,11 +151,11 @@ class Writer:
 
 def players_of(processor: Any, n_prompts: int, n_each: int) -> list[Any]:
     """Rollouts with real sandboxes, not yet opened."""
-    from pipelines.models.tasks import Task
-    from pipelines.records import Sample, Truth
-    from train.rl.rollouts.active_rollout import ActiveRollout
-    from train.rl.rollouts.environment import SandboxEnvironment
-    from train.rl.rollouts.transcript import Transcript
+    from darkroom.pipelines.models.tasks import Task
+    from darkroom.pipelines.records import Sample, Truth
+    from darkroom.train.rl.rollouts.active_rollout import ActiveRollout
+    from darkroom.train.rl.rollouts.environment import SandboxEnvironment
+    from darkroom.train.rl.rollouts.transcript import Transcript
 
     opening, players = processor.tokenizer("<|im_start|>assistant\n")["input_ids"], []
     for number in range(n_prompts * n_each):
@@ -172,14 +172,14 @@ def players_of(processor: Any, n_prompts: int, n_each: int) -> list[Any]:
 
 def measured(way: str, processor: Any, writer: Writer, players: list[Any]) -> tuple[float, float, Any]:
     """Seconds of a batch, the share in which nothing was written, and the rollouts."""
-    from pipelines.models.protocols import PROTOCOLS
-    from train.rl.rollouts.active_rollout import EngineClock, ModelInTraining, TurnWriter
-    from train.rl.rollouts.batched_turns import BatchedTurns
-    from train.rl.rollouts.sampling import TurnWatcher
-    from train.rl.rollouts.server_turns import ServerTurns
-    from train.rl.rollouts.transcript import GeneratedTurn
-    from train.rl.rollouts.vllm_ats import in_segments
-    from train.rl.rollouts.vllm_server import VllmServer
+    from darkroom.pipelines.models.protocols import PROTOCOLS
+    from darkroom.train.rl.rollouts.active_rollout import EngineClock, ModelInTraining, TurnWriter
+    from darkroom.train.rl.rollouts.batched_turns import BatchedTurns
+    from darkroom.train.rl.rollouts.sampling import TurnWatcher
+    from darkroom.train.rl.rollouts.server_turns import ServerTurns
+    from darkroom.train.rl.rollouts.transcript import GeneratedTurn
+    from darkroom.train.rl.rollouts.vllm_ats import in_segments
+    from darkroom.train.rl.rollouts.vllm_server import VllmServer
 
     tokenizer, clock, threads = processor.tokenizer, EngineClock(), ThreadPoolExecutor(len(players))
 
@@ -224,9 +224,9 @@ def main(
 ) -> None:
     """Measure what it costs rollouts to wait for one another."""
     os.environ.update(ENVIRONMENT)
-    from train.models.loading import load_processor
-    from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
-    from train.tiny import build
+    from darkroom.train.models.loading import load_processor
+    from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+    from darkroom.train.tiny import build
 
     engine = ServedEngine(url, model, prompts * rollouts) if url else Engine()
     names = ("together", "together, early", "alone")

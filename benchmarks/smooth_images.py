@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from pipelines.demo.images.material import packaged_bytes
+from darkroom.pipelines.demo.images.material import packaged_bytes
 
 Levels = NDArray[np.float64]
 

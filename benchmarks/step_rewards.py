@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from pipelines.publishing.dataset_reader import dataset_files, map_in_threads, read_files
-from pipelines.publishing.pivots.rows import StepReward
-from pipelines.records import Check
-from pipelines.records.geometry import Box
-from pipelines.records.pivots import Action
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, map_in_threads, read_files
+from darkroom.pipelines.publishing.pivots.rows import StepReward
+from darkroom.pipelines.records import Check
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.pivots import Action
 
 REACHES, MISSES = "reaches", "misses"
 FILE = "/mnt/data/temp_processed_images/look.png"

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pipelines.records import ImageRef
-from pipelines.storage.image_cache import ImageCache
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.storage.image_cache import ImageCache
+from darkroom.pipelines.storage.images import ImageStore
 from tests.image_files import encoded
 from tests.object_store import object_store_server
 

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from sandbox import Observation
+from darkroom.sandbox import Observation
 
 Library = Literal["PIL", "cv2"]
 LIBRARIES: tuple[Library, ...] = ("PIL", "cv2")

@@ -21,9 +21,9 @@ from typing import Any
 import torch
 import typer
 
-from train.models.loading import load_model, load_processor, model_type, template
-from train.rl.rollouts.prompts import open_prompts, prompt
-from train.runs.command_line import ENVIRONMENT
+from darkroom.train.models.loading import load_model, load_processor, model_type, template
+from darkroom.train.rl.rollouts.prompts import open_prompts, prompt
+from darkroom.train.runs.command_line import ENVIRONMENT
 
 N_ROWS, N_TOKENS, CHANGE = 4, 24, 0.05
 """Of questions asked, of tokens sampled for each, and the standard deviation of the change of weights."""
@@ -36,7 +36,7 @@ app = typer.Typer(help=__doc__)
 @app.command()
 def model(out: Path, dataset: Path) -> None:
     """Builds a tiny model, which knows nothing."""
-    from train import tiny
+    from darkroom.train import tiny
 
     tiny.build(out, texts=tiny.dataset_texts(dataset))
 
@@ -48,7 +48,7 @@ def server(model: Path, dataset: Path, url: str) -> None:
 
 
 async def _compare(folder: Path, dataset: Path, url: str) -> None:
-    from train.rl.rollouts.vllm_ats import Segment
+    from darkroom.train.rl.rollouts.vllm_ats import Segment
 
     processor, weights = _opened(folder), load_model(folder)
     vllm, segment = _server(processor, url), Segment("<code>", greedy=False)
@@ -76,11 +76,11 @@ def segments(model: Path, dataset: Path, url: str) -> None:
 
 
 async def _segments(folder: Path, dataset: Path, url: str) -> None:
-    from pipelines.models.protocols import PROTOCOLS
-    from train.rl.rollouts.active_rollout import EngineClock
-    from train.rl.rollouts.sampling import TurnWatcher
-    from train.rl.rollouts.server_turns import ServerTurns
-    from train.rl.rollouts.transcript import Transcript
+    from darkroom.pipelines.models.protocols import PROTOCOLS
+    from darkroom.train.rl.rollouts.active_rollout import EngineClock
+    from darkroom.train.rl.rollouts.sampling import TurnWatcher
+    from darkroom.train.rl.rollouts.server_turns import ServerTurns
+    from darkroom.train.rl.rollouts.transcript import Transcript
 
     processor, weights = _opened(folder), load_model(folder)
     vllm, protocol, tokenizer = _server(processor, url, temperature=1.2), PROTOCOLS["thyme"], processor.tokenizer
@@ -125,7 +125,7 @@ def _server(processor: Any, url: str, *, temperature: float = 1.0) -> Any:
     from trl.generation.vllm_client import VLLMClient
     from trl.generation.vllm_generation import VLLMGeneration
 
-    from train.rl.rollouts.vllm_server import VllmServer
+    from darkroom.train.rl.rollouts.vllm_server import VllmServer
 
     sampling = {"repetition_penalty": 1.0, "temperature": temperature, "top_p": 1.0, "top_k": -1, "min_p": None}
     generation: Any = SimpleNamespace(
@@ -179,8 +179,8 @@ def _train(
     """``told``: from the trainer and a prompt's tokens, the engine's most likely tokens and their log-probabilities."""
     from transformers import TrainerCallback
 
-    from train.rl.methods import named_method, settings_of
-    from train.rl.rollouts.training import build_trainer
+    from darkroom.train.rl.methods import named_method, settings_of
+    from darkroom.train.rl.rollouts.training import build_trainer
 
     class ChangesWeights(TrainerCallback):
         """As a step at a high learning rate does, whatever the rewards are."""

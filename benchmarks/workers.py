@@ -11,7 +11,7 @@ from benchmarks.fleet import N_ROLLOUTS, available_mb
 from benchmarks.plain import PlainProcess
 from benchmarks.rows import Row, count_row
 from benchmarks.task import code_of
-from sandbox import SandboxPool
+from darkroom.sandbox import SandboxPool
 
 _EMPTY = {"sessions": "pass", "workers": "print()"}
 _MILLION, _MS_PER_HOUR = 1_000_000, 3.6e6

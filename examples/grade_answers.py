@@ -3,8 +3,8 @@
 python examples/grade_answers.py
 """
 
-from pipelines.records import Sample, Truth
-from pipelines.verification.grading import grade, grader_of
+from darkroom.pipelines.records import Sample, Truth
+from darkroom.pipelines.verification.grading import grade, grader_of
 
 QUESTIONS = (
     ("How long is the bridge?", "1.2 km", ["1200 m", "1.2", "1.2 m", "1 km or 1.2 km"]),

@@ -9,14 +9,14 @@ policy writes the trajectories; with DARKROOM_POLICY=openai and an endpoint a mo
 import sys
 from pathlib import Path
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import oracle_policy
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.sources.columns import Columns
-from pipelines.sources.jsonl import JsonLinesSource
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import oracle_policy
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.jsonl import JsonLinesSource
+from darkroom.pipelines.storage.workspace import Workspace
 
 PARTITION = "photos-0000"
 

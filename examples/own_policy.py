@@ -10,14 +10,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.generation.rollout import rollout
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.models.messages import ImagePart, message
-from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import Task
-from pipelines.records import Sample, Truth
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.rollout import rollout
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.models.messages import ImagePart, message
+from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Sample, Truth
+from darkroom.pipelines.storage.workspace import Workspace
 
 TURNS = (
     "<think>The sign is small, so I look closer.\n"

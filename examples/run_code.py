@@ -6,7 +6,7 @@ python examples/run_code.py photo.jpg
 import sys
 from pathlib import Path
 
-from sandbox import Limits, SandboxPool
+from darkroom.sandbox import Limits, SandboxPool
 
 ROUNDS = (
     "width, height = image_size\nprint(width, height)",

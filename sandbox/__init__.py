@@ -12,8 +12,8 @@ rollouts in one event loop: `await pool.agroup(...)`, `await group.asession(...)
 Linux only. The boundary is the kernel: against people rather than models, put a virtual machine around it.
 """
 
-from sandbox.digest import sandbox_digest
-from sandbox.errors import (
+from darkroom.sandbox.digest import sandbox_digest
+from darkroom.sandbox.errors import (
     ImageUnreadable,
     InputsTooLarge,
     ResourcesExhausted,
@@ -21,12 +21,12 @@ from sandbox.errors import (
     SandboxError,
     SandboxUnavailable,
 )
-from sandbox.group import Group
-from sandbox.limits import Limits
-from sandbox.observation import Artefact, Edit, Observation, ShownImage, Status
-from sandbox.pool import SandboxPool
-from sandbox.session import Session
-from sandbox.stats import PoolStats, Spread
+from darkroom.sandbox.group import Group
+from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.observation import Artefact, Edit, Observation, ShownImage, Status
+from darkroom.sandbox.pool import SandboxPool
+from darkroom.sandbox.session import Session
+from darkroom.sandbox.stats import PoolStats, Spread
 
 __all__ = [
     "Artefact",

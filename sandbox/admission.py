@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from sandbox.stats import Meter
+from darkroom.sandbox.stats import Meter
 
 
 class Slots:

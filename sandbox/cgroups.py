@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from sandbox.delegation import CgroupUnusable, find_folder, subtree_control
-from sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
-from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, remedy
+from darkroom.sandbox.delegation import CgroupUnusable, find_folder, subtree_control
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
+from darkroom.sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, remedy
 
 _PREFIX = "darkroom-"
 _ATTEMPTS = 8

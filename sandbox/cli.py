@@ -7,14 +7,14 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
-from sandbox.errors import UserError
-from sandbox.help_text import Commands
-from sandbox.limits import Limits
-from sandbox.observation import Observation
-from sandbox.pool import SandboxPool
-from sandbox.protections import TIER_VARIABLE, Tier
-from sandbox.terminal import SafeConsole
+from darkroom.sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
+from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.help_text import Commands
+from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.observation import Observation
+from darkroom.sandbox.pool import SandboxPool
+from darkroom.sandbox.protections import TIER_VARIABLE, Tier
+from darkroom.sandbox.terminal import SafeConsole
 
 app = Commands(
     name="sandbox",

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from sandbox.limits import Limits
+from darkroom.sandbox.limits import Limits
 
 _NANOSECONDS = 1e9
 # threads together can use up their CPU time long before the wall clock says so

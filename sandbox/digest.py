@@ -6,11 +6,11 @@ import platform
 from functools import cache, lru_cache
 from pathlib import Path
 
-from sandbox._guest.config import RepairMode
-from sandbox._guest.scan import ScanMode
-from sandbox.libraries import added_libraries, library_versions
-from sandbox.limits import Limits
-from sandbox.protections import Tier, choose_tier
+from darkroom.sandbox._guest.config import RepairMode
+from darkroom.sandbox._guest.scan import ScanMode
+from darkroom.sandbox.libraries import added_libraries, library_versions
+from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.protections import Tier, choose_tier
 
 _PACKAGE = Path(__file__).parent
 

@@ -9,16 +9,16 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.cgroups import reason_for_none
-from sandbox.errors import SandboxError
-from sandbox.libraries import NINE
-from sandbox.pool import SandboxPool
-from sandbox.process import BOOTSTRAP
-from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, OPTIONAL, Tier, remedy
+from darkroom.sandbox.cgroups import reason_for_none
+from darkroom.sandbox.errors import SandboxError
+from darkroom.sandbox.libraries import NINE
+from darkroom.sandbox.pool import SandboxPool
+from darkroom.sandbox.process import BOOTSTRAP
+from darkroom.sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, OPTIONAL, Tier, remedy
 
 _PROBE_SECONDS = 60
-_PROBE = BOOTSTRAP + "from sandbox._guest.probe import main; main()"
-_LANDLOCK_ABI = BOOTSTRAP + "from sandbox._guest.probe import print_landlock_abi; print_landlock_abi()"
+_PROBE = BOOTSTRAP + "from darkroom.sandbox._guest.probe import main; main()"
+_LANDLOCK_ABI = BOOTSTRAP + "from darkroom.sandbox._guest.probe import print_landlock_abi; print_landlock_abi()"
 _SESSIONS: dict[Tier, str] = {"full": "a session of the full tier", "lite": "a session of the lite tier"}
 
 

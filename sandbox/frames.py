@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
-from sandbox._guest.differences import (
+from darkroom.sandbox._guest.differences import (
     MAX_CHANGED_CHARS,
     MAX_EDITS,
     MAX_PART_CHARS,
@@ -32,11 +32,11 @@ from sandbox._guest.differences import (
     DoesNotApply,
     apply_difference,
 )
-from sandbox._guest.frames import HEADER
-from sandbox.errors import ProtocolViolation
-from sandbox.limits import Limits
-from sandbox.neutral import neutralise
-from sandbox.observation import STATUSES, Artefact, Edit, Status
+from darkroom.sandbox._guest.frames import HEADER
+from darkroom.sandbox.errors import ProtocolViolation
+from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.neutral import neutralise
+from darkroom.sandbox.observation import STATUSES, Artefact, Edit, Status
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from sandbox._guest.config import WORK_FOLDER, SessionRequest
-from sandbox.admission import Admission
-from sandbox.cgroups import TreeCgroup
-from sandbox.errors import (
+from darkroom.sandbox._guest.config import WORK_FOLDER, SessionRequest
+from darkroom.sandbox.admission import Admission
+from darkroom.sandbox.cgroups import TreeCgroup
+from darkroom.sandbox.errors import (
     ImageUnreadable,
     InputsTooLarge,
     ResourcesExhausted,
@@ -27,12 +27,12 @@ from sandbox.errors import (
     SandboxError,
     machine_errors,
 )
-from sandbox.folders import remove_tree
-from sandbox.limits import Limits
-from sandbox.pidfd import attest, is_doomed, open_parent
-from sandbox.protections import Tier
-from sandbox.session import Closing, Session, off_loop
-from sandbox.window import Window
+from darkroom.sandbox.folders import remove_tree
+from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.pidfd import attest, is_doomed, open_parent
+from darkroom.sandbox.protections import Tier
+from darkroom.sandbox.session import Closing, Session, off_loop
+from darkroom.sandbox.window import Window
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16

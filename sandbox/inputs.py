@@ -9,8 +9,8 @@ from typing import IO
 
 from PIL import Image
 
-from sandbox.errors import ImageUnreadable, InputsTooLarge, SandboxError
-from sandbox.limits import Limits
+from darkroom.sandbox.errors import ImageUnreadable, InputsTooLarge, SandboxError
+from darkroom.sandbox.limits import Limits
 
 ImageInput = str | Path | bytes | Image.Image
 """A file, the bytes of a file, or an image in memory (stored losslessly)."""

@@ -12,7 +12,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from sandbox.errors import SandboxError
+from darkroom.sandbox.errors import SandboxError
 
 LIBRARIES_VARIABLE = "DARKROOM_SANDBOX_LIBRARIES"
 NINE = {

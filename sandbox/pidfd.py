@@ -7,8 +7,8 @@ import os
 import select
 import signal
 
-from sandbox._guest.uids import uid_range
-from sandbox.errors import SandboxError
+from darkroom.sandbox._guest.uids import uid_range
+from darkroom.sandbox.errors import SandboxError
 
 _END_MILLISECONDS = 5_000
 

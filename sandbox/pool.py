@@ -11,20 +11,20 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode
-from sandbox._guest.names import check_names
-from sandbox._guest.scan import ScanMode
-from sandbox.admission import Admission, Slots
-from sandbox.cgroups import open_delegated
-from sandbox.errors import SandboxClosed, SandboxError, machine_errors
-from sandbox.folders import make_scratch, remove_tree
-from sandbox.group import Group, GroupTerms
-from sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
-from sandbox.limits import Limits
-from sandbox.process import ZygoteProcess
-from sandbox.protections import Tier, choose_tier
-from sandbox.session import Closing, off_loop
-from sandbox.stats import Meter, PoolStats, processes_below
+from darkroom.sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode
+from darkroom.sandbox._guest.names import check_names
+from darkroom.sandbox._guest.scan import ScanMode
+from darkroom.sandbox.admission import Admission, Slots
+from darkroom.sandbox.cgroups import open_delegated
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, machine_errors
+from darkroom.sandbox.folders import make_scratch, remove_tree
+from darkroom.sandbox.group import Group, GroupTerms
+from darkroom.sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
+from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.process import ZygoteProcess
+from darkroom.sandbox.protections import Tier, choose_tier
+from darkroom.sandbox.session import Closing, off_loop
+from darkroom.sandbox.stats import Meter, PoolStats, processes_below
 
 _MAX_INPUTS = 64
 _MAX_SLEEPERS = 64

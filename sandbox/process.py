@@ -13,18 +13,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from sandbox._guest.config import ZygoteConfig
-from sandbox.errors import SandboxClosed, SandboxUnavailable
-from sandbox.libraries import added_libraries, importable_modules
-from sandbox.protections import Tier, advice
+from darkroom.sandbox._guest.config import ZygoteConfig
+from darkroom.sandbox.errors import SandboxClosed, SandboxUnavailable
+from darkroom.sandbox.libraries import added_libraries, importable_modules
+from darkroom.sandbox.protections import Tier, advice
 
 _PACKAGE = Path(__file__).parent
 # a bare package, so that the host's half is never imported on the other side
 BOOTSTRAP = (
-    "import sys, types; package = types.ModuleType('sandbox'); package.__path__ = [sys.argv[1]]; "
-    "sys.modules['sandbox'] = package; "
+    "import sys, types; "
+    "outer, package = types.ModuleType('darkroom'), types.ModuleType('darkroom.sandbox'); "
+    "outer.__path__, package.__path__ = [], [sys.argv[1]]; "
+    "sys.modules.update({'darkroom': outer, 'darkroom.sandbox': package}); "
 )
-_START = BOOTSTRAP + "from sandbox._guest.launcher import main; main(int(sys.argv[2]))"
+_START = BOOTSTRAP + "from darkroom.sandbox._guest.launcher import main; main(int(sys.argv[2]))"
 _SYSTEM_FOLDERS = (
     *("/usr", "/lib", "/lib64", "/bin"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"),

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from sandbox.errors import SandboxError
+from darkroom.sandbox.errors import SandboxError
 
 Tier = Literal["full", "lite"]
 """full: namespaces, a file system of its own, Landlock, seccomp, limits. lite: the last three only; a session can see

@@ -13,14 +13,14 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from sandbox._guest.config import INTERRUPT
-from sandbox._guest.frames import HEADER
-from sandbox.admission import Admission, Turn
-from sandbox.cgroups import SessionCgroup, TreeCgroup
-from sandbox.clock import Deadline, ProcessClock, Starved, wall_deadline
-from sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
-from sandbox.folders import remove_tree
-from sandbox.frames import (
+from darkroom.sandbox._guest.config import INTERRUPT
+from darkroom.sandbox._guest.frames import HEADER
+from darkroom.sandbox.admission import Admission, Turn
+from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup
+from darkroom.sandbox.clock import Deadline, ProcessClock, Starved, wall_deadline
+from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
+from darkroom.sandbox.folders import remove_tree
+from darkroom.sandbox.frames import (
     MAX_CODE_BYTES,
     Channel,
     encode_request,
@@ -30,10 +30,10 @@ from sandbox.frames import (
     parse_reply,
     reply_cap,
 )
-from sandbox.limits import Limits
-from sandbox.observation import Observation, ShownImage, Status
-from sandbox.pidfd import has_ended, pid_of, wait_for_end
-from sandbox.window import Window
+from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.observation import Observation, ShownImage, Status
+from darkroom.sandbox.pidfd import has_ended, pid_of, wait_for_end
+from darkroom.sandbox.window import Window
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.observation import Observation
+from darkroom.sandbox.observation import Observation
 
 _RECENT = 4096
 

@@ -14,13 +14,13 @@ from typing import Annotated
 import typer
 from PIL import Image
 
-from annotation.label_studio.server import connect, server_of
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.image_pool import materialize_pool
-from annotation.rounds.journal import Journal
-from annotation.rounds.sync import Sync
-from pipelines.records.geometry import Box
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.server import connect, server_of
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.image_pool import materialize_pool
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import own_home, running
 from scripts.screenshots import browser
 from tests.e2e.labelling import Labelling, pool_of, write_campaign

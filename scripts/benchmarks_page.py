@@ -5,7 +5,7 @@ python -m scripts.benchmarks_page            # after a change of such a file; a 
 
 from pathlib import Path
 
-from train.evaluation.benchmarks import BenchmarkConfig, bundled
+from darkroom.train.evaluation.benchmarks import BenchmarkConfig, bundled
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 INTRODUCTION = """# Benchmarks

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from annotation.rounds.submissions import RecordFields
-from pipelines.demo.images.charts import charts
-from pipelines.demo.images.photographs import photographs
-from pipelines.demo.images.scenes import Hung, Placed, hung, scenes
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
+from darkroom.annotation.rounds.submissions import RecordFields
+from darkroom.pipelines.demo.images.charts import charts
+from darkroom.pipelines.demo.images.photographs import photographs
+from darkroom.pipelines.demo.images.scenes import Hung, Placed, hung, scenes
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
 
 N_SCENES = 24
 """Number of scenes in the demo."""

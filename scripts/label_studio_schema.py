@@ -15,10 +15,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from annotation.label_studio.database import database_variables
-from annotation.label_studio.server import SCHEMA, server_of
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.database import database_variables
+from darkroom.annotation.label_studio.server import SCHEMA, server_of
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import own_home
 from scripts.postgres import postgres_server
 

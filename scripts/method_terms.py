@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from train.rl.methods import named_method
-from train.rl.settings import MethodDefaults
+from darkroom.train.rl.methods import named_method
+from darkroom.train.rl.settings import MethodDefaults
 
 PAGE = Path(__file__).parents[1] / "docs" / "method_terms.md"
 PAPERS = {

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from annotation.label_studio.server import LabelStudioServer, ServerInfo, wait_until_ready
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.server import LabelStudioServer, ServerInfo, wait_until_ready
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import postgres
 
 

@@ -18,20 +18,20 @@ import httpx
 import typer
 import yaml
 
-from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.server import connect, server_of
-from annotation.recordings.format import BUNDLED, record, write_recording
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.journal import Journal
-from annotation.rounds.label_studio_tasks import results
-from annotation.rounds.planted_errors import plant
-from annotation.rounds.submissions import ImageRules, RecordFields, read_submission
-from annotation.rounds.sync import Sync
-from annotation.rounds.tables import AnnotationStages
-from pipelines.records import ImageRef, PoolImage
-from pipelines.records.geometry import Box
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.client import LabelStudioClient
+from darkroom.annotation.label_studio.server import connect, server_of
+from darkroom.annotation.recordings.format import BUNDLED, record, write_recording
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.label_studio_tasks import results
+from darkroom.annotation.rounds.planted_errors import plant
+from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.annotation.rounds.tables import AnnotationStages
+from darkroom.pipelines.records import ImageRef, PoolImage
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.demo_facts import facts
 from scripts.own_studio import own_home, running
 from tests.e2e.annotators import choice, settled, text

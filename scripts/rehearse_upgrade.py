@@ -18,19 +18,19 @@ from typing import Any
 
 import httpx
 
-from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.database import SQLITE
-from annotation.label_studio.server import LabelStudioServer
-from annotation.rounds.backup import back_up
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.doctor import Doctor
-from annotation.rounds.journal import Journal
-from annotation.rounds.sync import Sync
-from annotation.rounds.task_exchange import SyncCounts
-from pipelines.models.serving.processes import VirtualEnvironment
-from pipelines.records import ImageRef, PoolImage
-from pipelines.records.digest import digest
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.client import LabelStudioClient
+from darkroom.annotation.label_studio.database import SQLITE
+from darkroom.annotation.label_studio.server import LabelStudioServer
+from darkroom.annotation.rounds.backup import back_up
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.doctor import Doctor
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.annotation.rounds.task_exchange import SyncCounts
+from darkroom.pipelines.models.serving.processes import VirtualEnvironment
+from darkroom.pipelines.records import ImageRef, PoolImage
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import running, studio_database
 from tests.e2e.annotation.studio import logs_in
 from tests.e2e.annotators import SMALL, boxes, choice, settled, text

@@ -28,9 +28,9 @@ from typing import Annotated, Any
 import typer
 import websockets
 
-from assets.runs.instance import prepare_dagster_home
-from pipelines.publishing.gallery import write_gallery
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.runs.instance import prepare_dagster_home
+from darkroom.pipelines.publishing.gallery import write_gallery
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 
 Call = Callable[..., Awaitable[Any]]
@@ -70,7 +70,7 @@ def webserver() -> Iterator[str]:
         "-m",
         "dagster_webserver",
         "-m",
-        "assets.definitions",
+        "darkroom.assets.definitions",
         "-h",
         "127.0.0.1",
         "-p",

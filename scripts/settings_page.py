@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assets.graph.flywheel import FlywheelResource
-from assets.launching.launcher import LauncherResource
-from assets.runs.places import RunSettings
-from pipelines.models.policies.settings import EndpointSettings
-from pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings
+from darkroom.assets.graph.flywheel import FlywheelResource
+from darkroom.assets.launching.launcher import LauncherResource
+from darkroom.assets.runs.places import RunSettings
+from darkroom.pipelines.models.policies.settings import EndpointSettings
+from darkroom.pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 INTRODUCTION = """# Settings

@@ -11,7 +11,7 @@ from typing import Any
 from click import Command
 from typer.main import get_command
 
-from assets.cli import app
+from darkroom.assets.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

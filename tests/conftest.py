@@ -19,10 +19,10 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from PIL import Image, ImageDraw
 
-from pipelines.records import Truth, TruthBox
-from pipelines.sources import BadRow, SourceRow
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.image_files import encoded
 from tests.object_store import ObjectStore, object_store_server
 

@@ -10,7 +10,7 @@ import pytest
 import typer.main
 import yaml
 
-from assets.cli import app
+from darkroom.assets.cli import app
 from scripts import benchmarks_page, llms_page, method_terms, settings_page
 
 ROOT = Path(__file__).parents[1]

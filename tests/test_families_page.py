@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.models.protocols import Thyme
-from pipelines.records import Reject, Trajectory
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.records import Reject, Trajectory
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import add_signs
 from tests.json_endpoint import JsonHandler, endpoint
 

@@ -12,12 +12,12 @@ import pytest
 import typer.main
 from packaging.requirements import Requirement
 
-from assets.cli import app
-from assets.graph.flywheel import FlywheelResource
-from assets.launching import LauncherResource
-from assets.runs.places import RunSettings
-from pipelines.models.policies.settings import EndpointSettings, Role
-from pipelines.storage.settings import WorkspaceSettings
+from darkroom.assets.cli import app
+from darkroom.assets.graph.flywheel import FlywheelResource
+from darkroom.assets.launching import LauncherResource
+from darkroom.assets.runs.places import RunSettings
+from darkroom.pipelines.models.policies.settings import EndpointSettings, Role
+from darkroom.pipelines.storage.settings import WorkspaceSettings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

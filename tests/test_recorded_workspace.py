@@ -18,23 +18,23 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Features, load_dataset
 
-import sandbox
-from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.journal import Journal
-from annotation.rounds.sync import Sync
-from annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, AnnotationStages
-from pipelines.generation.engine import STAGES, Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.generation.stage import Shard
-from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
-from pipelines.publishing.dataset_reader import read_rows
-from pipelines.publishing.features import PROMPTS, TRAJECTORIES, arrow_schema
-from pipelines.publishing.rl_dataset import Mix, RlDataset
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import (
+from darkroom import sandbox
+from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskListing
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, AnnotationStages
+from darkroom.pipelines.generation.engine import STAGES, Family
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
+from darkroom.pipelines.publishing.dataset_reader import read_rows
+from darkroom.pipelines.publishing.features import PROMPTS, TRAJECTORIES, arrow_schema
+from darkroom.pipelines.publishing.rl_dataset import Mix, RlDataset
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import (
     Annotated,
     CheckedLabel,
     Draft,
@@ -49,19 +49,19 @@ from pipelines.records import (
     ToolNecessity,
     Trajectory,
 )
-from pipelines.records.schemas import schema_of
-from pipelines.rl.candidates import Candidates
-from pipelines.rl.labels import CheckedLabels
-from pipelines.rl.necessity import ToolNecessities
-from pipelines.rl.pass_rates import PassRates
-from pipelines.rl.suitability import Suitability, SuitabilityLabels
-from pipelines.selection.screening import Screening
-from pipelines.storage.stage import StageReport
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.records.schemas import schema_of
+from darkroom.pipelines.rl.candidates import Candidates
+from darkroom.pipelines.rl.labels import CheckedLabels
+from darkroom.pipelines.rl.necessity import ToolNecessities
+from darkroom.pipelines.rl.pass_rates import PassRates
+from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.train.rl.rollouts.prompts import open_prompts, question_of
 from tests.annotation.desk import accepts
 from tests.annotation.memory_studio import OpenStudio
-from train.rl.rollouts.prompts import open_prompts, question_of
 
 ARCHIVE = Path(__file__).parent / "recorded_workspace" / "before_rooms.tar.xz"
 PARTITION = "recorded-0000"

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipelines.storage.command_errors import program_of
-from train.evaluation.settings import EvaluationSettings, ExportFormat, check
-from train.runs import TrainError
-from train.runs.command_line import Values, config_option, guarded, is_first_process, takes_settings
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train.evaluation.settings import EvaluationSettings, ExportFormat, check
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import Values, config_option, guarded, is_first_process, takes_settings
 
 if TYPE_CHECKING:
-    from pipelines.storage.images import ImageStore
-    from train.evaluation.questions import QuestionSet
-    from train.evaluation.rollouts import EvaluatedPolicy
-    from train.runs.reporting import RunReporter
+    from darkroom.pipelines.storage.images import ImageStore
+    from darkroom.train.evaluation.questions import QuestionSet
+    from darkroom.train.evaluation.rollouts import EvaluatedPolicy
+    from darkroom.train.runs.reporting import RunReporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,15 @@ def evaluate(
 ) -> EvaluationReport:
     """Evaluates; writes ``settings.output`` with its ``exports``. Raises ``TrainError`` for what cannot be evaluated.
 
-    Of several processes (``train.evaluation.processes``) only the first returns.
+    Of several processes (``darkroom.train.evaluation.processes``) only the first returns.
     """
-    from pipelines.storage.workspace import Workspace
-    from train.evaluation.evaluated_policies import open_judge, open_policy, vision_of
-    from train.evaluation.evaluation_run import EvaluationRun, report_record
-    from train.evaluation.output import read_report, write_output
-    from train.evaluation.processes import n_processes, roll_out_share
-    from train.evaluation.questions import questions_of
-    from train.runs.reporting import RunReporter
+    from darkroom.pipelines.storage.workspace import Workspace
+    from darkroom.train.evaluation.evaluated_policies import open_judge, open_policy, vision_of
+    from darkroom.train.evaluation.evaluation_run import EvaluationRun, report_record
+    from darkroom.train.evaluation.output import read_report, write_output
+    from darkroom.train.evaluation.processes import n_processes, roll_out_share
+    from darkroom.train.evaluation.questions import questions_of
+    from darkroom.train.runs.reporting import RunReporter
 
     check(settings)
     _require_own(settings.output)
@@ -106,8 +106,8 @@ def evaluate(
 
 def metadata(evaluation: EvaluationReport) -> dict[str, Any]:
     """Metadata of the asset ``evaluation`` for Dagster Pipes: figures, tables, charts, path."""
-    from train.evaluation.tables import accuracy_table
-    from train.runs.history import embedded
+    from darkroom.train.evaluation.tables import accuracy_table
+    from darkroom.train.runs.history import embedded
 
     everything = evaluation.made["results"]["all"]
     code, right = everything["code"], everything["accuracy"]["right"]
@@ -131,15 +131,15 @@ def metadata(evaluation: EvaluationReport) -> dict[str, Any]:
 
 
 _EVALUATION_CODE = tuple(
-    f"pipelines.{room}" for room in ("generation", "models", "records", "storage", "verification", "vision")
+    f"darkroom.pipelines.{room}" for room in ("generation", "models", "records", "storage", "verification", "vision")
 )
 """The rooms of ``pipelines`` that decide an evaluation's rollouts and grades."""
 
 
 def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_sets: Sequence[QuestionSet]) -> str:
-    import sandbox
-    from pipelines.records.digest import digest, digest_files
-    from pipelines.storage.stage import code_digest
+    from darkroom import sandbox
+    from darkroom.pipelines.records.digest import digest, digest_files
+    from darkroom.pipelines.storage.stage import code_digest
 
     here = Path(__file__).parent
     ours = [path for path in (here / "evaluation").rglob("*") if path.suffix in (".py", ".toml", ".jinja", ".css")]
@@ -153,8 +153,8 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
 
 
 def _export(folder: Path, exports: Sequence[ExportFormat], store: ImageStore) -> None:
-    from pipelines.storage.images import ImageMissing
-    from train.evaluation.exports import export
+    from darkroom.pipelines.storage.images import ImageMissing
+    from darkroom.train.evaluation.exports import export
 
     try:
         export(folder, exports, store)
@@ -213,8 +213,8 @@ def main(
     ledger of the workspace (DARKROOM_HOME) and are not paid for again.
     """
     with guarded():
-        from train.evaluation.tables import accuracy_table
-        from train.runs.reporting import reporting
+        from darkroom.train.evaluation.tables import accuracy_table
+        from darkroom.train.runs.reporting import reporting
 
         benchmarks = _pairs(settings.pop("benchmarks", ()))
         chosen = EvaluationSettings(output=output, benchmarks=benchmarks, **settings)

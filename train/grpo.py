@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
-from pipelines.storage.command_errors import program_of
-from train.rl.settings import GrpoSettings, JudgeOptions, added_names
-from train.runs.command_line import Values, config_option, guarded, local_datasets, takes_settings
-from train.runs.trackers import ReportTo, choose_trackers
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train.rl.settings import GrpoSettings, JudgeOptions, added_names
+from darkroom.train.runs.command_line import Values, config_option, guarded, local_datasets, takes_settings
+from darkroom.train.runs.trackers import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
-    from train.examples.datasets import HeldOut
-    from train.rl.methods import Judges, Method
-    from train.runs.checkpoints import Staging
-    from train.runs.job import TrainingJob
-    from train.runs.reporting import RunReporter
+    from darkroom.train.examples.datasets import HeldOut
+    from darkroom.train.rl.methods import Judges, Method
+    from darkroom.train.runs.checkpoints import Staging
+    from darkroom.train.runs.job import TrainingJob
+    from darkroom.train.runs.reporting import RunReporter
 
 
 def reinforce(
@@ -41,13 +41,13 @@ def reinforce(
     force: bool = False,
 ) -> dict[str, Any]:
     """Trains, writes ``output`` and returns its history. Raises ``TrainError`` for inputs that cannot be trained on."""
-    from train.examples.datasets import held_out
-    from train.models.loading import model_type
-    from train.models.sharding import check_launch
-    from train.rl.methods import named_method
-    from train.rl.rollouts.prompts import check_prompts, open_prompts
-    from train.runs.job import TrainingJob, run_job, with_rows
-    from train.runs.trainer_options import split_options
+    from darkroom.train.examples.datasets import held_out
+    from darkroom.train.models.loading import model_type
+    from darkroom.train.models.sharding import check_launch
+    from darkroom.train.rl.methods import named_method
+    from darkroom.train.rl.rollouts.prompts import check_prompts, open_prompts
+    from darkroom.train.runs.job import TrainingJob, run_job, with_rows
+    from darkroom.train.runs.trainer_options import split_options
 
     method = named_method(settings.method, settings.options)
     model_type(model)  # raises for no model
@@ -75,7 +75,7 @@ def _train(
     staging: Staging,
     report: RunReporter,
 ) -> list[dict[str, Any]]:
-    from train.rl.rollouts.training import GrpoRun
+    from darkroom.train.rl.rollouts.training import GrpoRun
 
     return GrpoRun(job, settings, method, judges, evaluated, staging, report, save_steps).train()
 
@@ -84,7 +84,7 @@ def _print_config(context: typer.Context, wanted: bool) -> None:
     """The callback of ``--print-config``: the settings so far on the command line, and of its file."""
     if not wanted:
         return
-    from train.rl.methods import named_method, options_of, settings_of
+    from darkroom.train.rl.methods import named_method, options_of, settings_of
 
     with guarded():
         given = {**(context.default_map or {}), **context.params}
@@ -161,8 +161,8 @@ def main(
     Several GPUs: accelerate launch --no_python darkroom train grpo ...
     """
     with guarded():
-        from train.rl.judging.judge_config import judges_of
-        from train.rl.methods import settings_of
+        from darkroom.train.rl.judging.judge_config import judges_of
+        from darkroom.train.rl.methods import settings_of
 
         choose_trackers(report_to, output)
         judges, identity = judges_of(**judge)

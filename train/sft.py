@@ -17,18 +17,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipelines.storage.command_errors import program_of
-from train.finetuning.settings import SftSettings, folders_of, read_phases, recipe_names, recipe_path, share_of_batch
-from train.runs import TrainError
-from train.runs.command_line import Values, config_option, guarded, local_datasets, recipe_values, takes_settings
-from train.runs.trackers import ReportTo, choose_trackers
-from train.runs.trainer_options import assigned
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train.finetuning.settings import (
+    SftSettings,
+    folders_of,
+    read_phases,
+    recipe_names,
+    recipe_path,
+    share_of_batch,
+)
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import (
+    Values,
+    config_option,
+    guarded,
+    local_datasets,
+    recipe_values,
+    takes_settings,
+)
+from darkroom.train.runs.trackers import ReportTo, choose_trackers
+from darkroom.train.runs.trainer_options import assigned
 
 if TYPE_CHECKING:
-    from train.finetuning.phases import Plan
-    from train.runs.checkpoints import Staging
-    from train.runs.job import TrainingJob
-    from train.runs.reporting import RunReporter
+    from darkroom.train.finetuning.phases import Plan
+    from darkroom.train.runs.checkpoints import Staging
+    from darkroom.train.runs.job import TrainingJob
+    from darkroom.train.runs.reporting import RunReporter
 
 
 def finetune(
@@ -44,11 +58,11 @@ def finetune(
 
     ``datasets`` are folders of one dataset or of several; each phase selects its families among them.
     """
-    from train.examples.datasets import count_rows, open_dataset
-    from train.models.loading import model_type
-    from train.models.sharding import check_launch
-    from train.runs.job import TrainingJob, run_job, with_rows
-    from train.runs.trainer_options import split_options
+    from darkroom.train.examples.datasets import count_rows, open_dataset
+    from darkroom.train.models.loading import model_type
+    from darkroom.train.models.sharding import check_launch
+    from darkroom.train.runs.job import TrainingJob, run_job, with_rows
+    from darkroom.train.runs.trainer_options import split_options
 
     folders_of_datasets = [datasets] if isinstance(datasets, Path) else list(datasets)
     model_type(model)  # raises for no model
@@ -71,8 +85,8 @@ def finetune(
 def _train(
     job: TrainingJob, planned: Plan, settings: SftSettings, save_steps: int, staging: Staging, report: RunReporter
 ) -> list[dict[str, Any]]:
-    from train.examples.encoding import open_reader
-    from train.finetuning.phases import SftRun
+    from darkroom.train.examples.encoding import open_reader
+    from darkroom.train.finetuning.phases import SftRun
 
     ablations = {"train_observations", "loss_policy", "without_comments"}
     read_as = settings.model_dump(include={"layout", "min_pixels", "max_pixels"} | ablations)

@@ -17,14 +17,14 @@ from uuid import uuid4
 import typer
 import yaml
 
-from pipelines.models.prompts import bundled_prompt
-from pipelines.records.digest import digest
-from pipelines.storage.atomic_write import replace_folder
-from pipelines.storage.command_errors import program_of
-from train.examples.encoding import conversation
-from train.models.loading import VISION_TOKENS
-from train.models.processor_files import save_processor
-from train.runs.command_line import guarded, local_datasets
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.atomic_write import replace_folder
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train.examples.encoding import conversation
+from darkroom.train.models.loading import VISION_TOKENS
+from darkroom.train.models.processor_files import save_processor
+from darkroom.train.runs.command_line import guarded, local_datasets
 
 LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"
 """Tags and lines: a recurring line becomes one token, so that a few steps are enough to learn to write a program."""
@@ -82,8 +82,8 @@ def build(
 
 def dataset_texts(*folders: Path) -> Iterator[str]:
     """Everything that is said in shipped datasets, for the tokenizer."""
-    from pipelines.publishing.dataset_reader import read_files
-    from train.examples.datasets import dataset_files, require_columns
+    from darkroom.pipelines.publishing.dataset_reader import read_files
+    from darkroom.train.examples.datasets import dataset_files, require_columns
 
     files = dataset_files(*folders)
     require_columns(files, "trajectories")
@@ -153,7 +153,7 @@ def _model(tokenizer: Any, seed: int, arch: ArchName, spread: float) -> Any:
 def _processor(tokenizer: Any, arch: ArchName) -> Any:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-    from train.models.image_only import ImageOnlyProcessor
+    from darkroom.train.models.image_only import ImageOnlyProcessor
 
     patch = ARCHITECTURES[arch].patch
     unit = (2 * patch) ** 2

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from sandbox.terminal import SafeConsole
+from darkroom.sandbox.terminal import SafeConsole
 
 if TYPE_CHECKING:
-    from annotation.rounds.campaign import Campaign
-    from annotation.rounds.journal import Journal
-    from annotation.rounds.tables import AnnotationStages
-    from pipelines.storage.workspace import Workspace
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.journal import Journal
+    from darkroom.annotation.rounds.tables import AnnotationStages
+    from darkroom.pipelines.storage.workspace import Workspace
 
 CONSOLE = SafeConsole()
 
@@ -26,15 +26,15 @@ class OpenCampaign(NamedTuple):
     journal: Journal
 
     def stages(self) -> AnnotationStages:
-        from annotation.label_studio.server import find_task_url
-        from annotation.rounds.tables import AnnotationStages
+        from darkroom.annotation.label_studio.server import find_task_url
+        from darkroom.annotation.rounds.tables import AnnotationStages
 
         return AnnotationStages(self.workspace, self.campaign, self.journal, find_task_url(self.workspace))
 
 
 @contextmanager
 def open_workspace() -> Iterator[Workspace]:
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.storage.workspace import Workspace
 
     with Workspace.from_environment() as workspace:
         yield workspace
@@ -42,8 +42,8 @@ def open_workspace() -> Iterator[Workspace]:
 
 @contextmanager
 def open_campaign() -> Iterator[OpenCampaign]:
-    from annotation.rounds.campaign import Campaign
-    from annotation.rounds.journal import Journal
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.journal import Journal
 
     with open_workspace() as workspace, Journal(workspace.annotation) as journal:
         yield OpenCampaign(workspace, Campaign.load(workspace.annotation), journal)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, open_workspace
+from darkroom.annotation.commands import CONSOLE, open_workspace
 
 
 def backup(target: Annotated[Path, typer.Argument(help="A new folder.")]) -> None:
@@ -17,7 +17,7 @@ def backup(target: Annotated[Path, typer.Argument(help="A new folder.")]) -> Non
 
     `darkroom annotate backup /backups/$(date +%F)`
     """
-    from annotation.rounds.backup import back_up
+    from darkroom.annotation.rounds.backup import back_up
 
     with open_workspace() as workspace:
         back_up(workspace.annotation, target, say=CONSOLE.print)
@@ -35,7 +35,7 @@ def restore(
 
     Then `darkroom annotate up`, and `doctor` for what people did after the backup.
     """
-    from annotation.rounds.backup import restore as bring_back
+    from darkroom.annotation.rounds.backup import restore as bring_back
 
     with open_workspace() as workspace:
         with CONSOLE.status("restoring …"):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, OpenCampaign, open_campaign, open_workspace, print_progress
-from annotation.commands.dry_run import print_sync_preview
-from annotation.commands.head_count import print_shortages
+from darkroom.annotation.commands import CONSOLE, OpenCampaign, open_campaign, open_workspace, print_progress
+from darkroom.annotation.commands.dry_run import print_sync_preview
+from darkroom.annotation.commands.head_count import print_shortages
 
 if TYPE_CHECKING:
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.storage.workspace import Workspace
 
 MAX_NAMED = 20
 """Unsuitable images in a message of ``sync``; the report lists more."""
@@ -25,8 +25,8 @@ def init(
     ] = False,
 ) -> None:
     """Write an example campaign to edit."""
-    from annotation.rounds.campaign import EXAMPLE, FILE, TRIAL, Campaign
-    from annotation.rounds.trial import write_trial_images
+    from darkroom.annotation.rounds.campaign import EXAMPLE, FILE, TRIAL, Campaign
+    from darkroom.annotation.rounds.trial import write_trial_images
 
     with open_workspace() as workspace:
         path = workspace.annotation / FILE
@@ -59,9 +59,9 @@ def sync(
         with open_campaign() as opened:
             print_sync_preview(opened)
         return
-    from annotation import ServerUnreachable
-    from annotation.rounds.campaign import Campaign
-    from annotation.rounds.journal import Journal
+    from darkroom.annotation import ServerUnreachable
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.journal import Journal
 
     with open_workspace() as workspace, Journal(workspace.annotation) as journal:
         while True:
@@ -80,13 +80,13 @@ def sync(
 
 
 def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> None:
-    from annotation.label_studio.server import connect
-    from annotation.rounds.image_pool import POOL, materialize_pool
-    from annotation.rounds.pre_annotations import read_predictions
-    from annotation.rounds.received import last_revision, received_since
-    from annotation.rounds.sync import Sync
-    from annotation.rounds.team import require_experts
-    from pipelines.records import PoolImage
+    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
+    from darkroom.annotation.rounds.pre_annotations import read_predictions
+    from darkroom.annotation.rounds.received import last_revision, received_since
+    from darkroom.annotation.rounds.sync import Sync
+    from darkroom.annotation.rounds.team import require_experts
+    from darkroom.pipelines.records import PoolImage
 
     workspace, campaign, journal = opened
     with CONSOLE.status("images …") as line:
@@ -111,7 +111,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
 
 def _print_left_out(workspace: Workspace) -> None:
     """Names the first unsuitable images, and where all of them are."""
-    from annotation.rounds.image_pool import POOL, left_out
+    from darkroom.annotation.rounds.image_pool import POOL, left_out
 
     rejects = left_out(workspace)
     for entry in rejects[:MAX_NAMED]:
@@ -127,8 +127,8 @@ def guide(
     language: Annotated[str | None, typer.Option(help="en, de, es or zh; default: the campaign's.")] = None,
 ) -> None:
     """Print the guide for annotators, checkers and experts (Markdown), which projects show as instructions."""
-    from annotation.label_studio.forms import GUIDES
-    from annotation.rounds.campaign import Campaign
+    from darkroom.annotation.label_studio.forms import GUIDES
+    from darkroom.annotation.rounds.campaign import Campaign
 
     with open_workspace() as workspace:
         chosen = language or Campaign.load(workspace.annotation).language
@@ -150,9 +150,9 @@ def record(
     People get made-up addresses; comments are kept as written. Images are not included. `darkroom annotate take-in`
     builds the tables from it without a server.
     """
-    from annotation.recordings.format import record, write_recording
-    from annotation.rounds.image_pool import POOL
-    from pipelines.records import PoolImage
+    from darkroom.annotation.recordings.format import record, write_recording
+    from darkroom.annotation.rounds.image_pool import POOL
+    from darkroom.pipelines.records import PoolImage
 
     with open_campaign() as (workspace, campaign, journal):
         pool = workspace.tables.read(POOL, PoolImage)
@@ -172,8 +172,8 @@ def take_in(
     Images are found in the workspace by content (the demo's: `darkroom demo` imports them); missing ones are rejected.
     Its tables are a separate partition: a campaign in the same workspace is not touched.
     """
-    from annotation.recordings.campaign_import import RecordedCampaign
-    from annotation.recordings.format import BUNDLED, read_recording
+    from darkroom.annotation.recordings.campaign_import import RecordedCampaign
+    from darkroom.annotation.recordings.format import BUNDLED, read_recording
 
     with open_workspace() as workspace:
         campaign = RecordedCampaign(workspace, read_recording(recording or BUNDLED))

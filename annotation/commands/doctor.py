@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, open_campaign
-from annotation.commands.head_count import print_shortages
+from darkroom.annotation.commands import CONSOLE, open_campaign
+from darkroom.annotation.commands.head_count import print_shortages
 
 
 def doctor(
@@ -18,8 +18,8 @@ def doctor(
     Exits with 1 if something differs. With --repair the next `darkroom annotate sync` hands unfinished work out again;
     what was submitted is kept in any case.
     """
-    from annotation.label_studio.server import connect
-    from annotation.rounds.doctor import Doctor
+    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.rounds.doctor import Doctor
 
     with open_campaign() as (workspace, campaign, journal), connect(workspace) as studio:
         examiner = Doctor(journal, studio)

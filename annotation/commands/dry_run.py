@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from annotation.commands import CONSOLE, OpenCampaign
+from darkroom.annotation.commands import CONSOLE, OpenCampaign
 
 if TYPE_CHECKING:
-    from annotation.label_studio.protocol import Person
-    from annotation.rounds.preview import SyncPreview
-    from pipelines.storage.workspace import Workspace
+    from darkroom.annotation.label_studio.protocol import Person
+    from darkroom.annotation.rounds.preview import SyncPreview
+    from darkroom.pipelines.storage.workspace import Workspace
 
 
 def print_sync_preview(opened: OpenCampaign) -> None:
@@ -20,9 +20,9 @@ def print_sync_preview(opened: OpenCampaign) -> None:
 
 def print_role_preview(workspace: Workspace, people: Iterable[Person], emails: Sequence[str], role: str) -> None:
     """What another role of these accounts would change."""
-    from annotation.rounds.campaign import Campaign
-    from annotation.rounds.journal import Journal
-    from annotation.rounds.preview import preview_role
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.journal import Journal
+    from darkroom.annotation.rounds.preview import preview_role
 
     with Journal(workspace.annotation) as journal:
         open_tasks = _preview(OpenCampaign(workspace, Campaign.load(workspace.annotation), journal)).open_by_round
@@ -32,9 +32,9 @@ def print_role_preview(workspace: Workspace, people: Iterable[Person], emails: S
 
 
 def _preview(opened: OpenCampaign) -> SyncPreview:
-    from annotation.rounds.image_pool import POOL
-    from annotation.rounds.preview import preview_sync
-    from pipelines.records import PoolImage
+    from darkroom.annotation.rounds.image_pool import POOL
+    from darkroom.annotation.rounds.preview import preview_sync
+    from darkroom.pipelines.records import PoolImage
 
     workspace, campaign, journal = opened
     pool = workspace.tables.read(POOL, PoolImage) if workspace.tables.exists(POOL) else []

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, open_campaign
+from darkroom.annotation.commands import CONSOLE, open_campaign
 
 
 def report(
     out: Annotated[Path | None, typer.Option(help="Default: DARKROOM_HOME/annotation/report.html.")] = None,
 ) -> None:
     """Write an HTML report: progress, agreement, planted errors, figures per annotator and over time."""
-    from annotation.quality.metrics import measure
-    from annotation.quality.report import write_report
-    from annotation.rounds.image_pool import left_out
+    from darkroom.annotation.quality.metrics import measure
+    from darkroom.annotation.quality.report import write_report
+    from darkroom.annotation.rounds.image_pool import left_out
 
     with open_campaign() as opened:
         workspace, campaign, journal = opened
@@ -40,8 +40,8 @@ def payments(
 
     `darkroom annotate payments --since 2026-11-01 --until 2026-12-01`
     """
-    from annotation.quality.payments import payments as work_of
-    from annotation.quality.payments import write_payments
+    from darkroom.annotation.quality.payments import payments as work_of
+    from darkroom.annotation.quality.payments import write_payments
 
     with open_campaign() as opened:
         states = [row.state for row in opened.stages().read().records]

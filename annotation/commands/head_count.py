@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from annotation.commands import CONSOLE
+from darkroom.annotation.commands import CONSOLE
 
 if TYPE_CHECKING:
-    from annotation.label_studio.client import LabelStudioClient
-    from annotation.rounds.campaign import Campaign
+    from darkroom.annotation.label_studio.client import LabelStudioClient
+    from darkroom.annotation.rounds.campaign import Campaign
 
 
 def print_shortages(campaign: Campaign, studio: LabelStudioClient) -> None:
     """A line for each role with too few people."""
-    from annotation.rounds.team import shortages
+    from darkroom.annotation.rounds.team import shortages
 
     for short in shortages(campaign, studio.accounts()):
         CONSOLE.print(f"[bold red]too few:[/bold red] {short}", highlight=False, soft_wrap=True)

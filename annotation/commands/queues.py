@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from annotation.commands import CONSOLE, open_campaign
+from darkroom.annotation.commands import CONSOLE, open_campaign
 
 if TYPE_CHECKING:
-    from annotation.rounds.task_exchange import SyncCounts
+    from darkroom.annotation.rounds.task_exchange import SyncCounts
 
 RowsOption = Annotated[int | None, typer.Option(min=1, help="Size of the seeded sample; default: all.")]
 
@@ -28,11 +28,11 @@ def review(
     measures judges against them (`DARKROOM_HOME/annotation/reviews.jsonl`). Run it again to pull verdicts; a larger
     --rows extends the sample.
     """
-    from annotation.label_studio.server import connect
-    from annotation.queues.base import read_verdicts
-    from annotation.queues.review import ROUND, ReviewQueue
-    from pipelines.generation.recipes import load_recipes
-    from pipelines.publishing.judge_stats import acceptance, read_reviews
+    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.queues.base import read_verdicts
+    from darkroom.annotation.queues.review import ROUND, ReviewQueue
+    from darkroom.pipelines.generation.recipes import load_recipes
+    from darkroom.pipelines.publishing.judge_stats import acceptance, read_reviews
 
     with open_campaign() as (workspace, campaign, journal):
         recipes = [recipe for name, recipe in load_recipes().items() if not family or name in family]
@@ -61,9 +61,9 @@ def verify(
 
     Run it again to pull verdicts; a larger --rows extends the sample.
     """
-    from annotation.label_studio.server import connect
-    from annotation.queues.base import read_verdicts
-    from annotation.queues.verification import ROUND, VerificationQueue
+    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.queues.base import read_verdicts
+    from darkroom.annotation.queues.verification import ROUND, VerificationQueue
 
     with open_campaign() as (workspace, campaign, journal):
         queue = VerificationQueue(workspace, campaign, journal, source)
@@ -89,10 +89,10 @@ def suitability(
     Run it again to pull labels; a larger --rows extends the sample. `DARKROOM_HOME/annotation/suitability.jsonl` holds
     the labels. From 20 on, the command reports how well the models' vote agrees with people (kappa).
     """
-    from annotation.label_studio.server import connect
-    from annotation.queues.base import read_verdicts
-    from annotation.queues.suitability import ROUND, SuitabilityQueue
-    from pipelines.verification.judges.calibration import CalibrationError
+    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.queues.base import read_verdicts
+    from darkroom.annotation.queues.suitability import ROUND, SuitabilityQueue
+    from darkroom.pipelines.verification.judges.calibration import CalibrationError
 
     with open_campaign() as (workspace, campaign, journal):
         queue = SuitabilityQueue(workspace, campaign, journal, source, category)

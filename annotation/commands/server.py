@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, open_workspace
-from annotation.commands.head_count import print_shortages
-from annotation.commands.steps import step_lines
-from pipelines.storage.atomic_write import write_whole
+from darkroom.annotation.commands import CONSOLE, open_workspace
+from darkroom.annotation.commands.head_count import print_shortages
+from darkroom.annotation.commands.steps import step_lines
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 if TYPE_CHECKING:
-    from annotation.label_studio.server import LabelStudioServer, ServerInfo
-    from pipelines.storage.workspace import Workspace
+    from darkroom.annotation.label_studio.server import LabelStudioServer, ServerInfo
+    from darkroom.pipelines.storage.workspace import Workspace
 
 
 def up(
@@ -45,7 +45,7 @@ def up(
     It runs until `darkroom annotate down`. After a crash, `up` keeps its address and everybody's login: open
     pages live on. Ctrl-C before it answers stops what was started. Telemetry is off and sign-up is closed.
     """
-    from annotation.label_studio.server import current_step, server_of, wait_until_ready
+    from darkroom.annotation.label_studio.server import current_step, server_of, wait_until_ready
 
     with open_workspace() as workspace:
         server = server_of(workspace)
@@ -63,9 +63,9 @@ def up(
 
 def _print_shortages(workspace: Workspace) -> None:
     """Of the workspace's campaign, once there is one."""
-    from annotation import AnnotationError
-    from annotation.label_studio.server import connect
-    from annotation.rounds.campaign import FILE, Campaign
+    from darkroom.annotation import AnnotationError
+    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.rounds.campaign import FILE, Campaign
 
     if not (workspace.annotation / FILE).exists():
         return
@@ -108,8 +108,8 @@ def _stopped_by_ctrl_c(server: LabelStudioServer) -> Iterator[None]:
 
 def _follow(server: LabelStudioServer, info: ServerInfo) -> None:
     """Until `darkroom annotate down`. Raises ``AnnotationError`` when the server ends by itself."""
-    from annotation import AnnotationError
-    from annotation.label_studio.server import log_tail
+    from darkroom.annotation import AnnotationError
+    from darkroom.annotation.label_studio.server import log_tail
 
     while info.process.is_running:
         time.sleep(1)
@@ -122,7 +122,7 @@ def _follow(server: LabelStudioServer, info: ServerInfo) -> None:
 
 def down() -> None:
     """Stop the server. Accounts, projects and annotations are kept."""
-    from annotation.label_studio.server import server_of
+    from darkroom.annotation.label_studio.server import server_of
 
     with open_workspace() as workspace:
         CONSOLE.print("stopped" if server_of(workspace).stop() else "no server was running")
@@ -130,7 +130,7 @@ def down() -> None:
 
 def status() -> None:
     """Show the server; exit with 1 if it does not answer."""
-    from annotation.label_studio.server import is_ready, server_of
+    from darkroom.annotation.label_studio.server import is_ready, server_of
 
     with open_workspace() as workspace:
         info = server_of(workspace).find()
@@ -148,7 +148,7 @@ def service(
 
     `darkroom annotate service /etc/systemd/system && systemctl daemon-reload`
     """
-    from annotation.label_studio.service import service_units
+    from darkroom.annotation.label_studio.service import service_units
 
     with open_workspace() as workspace:
         for name, text in service_units(workspace).items():

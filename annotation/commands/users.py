@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from annotation import AnnotationError
-from annotation.commands import CONSOLE, open_workspace
-from annotation.commands.dry_run import print_role_preview
-from annotation.commands.head_count import print_shortages
-from sandbox.help_text import Commands
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.commands import CONSOLE, open_workspace
+from darkroom.annotation.commands.dry_run import print_role_preview
+from darkroom.annotation.commands.head_count import print_shortages
+from darkroom.sandbox.help_text import Commands
 
 users = Commands(
     no_args_is_help=True,
@@ -43,7 +43,7 @@ def add_users(
 
     `darkroom annotate users add eve@example.com --role expert`
     """
-    from annotation.label_studio.server import connect
+    from darkroom.annotation.label_studio.server import connect
 
     with open_workspace() as workspace, connect(workspace) as studio:
         if dry_run:
@@ -61,7 +61,7 @@ def add_users(
 @users.command(name="list")
 def list_users() -> None:
     """Show the accounts, removed ones too."""
-    from annotation.label_studio.server import connect
+    from darkroom.annotation.label_studio.server import connect
 
     with open_workspace() as workspace, connect(workspace) as studio:
         table = Table("account", "name", "role", "")
@@ -80,8 +80,8 @@ def remove_users(emails: EmailsArgument) -> None:
 
     `darkroom annotate users remove bob@example.com`
     """
-    from annotation.label_studio.server import connect
-    from annotation.rounds.campaign import Campaign
+    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.rounds.campaign import Campaign
 
     with open_workspace() as workspace, connect(workspace) as studio:
         accounts, campaign = _members(studio.accounts(), emails), Campaign.load(workspace.annotation)
@@ -98,7 +98,7 @@ def new_password(
     password: PasswordOption = None,
 ) -> None:
     """Set a new password and print it; whoever is logged in with the old one is logged out."""
-    from annotation.label_studio.server import connect
+    from darkroom.annotation.label_studio.server import connect
 
     with open_workspace() as workspace, connect(workspace) as studio:
         [found] = _members(studio.accounts(), [email])

@@ -11,9 +11,9 @@ from typing import Any, Self, TypeVar
 import httpx
 from label_studio_sdk.core.api_error import ApiError
 
-from annotation import AnnotationError, FormChanged, ServerUnreachable
-from annotation.label_studio.forms import ROUND_FORMS, form, instructions
-from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
+from darkroom.annotation import AnnotationError, FormChanged, ServerUnreachable
+from darkroom.annotation.label_studio.forms import ROUND_FORMS, form, instructions
+from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskListing
 
 T = TypeVar("T")
 MOST_TITLE = 50

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from annotation import AnnotationError
-from pipelines.storage.atomic_write import write_whole
+from darkroom.annotation import AnnotationError
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 SQLITE = "label_studio.sqlite3"
 

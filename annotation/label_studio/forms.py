@@ -24,8 +24,8 @@ import jinja2
 import yaml
 from markdown_it import MarkdownIt
 
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 _HERE = Path(__file__).parent
 GUIDES = {"en": _HERE / "GUIDE.md", **{path.stem.partition(".")[2]: path for path in sorted(_HERE.glob("GUIDE.*.md"))}}

@@ -24,26 +24,32 @@ import cattrs
 import httpx
 import yaml
 
-from annotation import AnnotationError, ServerUnreachable
-from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.database import (
+from darkroom.annotation import AnnotationError, ServerUnreachable
+from darkroom.annotation.label_studio.client import LabelStudioClient
+from darkroom.annotation.label_studio.database import (
     SQLITE,
     database_variables,
     make_template,
     select_database,
     without_password,
 )
-from annotation.label_studio.server_identity import Address, AdminAccount, admin_account, secret_key, select_address
-from pipelines.models.serving.lifecycle import tail
-from pipelines.models.serving.processes import (
+from darkroom.annotation.label_studio.server_identity import (
+    Address,
+    AdminAccount,
+    admin_account,
+    secret_key,
+    select_address,
+)
+from darkroom.pipelines.models.serving.lifecycle import tail
+from darkroom.pipelines.models.serving.processes import (
     PausedProcess,
     ProcessMark,
     VirtualEnvironment,
     stop_session,
 )
-from pipelines.models.serving.servers import url_of
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.models.serving.servers import url_of
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.workspace import Workspace
 
 REQUIREMENTS = tuple(
     line for line in (Path(__file__).parent / "label_studio.lock").read_text().splitlines() if not line.startswith("#")

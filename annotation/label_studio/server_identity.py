@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from pipelines.models.serving.processes import ServingError
-from pipelines.models.serving.servers import free_port
-from pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.models.serving.processes import ServingError
+from darkroom.pipelines.models.serving.servers import free_port
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 LOOPBACK = "127.0.0.1"
 PATIENCE_SECONDS = 5.0

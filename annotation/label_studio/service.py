@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from annotation import AnnotationError
-from annotation.label_studio.forms import templates
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.forms import templates
+from darkroom.pipelines.storage.workspace import Workspace
 
 UNITS = ("darkroom-annotate.service", "darkroom-annotate-sync.service")
 SETTINGS = ("DARKROOM_LOCAL", "DARKROOM_IMAGES", "DARKROOM_ENVIRONMENTS")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.records.geometry import Box, iou
+from darkroom.pipelines.records.geometry import Box, iou
 
 _N_RESAMPLES = 2000
 

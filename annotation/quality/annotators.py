@@ -13,12 +13,12 @@ from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple
 
-from annotation._plugin.darkroom_studio.permissions import ROLES
-from annotation.label_studio.protocol import Person
-from annotation.quality.versions import Version, versions
-from annotation.rounds.record_state import CHECKING, ROLE, WRITING, RecordState
-from pipelines.records import AnnotationEvent
-from pipelines.verification.proportion import Proportion, proportion_of
+from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.quality.versions import Version, versions
+from darkroom.annotation.rounds.record_state import CHECKING, ROLE, WRITING, RecordState
+from darkroom.pipelines.records import AnnotationEvent
+from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 BREAK_SECONDS = 1800.0
 """A longer gap is a break."""

@@ -9,11 +9,11 @@ from datetime import date, timedelta
 from statistics import median
 from typing import NamedTuple
 
-from annotation.quality.annotators import MEASURES, is_below
-from annotation.quality.versions import versions
-from annotation.rounds.record_state import WRITING, RecordState
-from pipelines.records import AnnotationEvent
-from pipelines.verification.proportion import Proportion, proportion_of
+from darkroom.annotation.quality.annotators import MEASURES, is_below
+from darkroom.annotation.quality.versions import versions
+from darkroom.annotation.rounds.record_state import WRITING, RecordState
+from darkroom.pipelines.records import AnnotationEvent
+from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 MAX_DAYS = 21
 """A longer campaign is shown by week."""

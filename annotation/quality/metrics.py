@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from annotation.label_studio.protocol import Person
-from annotation.quality.agreement import Agreement, alpha, mean_iou
-from annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
-from annotation.quality.drift import Drift, Period, find_drifts, periods
-from annotation.quality.panels import PanelAgreement, measure_panels
-from annotation.quality.versions import Version, versions
-from annotation.rounds.record_state import CHECKING, ROUNDS, RecordState
-from pipelines.records import AnnotationEvent, FieldChange
-from pipelines.records.geometry import Box
-from pipelines.verification.proportion import Proportion, proportion_of
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.quality.agreement import Agreement, alpha, mean_iou
+from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
+from darkroom.annotation.quality.drift import Drift, Period, find_drifts, periods
+from darkroom.annotation.quality.panels import PanelAgreement, measure_panels
+from darkroom.annotation.quality.versions import Version, versions
+from darkroom.annotation.rounds.record_state import CHECKING, ROUNDS, RecordState
+from darkroom.pipelines.records import AnnotationEvent, FieldChange
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 N_SKIPS = 2
 """An item is listed when at least this many people skipped it."""

@@ -6,10 +6,10 @@ Experts where ``experts_per_record`` is more than one, checkers of the share tha
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from annotation.quality.agreement import Agreement, alpha
-from annotation.quality.versions import versions
-from annotation.rounds.record_state import RecordState
-from pipelines.verification.proportion import Proportion, proportion_of
+from darkroom.annotation.quality.agreement import Agreement, alpha
+from darkroom.annotation.quality.versions import versions
+from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 
 class PanelAgreement(NamedTuple):

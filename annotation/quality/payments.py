@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from annotation.label_studio.protocol import Person
-from annotation.quality.annotators import active_seconds
-from annotation.rounds.record_state import ROLE, ROUNDS, WRITING, RecordState
-from pipelines.records import AnnotationEvent
-from pipelines.storage.atomic_write import write_whole
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.quality.annotators import active_seconds
+from darkroom.annotation.rounds.record_state import ROLE, ROUNDS, WRITING, RecordState
+from darkroom.pipelines.records import AnnotationEvent
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 COLUMNS = (
     *("account", "name", "role", "from", "until", *ROUNDS),

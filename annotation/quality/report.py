@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from annotation._plugin.darkroom_studio.content import VERDICTS
-from annotation.label_studio.forms import templates
-from annotation.quality.annotators import find_outliers
-from annotation.quality.metrics import Quality
-from annotation.rounds.record_state import ROUNDS
-from pipelines.publishing.charts import BLUE, GREEN, INK, ORANGE, SOFT, mark_integers, new_figure, png, styled
-from pipelines.publishing.html_page import html_page
-from pipelines.records import Reject
-from pipelines.storage.atomic_write import write_whole
-from pipelines.verification.proportion import Proportion
+from darkroom.annotation._plugin.darkroom_studio.content import VERDICTS
+from darkroom.annotation.label_studio.forms import templates
+from darkroom.annotation.quality.annotators import find_outliers
+from darkroom.annotation.quality.metrics import Quality
+from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.pipelines.publishing.charts import BLUE, GREEN, INK, ORANGE, SOFT, mark_integers, new_figure, png, styled
+from darkroom.pipelines.publishing.html_page import html_page
+from darkroom.pipelines.records import Reject
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.verification.proportion import Proportion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from annotation.rounds.record_state import WRITING, RecordState
-from pipelines.records import AnnotationEvent, FieldChange
+from darkroom.annotation.rounds.record_state import WRITING, RecordState
+from darkroom.pipelines.records import AnnotationEvent, FieldChange
 
 VersionOutcome = Literal["waiting", "unchanged", "fixed", "rejected"]
 Fate = Literal["waiting", "accepted", "rejected"]

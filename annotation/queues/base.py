@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from annotation._plugin.darkroom_studio.content import read_verdict
-from annotation.label_studio.forms import (
+from darkroom.annotation._plugin.darkroom_studio.content import read_verdict
+from darkroom.annotation.label_studio.forms import (
     MATCHES,
     REVIEW_REASONS,
     ROUND_FORMS,
@@ -23,20 +23,20 @@ from annotation.label_studio.forms import (
     signer_of,
     templates,
 )
-from annotation.label_studio.protocol import Person, TaskServer
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.journal import Demand, Journal, Revision, Work
-from annotation.rounds.submissions import InvalidSubmission, invalid_submission
-from annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
-from pipelines.generation.stage import SAMPLES
-from pipelines.records import Sample, Trajectory
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError, storable
-from pipelines.sources.catalog import source_of
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.stage import StageReport, store_rows
-from pipelines.storage.tables import TableKey, Tables
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.protocol import Person, TaskServer
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Demand, Journal, Revision, Work
+from darkroom.annotation.rounds.submissions import InvalidSubmission, invalid_submission
+from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
+from darkroom.pipelines.sources.catalog import source_of
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.stage import StageReport, store_rows
+from darkroom.pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.storage.workspace import Workspace
 
 MakeTask = Callable[[], Mapping[str, Any]]
 """Makes the data of an item's task."""

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from annotation.label_studio.protocol import TaskServer
-from annotation.queues.base import (
+from darkroom.annotation.label_studio.protocol import TaskServer
+from darkroom.annotation.queues.base import (
     MakeTask,
     QueueVerdict,
     item_page,
@@ -21,18 +21,18 @@ from annotation.queues.base import (
     sync_queue,
     write_labels,
 )
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.journal import Journal
-from annotation.rounds.task_exchange import SyncCounts, TaskExchange
-from pipelines.generation.recipes import Recipe
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.judge_stats import reviews_key
-from pipelines.records import Review, Sample, Trajectory
-from pipelines.storage.stage import StageReport, store_rows
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.checks import judge_leak
-from pipelines.verification.checks.base import JudgedCheck
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.task_exchange import SyncCounts, TaskExchange
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.judge_stats import reviews_key
+from darkroom.pipelines.records import Review, Sample, Trajectory
+from darkroom.pipelines.storage.stage import StageReport, store_rows
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.checks import judge_leak
+from darkroom.pipelines.verification.checks.base import JudgedCheck
 
 ROUND = "review"
 BLAMED = {

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from annotation.queues.base import QueueVerdict, SourceQueue, item_page, read_verdicts, shards_of, write_labels
-from pipelines.generation.stage import Shard
-from pipelines.records import Sample, SuitabilityReview
-from pipelines.rl.suitability import VOTES, agreement, reviews_key
-from pipelines.storage.stage import StageReport
-from pipelines.storage.tables import TableKey
-from pipelines.verification.judges.calibration import Calibration
+from darkroom.annotation.queues.base import QueueVerdict, SourceQueue, item_page, read_verdicts, shards_of, write_labels
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.records import Sample, SuitabilityReview
+from darkroom.pipelines.rl.suitability import VOTES, agreement, reviews_key
+from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.verification.judges.calibration import Calibration
 
 ROUND = "suitability"
 CHECK = "suitability"

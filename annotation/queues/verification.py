@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from annotation.label_studio.protocol import TaskServer
-from annotation.queues.base import SourceQueue, shards_of
-from annotation.rounds.label_studio_tasks import plain
-from annotation.rounds.task_exchange import SyncCounts
-from pipelines.records import Sample, Verification
-from pipelines.rl import labels
-from pipelines.storage.tables import TableKey
+from darkroom.annotation.label_studio.protocol import TaskServer
+from darkroom.annotation.queues.base import SourceQueue, shards_of
+from darkroom.annotation.rounds.label_studio_tasks import plain
+from darkroom.annotation.rounds.task_exchange import SyncCounts
+from darkroom.pipelines.records import Sample, Verification
+from darkroom.pipelines.rl import labels
+from darkroom.pipelines.storage.tables import TableKey
 
 ROUND = "verify"
 DISPUTED = "**This answer is disputed:** look closely."

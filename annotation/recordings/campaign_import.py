@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
-from annotation.recordings.format import RecordedTask, Recording
-from annotation.rounds.campaign import Campaign, annotation_digest
-from annotation.rounds.image_pool import POOL, reject_item, require_size
-from annotation.rounds.journal import Journal
-from annotation.rounds.record_state import ROUNDS
-from annotation.rounds.sync import Say, Sync
-from annotation.rounds.tables import RECORDED, AnnotationStages
-from annotation.rounds.task_exchange import SyncCounts
-from pipelines.records import PoolImage, Reject
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageMissing
-from pipelines.storage.media_validation import LARGEST_PIXELS, probe
-from pipelines.storage.stage import Outcome, StageReport, run_stage
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskListing
+from darkroom.annotation.recordings.format import RecordedTask, Recording
+from darkroom.annotation.rounds.campaign import Campaign, annotation_digest
+from darkroom.annotation.rounds.image_pool import POOL, reject_item, require_size
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.sync import Say, Sync
+from darkroom.annotation.rounds.tables import RECORDED, AnnotationStages
+from darkroom.annotation.rounds.task_exchange import SyncCounts
+from darkroom.pipelines.records import PoolImage, Reject
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageMissing
+from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS, probe
+from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
+from darkroom.pipelines.storage.workspace import Workspace
 
 RECORDED_POOL = replace(POOL, partition=RECORDED)
 _FIRST_UNRECORDED = 2**48

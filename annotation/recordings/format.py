@@ -19,18 +19,18 @@ from typing import Any, Literal
 
 import pydantic
 
-from annotation import AnnotationError
-from annotation.label_studio.protocol import Person
-from annotation.rounds.campaign import Campaign, field_errors
-from annotation.rounds.journal import Journal, Revision, Work
-from annotation.rounds.journal_entries import frozen_bases
-from annotation.rounds.record_state import ROUNDS
-from annotation.rounds.settlement import frozen_revision
-from annotation.rounds.terms import Terms
-from pipelines.records import PoolImage
-from pipelines.records.digest import digest
-from pipelines.records.stand_ins import Annotators
-from pipelines.storage.atomic_write import write_whole
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.campaign import Campaign, field_errors
+from darkroom.annotation.rounds.journal import Journal, Revision, Work
+from darkroom.annotation.rounds.journal_entries import frozen_bases
+from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.settlement import frozen_revision
+from darkroom.annotation.rounds.terms import Terms
+from darkroom.pipelines.records import PoolImage
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.stand_ins import Annotators
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 BUNDLED = Path(__file__).with_name("demo.json")
 """On images of the embedded source ``demo``; made by ``python -m scripts.record_annotations``."""

@@ -9,14 +9,14 @@ shard once a record is accepted, none before. Records of an imported recording a
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.tables import ACCEPTED, read_shown
-from pipelines.records import Truth, TruthBox
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason
-from pipelines.sources import BadRow, SourceRow
-from pipelines.storage.images import ImageMissing
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.tables import ACCEPTED, read_shown
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.storage.images import ImageMissing
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from annotation import AnnotationError
-from annotation.label_studio.database import SQLITE, parse_url, select_database
-from annotation.rounds.journal import Journal
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.database import SQLITE, parse_url, select_database
+from darkroom.annotation.rounds.journal import Journal
 
 JOURNAL, DUMP = "journal.sqlite", "label_studio.dump"
 FILES = ("admin.json", "secret_key", "address.json", "campaign.yaml", "service.env")

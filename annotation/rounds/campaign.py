@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 import pydantic
 import yaml
 
-from annotation import AnnotationError
-from annotation.label_studio.forms import GUIDES
-from pipelines.storage.stage import code_digest
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.forms import GUIDES
+from darkroom.pipelines.storage.stage import code_digest
 
 FILE = "campaign.yaml"
 Rule = Literal["majority", "unanimity"]
@@ -95,11 +95,11 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
 
 
 ANNOTATION_CODE = (
-    "annotation._plugin.darkroom_studio.content",
-    "annotation.label_studio",
-    "annotation.rounds",
-    "pipelines.records",
-    "pipelines.storage",
+    "darkroom.annotation._plugin.darkroom_studio.content",
+    "darkroom.annotation.label_studio",
+    "darkroom.annotation.rounds",
+    "darkroom.pipelines.records",
+    "darkroom.pipelines.storage",
 )
 """The code that decides the tasks, and how submissions become rows."""
 

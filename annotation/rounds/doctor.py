@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from annotation import FormChanged
-from annotation.label_studio.protocol import TaskListing, TaskServer
-from annotation.rounds.journal import Journal, RoundProject, StoredTask
-from pipelines.records.digest import digest
+from darkroom.annotation import FormChanged
+from darkroom.annotation.label_studio.protocol import TaskListing, TaskServer
+from darkroom.annotation.rounds.journal import Journal, RoundProject, StoredTask
+from darkroom.pipelines.records.digest import digest
 
 
 @dataclass(slots=True)

@@ -12,19 +12,19 @@ from typing import Any
 
 from PIL import Image
 
-from annotation import AnnotationError
-from annotation._plugin.darkroom_studio.content import shown_size
-from annotation.rounds.campaign import Campaign, ImageFolder, annotation_digest
-from pipelines.records import ImageRef, PoolImage, Reject, to_row
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError, reject
-from pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
-from pipelines.selection.decontamination.base import ShownImage
-from pipelines.selection.duplicates import Look, look_of, near_looks
-from pipelines.storage.media_validation import LARGEST_PIXELS
-from pipelines.storage.stage import Outcome, Progress, StageReport, run_stage
-from pipelines.storage.tables import TableKey, Tables
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation._plugin.darkroom_studio.content import shown_size
+from darkroom.annotation.rounds.campaign import Campaign, ImageFolder, annotation_digest
+from darkroom.pipelines.records import ImageRef, PoolImage, Reject, to_row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
+from darkroom.pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
+from darkroom.pipelines.selection.decontamination.base import ShownImage
+from darkroom.pipelines.selection.duplicates import Look, look_of, near_looks
+from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS
+from darkroom.pipelines.storage.stage import Outcome, Progress, StageReport, run_stage
+from darkroom.pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.storage.workspace import Workspace
 
 POOL = TableKey(("annotation_pool",), "all")
 MAX_FILE_BYTES = 2**30
@@ -58,7 +58,7 @@ def materialize_pool(
         [file.row, file.folder.source, file.folder.license, stat.st_size, stat.st_mtime_ns]
         for file, stat in zip(files, stats, strict=True)
     ]
-    code = annotation_digest("pipelines.selection", "pipelines.vision")
+    code = annotation_digest("darkroom.pipelines.selection", "darkroom.pipelines.vision")
     inputs = digest(["annotation_pool", listed, rules, benchmarks, code])
     builder = _PoolBuilder(workspace, campaign, progress)
     return run_stage(workspace.tables, POOL, PoolImage, inputs=inputs, perform=lambda: builder.build(files))

@@ -9,10 +9,10 @@ the roles that the signer of a revision had from the hand-out of its task on.
 
 from collections.abc import Mapping
 
-from annotation.rounds.journal_demands import DemandJournal
-from annotation.rounds.journal_entries import Demand, Revision, RoundProject, StoredTask, Work
-from annotation.rounds.journal_submissions import SubmissionJournal
-from pipelines.records.digest import digest
+from darkroom.annotation.rounds.journal_demands import DemandJournal
+from darkroom.annotation.rounds.journal_entries import Demand, Revision, RoundProject, StoredTask, Work
+from darkroom.annotation.rounds.journal_submissions import SubmissionJournal
+from darkroom.pipelines.records.digest import digest
 
 __all__ = ["Demand", "Journal", "Revision", "RoundProject", "StoredTask", "Work"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from annotation.rounds.journal_entries import DEMAND_COLUMNS, Demand, RoundProject, StoredTask
-from annotation.rounds.journal_file import JournalFile
-from annotation.rounds.terms import Terms
+from darkroom.annotation.rounds.journal_entries import DEMAND_COLUMNS, Demand, RoundProject, StoredTask
+from darkroom.annotation.rounds.journal_file import JournalFile
+from darkroom.annotation.rounds.terms import Terms
 
 _N_SUBMISSIONS = """
     (select count(distinct r.annotation_id) from revisions r

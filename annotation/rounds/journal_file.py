@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from annotation import AnnotationError
-from pipelines.storage.storage_errors import sqlite_mend
+from darkroom.annotation import AnnotationError
+from darkroom.pipelines.storage.storage_errors import sqlite_mend
 
 SCHEMA = 3
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""

@@ -8,9 +8,9 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from annotation.label_studio.protocol import Person
-from annotation.rounds.journal_entries import DEMAND_COLUMNS, Work, joined_roles, read_works, revision_digest
-from annotation.rounds.journal_file import JournalFile
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.journal_entries import DEMAND_COLUMNS, Work, joined_roles, read_works, revision_digest
+from darkroom.annotation.rounds.journal_file import JournalFile
 
 _ROLES = """
     update revisions set roles = coalesce((

@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from annotation._plugin.darkroom_studio.content import shown_size
-from annotation.label_studio.forms import CATEGORIES, REASONS, ROUND_FORMS, largest_square, to_percent
-from annotation.rounds.record_state import RecordState
-from annotation.rounds.submissions import RecordFields
-from annotation.rounds.terms import Terms
-from pipelines.records import FieldChange, ImageRef, PoolImage
+from darkroom.annotation._plugin.darkroom_studio.content import shown_size
+from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS, ROUND_FORMS, largest_square, to_percent
+from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import RecordFields
+from darkroom.annotation.rounds.terms import Terms
+from darkroom.pipelines.records import FieldChange, ImageRef, PoolImage
 
 N_EXCLUDED = {name: form.n_excluded for name, form in ROUND_FORMS.items()}
 """Excluded annotators that a round's project expects; a task with another number gets its own overlap."""

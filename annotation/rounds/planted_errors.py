@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple
 
 import yaml
 
-from annotation.rounds.submissions import RecordFields
-from pipelines.records.answers import matches
-from pipelines.records.digest import digest, seed_from
-from pipelines.records.geometry import Box
+from darkroom.annotation.rounds.submissions import RecordFields
+from darkroom.pipelines.records.answers import matches
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.geometry import Box
 
 PlantedErrorKind = Literal["wrong_answer", "moved_box", "wrong_category", "wrong_count"]
 ERRORS: tuple[PlantedErrorKind, ...] = ("wrong_answer", "moved_box", "wrong_category", "wrong_count")

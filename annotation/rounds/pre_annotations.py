@@ -11,27 +11,27 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ValidationError
 
-from annotation import AnnotationError
-from annotation.label_studio.forms import CATEGORIES, names
-from annotation.rounds.campaign import ANNOTATION_CODE, Campaign
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.label_studio_tasks import results
-from annotation.rounds.submissions import ImageRules, RecordFields, read_submission
-from pipelines.generation.drafting import CONVERSATION_CODE
-from pipelines.generation.stage import Shard, Stage
-from pipelines.models.messages import ImagePart, message
-from pipelines.models.parsing import json_objects
-from pipelines.models.policies import CompletionRequest, Policy, PolicyError
-from pipelines.models.policies.base import Completion
-from pipelines.models.prompts import load_prompt
-from pipelines.models.tasks import Task
-from pipelines.records import ImageRef, PoolImage, PreAnnotation, Sample, Truth, TruthBox
-from pipelines.records.digest import seed_from
-from pipelines.records.geometry import box_from_frame
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.stage import Progress, StageReport
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.forms import CATEGORIES, names
+from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.label_studio_tasks import results
+from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from darkroom.pipelines.generation.drafting import CONVERSATION_CODE
+from darkroom.pipelines.generation.stage import Shard, Stage
+from darkroom.pipelines.models.messages import ImagePart, message
+from darkroom.pipelines.models.parsing import json_objects
+from darkroom.pipelines.models.policies import CompletionRequest, Policy, PolicyError
+from darkroom.pipelines.models.policies.base import Completion
+from darkroom.pipelines.models.prompts import load_prompt
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import ImageRef, PoolImage, PreAnnotation, Sample, Truth, TruthBox
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.geometry import box_from_frame
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.stage import Progress, StageReport
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 PRE_ANNOTATIONS = TableKey(("pre_annotations",), "all")
 PROMPT = Path(__file__).with_name("pre_annotate.md")

@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from annotation.label_studio.forms import ROUND_FORMS
-from annotation.label_studio.protocol import Person
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.journal import Journal
-from annotation.rounds.record_state import ROUNDS
-from annotation.rounds.sync import Record, build_state_machine, current_work, pending_tasks, record_states
-from annotation.rounds.team import FEWEST
-from annotation.rounds.terms import terms_of
-from pipelines.records import PoolImage
+from darkroom.annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.sync import Record, build_state_machine, current_work, pending_tasks, record_states
+from darkroom.annotation.rounds.team import FEWEST
+from darkroom.annotation.rounds.terms import terms_of
+from darkroom.pipelines.records import PoolImage
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import sqlite3
 from contextlib import closing
 from typing import NamedTuple
 
-from annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal import Journal
 
 
 class Received(NamedTuple):

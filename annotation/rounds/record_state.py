@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from annotation.label_studio.forms import ROUND_FORMS
-from annotation.rounds.journal import Demand
-from annotation.rounds.submissions import InvalidSubmission, RecordFields
-from annotation.rounds.verdicts import Verdict
-from pipelines.records import AnnotationEvent
+from darkroom.annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation.rounds.journal import Demand
+from darkroom.annotation.rounds.submissions import InvalidSubmission, RecordFields
+from darkroom.annotation.rounds.verdicts import Verdict
+from darkroom.pipelines.records import AnnotationEvent
 
 ROUNDS = ("annotate", "cross_check", "accept", "rework")
 WRITING, CHECKING = ("annotate", "rework"), ("cross_check", "accept")

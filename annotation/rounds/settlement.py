@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from annotation.label_studio.forms import ROUND_FORMS
-from annotation.label_studio.protocol import Person
-from annotation.rounds.journal import Revision, Work
-from annotation.rounds.record_state import CHECKING, RecordState
-from annotation.rounds.submissions import Submission, email_of, invalid_submission, read_submission
-from annotation.rounds.terms import Terms
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.journal import Revision, Work
+from darkroom.annotation.rounds.record_state import CHECKING, RecordState
+from darkroom.annotation.rounds.submissions import Submission, email_of, invalid_submission, read_submission
+from darkroom.annotation.rounds.terms import Terms
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 
 class Counted(NamedTuple):

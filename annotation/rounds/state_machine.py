@@ -16,17 +16,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from annotation.label_studio.protocol import Person
-from annotation.rounds.journal import Demand, Revision, Work
-from annotation.rounds.journal_entries import frozen_bases
-from annotation.rounds.record_state import WRITING, PlantedErrorCheck, RecordState
-from annotation.rounds.settlement import Counted, Settlement, SubmissionReader
-from annotation.rounds.submissions import RecordFields, Submission, invalid_submission
-from annotation.rounds.terms import Terms
-from annotation.rounds.verdicts import Verdict, common_version, why_sent_back
-from pipelines.records import AnnotationEvent, FieldChange
-from pipelines.records.answers import matches
-from pipelines.records.reject_reasons import RowError
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.journal import Demand, Revision, Work
+from darkroom.annotation.rounds.journal_entries import frozen_bases
+from darkroom.annotation.rounds.record_state import WRITING, PlantedErrorCheck, RecordState
+from darkroom.annotation.rounds.settlement import Counted, Settlement, SubmissionReader
+from darkroom.annotation.rounds.submissions import RecordFields, Submission, invalid_submission
+from darkroom.annotation.rounds.terms import Terms
+from darkroom.annotation.rounds.verdicts import Verdict, common_version, why_sent_back
+from darkroom.pipelines.records import AnnotationEvent, FieldChange
+from darkroom.pipelines.records.answers import matches
+from darkroom.pipelines.records.reject_reasons import RowError
 
 MAX_VOID = 3
 """The record is rejected when this many tasks of one check had void submissions."""

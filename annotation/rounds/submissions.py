@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from annotation._plugin.darkroom_studio.content import read_content
-from annotation.label_studio.forms import CATEGORIES, names, signer_of
-from annotation.label_studio.protocol import Person
-from annotation.rounds.journal_entries import Revision, Work
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError, storable
+from darkroom.annotation._plugin.darkroom_studio.content import read_content
+from darkroom.annotation.label_studio.forms import CATEGORIES, names, signer_of
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.journal_entries import Revision, Work
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
 
 CATEGORY_NAMES = names(CATEGORIES)
 

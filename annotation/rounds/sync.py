@@ -11,17 +11,17 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from annotation.label_studio.protocol import TaskServer
-from annotation.rounds.campaign import Campaign, annotation_digest
-from annotation.rounds.journal import Demand, Journal, Work
-from annotation.rounds.label_studio_tasks import record_task
-from annotation.rounds.planted_errors import is_selected, plant
-from annotation.rounds.record_state import ROUNDS, RecordState
-from annotation.rounds.state_machine import StateMachine
-from annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
-from annotation.rounds.terms import Terms, terms_of
-from pipelines.records import PoolImage
-from pipelines.records.digest import digest
+from darkroom.annotation.label_studio.protocol import TaskServer
+from darkroom.annotation.rounds.campaign import Campaign, annotation_digest
+from darkroom.annotation.rounds.journal import Demand, Journal, Work
+from darkroom.annotation.rounds.label_studio_tasks import record_task
+from darkroom.annotation.rounds.planted_errors import is_selected, plant
+from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
+from darkroom.annotation.rounds.state_machine import StateMachine
+from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
+from darkroom.annotation.rounds.terms import Terms, terms_of
+from darkroom.pipelines.records import PoolImage
+from darkroom.pipelines.records.digest import digest
 
 Say = Callable[[str], None]
 

@@ -8,22 +8,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
-from annotation.rounds.campaign import ANNOTATION_CODE, Campaign, annotation_digest
-from annotation.rounds.image_pool import POOL, reject_item, require_pool
-from annotation.rounds.journal import Journal
-from annotation.rounds.pre_annotations import PRE_ANNOTATIONS
-from annotation.rounds.record_state import RecordState
-from annotation.rounds.submissions import InvalidSubmission
-from annotation.rounds.sync import build_state_machine, record_states
-from pipelines.generation.stage import Rejection, Shard, Stage
-from pipelines.records import Annotated, ImageRef, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, to_row
-from pipelines.records.digest import digest
-from pipelines.records.geometry import box_from_frame
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.stand_ins import Annotators
-from pipelines.storage.stage import Outcome, StageReport, run_stage
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign, annotation_digest
+from darkroom.annotation.rounds.image_pool import POOL, reject_item, require_pool
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS
+from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import InvalidSubmission
+from darkroom.annotation.rounds.sync import build_state_machine, record_states
+from darkroom.pipelines.generation.stage import Rejection, Shard, Stage
+from darkroom.pipelines.records import (
+    Annotated,
+    ImageRef,
+    PoolImage,
+    PreAnnotation,
+    Reject,
+    Sample,
+    Truth,
+    TruthBox,
+    to_row,
+)
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.geometry import box_from_frame
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.stand_ins import Annotators
+from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 ANNOTATIONS = TableKey(("annotations",), "all")
 CROSS_CHECKS = TableKey(("cross_checks",), "all")

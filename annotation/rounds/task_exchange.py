@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
-from annotation import AnnotationError
-from annotation.label_studio.forms import ROUND_FORMS
-from annotation.label_studio.protocol import TaskServer
-from annotation.rounds.journal import Demand, Journal, RoundProject
-from annotation.rounds.label_studio_tasks import FEWEST_EXCLUDED, N_EXCLUDED
-from annotation.rounds.record_state import ROUNDS
-from annotation.rounds.terms import Terms
-from pipelines.records.digest import digest
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation.label_studio.protocol import TaskServer
+from darkroom.annotation.rounds.journal import Demand, Journal, RoundProject
+from darkroom.annotation.rounds.label_studio_tasks import FEWEST_EXCLUDED, N_EXCLUDED
+from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.terms import Terms
+from darkroom.pipelines.records.digest import digest
 
 BATCH = 200
 """Tasks in one import: a few seconds, on either database."""

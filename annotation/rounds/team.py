@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from annotation import AnnotationError
-from annotation.rounds.campaign import Campaign
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.rounds.campaign import Campaign
 
 FEWEST = 3
 """People who write or check: a rejected record goes to one who has not judged it."""

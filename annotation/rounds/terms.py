@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from annotation.label_studio.forms import CATEGORIES, REASONS, form, names
-from annotation.rounds.campaign import Campaign, Rule
-from annotation.rounds.journal_entries import Demand
-from annotation.rounds.submissions import ImageRules
-from pipelines.records.digest import digest
+from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS, form, names
+from darkroom.annotation.rounds.campaign import Campaign, Rule
+from darkroom.annotation.rounds.journal_entries import Demand
+from darkroom.annotation.rounds.submissions import ImageRules
+from darkroom.pipelines.records.digest import digest
 
 RULES = ("max_share", "max_rework", "experts_per_record", "expert_rule", "checked_twice", "seed")
 """The fields that are rules of the campaign; the others are the form's."""

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 from PIL import Image
 
-from annotation.rounds.campaign import Campaign
-from pipelines.records.digest import digest_bytes
-from pipelines.sources import SourceRow
-from pipelines.sources.catalog import EMBEDDED, Catalog
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.sources.catalog import EMBEDDED, Catalog
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.workspace import Workspace
 
 N_IMAGES = 20
 FOLDER = "trial"

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from annotation.rounds.campaign import Rule
-from annotation.rounds.submissions import RecordFields
+from darkroom.annotation.rounds.campaign import Rule
+from darkroom.annotation.rounds.submissions import RecordFields
 
 
 class Verdict(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annotation.commands import CONSOLE
+from darkroom.annotation.commands import CONSOLE
 
 
 def print_line(line: str) -> None:

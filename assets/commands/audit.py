@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotation.commands import CONSOLE
-from assets.commands import print_line
-from assets.terminal.progress_bar import progress_bar
-from pipelines.storage.command_errors import describe
-from sandbox.errors import UserError
+from darkroom.annotation.commands import CONSOLE
+from darkroom.assets.commands import print_line
+from darkroom.assets.terminal.progress_bar import progress_bar
+from darkroom.pipelines.storage.command_errors import describe
+from darkroom.sandbox.errors import UserError
 
 if TYPE_CHECKING:
-    from pipelines.storage.places import Place
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.storage.places import Place
+    from darkroom.pipelines.storage.workspace import Workspace
 
 
 class _AuditImpossible(UserError):
@@ -57,10 +57,10 @@ def audit(
 
     `darkroom audit all --in plain --json`
     """
-    from assets.terminal.audit import print_audit
-    from pipelines.publishing.audit import EXECUTORS, audit_conversations, executing, find_conversations
-    from pipelines.publishing.audit import audit as audit_datasets
-    from pipelines.storage.workspace import Workspace
+    from darkroom.assets.terminal.audit import print_audit
+    from darkroom.pipelines.publishing.audit import EXECUTORS, audit_conversations, executing, find_conversations
+    from darkroom.pipelines.publishing.audit import audit as audit_datasets
+    from darkroom.pipelines.storage.workspace import Workspace
 
     if executor not in EXECUTORS:
         raise typer.BadParameter(f"choose from {', '.join(EXECUTORS)}; found {executor!r}", param_hint="--in")
@@ -87,10 +87,10 @@ def audit(
 
 
 def _folders(dataset: str, workspace: Workspace) -> list[Place]:
-    from pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
-    from pipelines.publishing.layouts.export_source import RL, shipped_folders
-    from pipelines.publishing.pivots.dataset import PIVOTS
-    from pipelines.publishing.rl_dataset import rl_folder
+    from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
+    from darkroom.pipelines.publishing.layouts.export_source import RL, shipped_folders
+    from darkroom.pipelines.publishing.pivots.dataset import PIVOTS
+    from darkroom.pipelines.publishing.rl_dataset import rl_folder
 
     datasets, prompts = workspace.home / "datasets" / "sft", rl_folder(workspace)
     if dataset != ALL:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, open_workspace
-from assets.commands import print_line
+from darkroom.annotation.commands import CONSOLE, open_workspace
+from darkroom.assets.commands import print_line
 
 _Families = Annotated[list[str] | None, typer.Option("--family", help="Only this family; repeatable. Default: all.")]
 RlRows = Annotated[
@@ -36,8 +36,8 @@ def demo(
     Materialises the asset graph on the bundled sources with the policy of DARKROOM_POLICY (default: the oracle, which
     needs no key). Re-running skips finished work; an interrupted run resumes where it stopped.
     """
-    from assets.runs.build import build_sft
-    from pipelines.sources.catalog import EMBEDDED
+    from darkroom.assets.runs.build import build_sft
+    from darkroom.pipelines.sources.catalog import EMBEDDED
 
     families = _checked_families(family or [])
     build_sft(CONSOLE, EMBEDDED, train=train, families=families, with_rl=not families)
@@ -68,8 +68,8 @@ def materialize_command(
 
     `darkroom materialize photos --on ray://head:10001`
     """
-    from assets.runs.build import build_sft
-    from pipelines.generation.recipes import load_recipes
+    from darkroom.assets.runs.build import build_sft
+    from darkroom.pipelines.generation.recipes import load_recipes
 
     families = _checked_families(family or [])
     quotas = quotas_of(quota or [], "FAMILY", load_recipes())
@@ -90,7 +90,7 @@ def rl_command(
 
     `darkroom rl mmk12 --rows 10000`
     """
-    from assets.runs.build import build_rl
+    from darkroom.assets.runs.build import build_rl
 
     build_rl(CONSOLE, source, n_rows=rows, source_quotas=_source_quotas(quota), place=on)
 
@@ -103,7 +103,7 @@ def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
     other sources. Run it at any time, also while a campaign goes on: finished work is skipped, an interrupted run
     resumes. In the UI it is the job `finished_annotations`.
     """
-    from assets.runs.build import build_annotated
+    from darkroom.assets.runs.build import build_annotated
 
     build_annotated(CONSOLE, n_rows=rows, source_quotas=_source_quotas(quota))
 
@@ -115,7 +115,7 @@ def pivots() -> None:
     answer), and rejected actions after the same prefix. Splits are those of the SFT datasets. Re-running skips finished
     work. Look at it with `darkroom audit pivots`, train on it with `darkroom export pivots`.
     """
-    from assets.runs.build import build_pivots
+    from darkroom.assets.runs.build import build_pivots
 
     build_pivots(CONSOLE)
 
@@ -125,7 +125,7 @@ def home() -> None:
 
     Closes runs whose process is gone, and makes the shards of all sources partitions.
     """
-    from assets.runs.instance import prepare_dagster_home, refresh_dagster
+    from darkroom.assets.runs.instance import prepare_dagster_home, refresh_dagster
 
     with open_workspace() as workspace:
         folder = prepare_dagster_home(workspace)
@@ -138,8 +138,8 @@ def ui(
     host: Annotated[str, typer.Option(help="0.0.0.0 admits other machines; there is no login.")] = "127.0.0.1",
 ) -> None:
     """Start the Dagster UI with its daemon: the asset graph, its runs, images and rejects. Ctrl-C ends it."""
-    from assets.runs.daemon import WORKSPACE, dagster_environment
-    from pipelines.models.serving.servers import url_of
+    from darkroom.assets.runs.daemon import WORKSPACE, dagster_environment
+    from darkroom.pipelines.models.serving.servers import url_of
 
     url = url_of(host, port)
     print_line(f"Dagster loads the asset graph, which takes a minute on a busy machine; then open {url}")
@@ -150,7 +150,7 @@ def ui(
 
 
 def _checked_families(families: list[str]) -> list[str]:
-    from pipelines.generation.released import all_recipes
+    from darkroom.pipelines.generation.released import all_recipes
 
     recipes = all_recipes()
     for family in families:
@@ -161,8 +161,8 @@ def _checked_families(families: list[str]) -> list[str]:
 
 def _source_quotas(options: Sequence[str] | None) -> dict[str, int]:
     """Quotas of sources, and of people's rows."""
-    from pipelines.publishing.rl_dataset import ANNOTATED
-    from pipelines.sources.catalog import Catalog
+    from darkroom.pipelines.publishing.rl_dataset import ANNOTATED
+    from darkroom.pipelines.sources.catalog import Catalog
 
     if not options:
         return {}

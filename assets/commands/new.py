@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assets.commands import print_line
-from sandbox.errors import UserError
+from darkroom.assets.commands import print_line
+from darkroom.sandbox.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipelines.sources import SourceRow
+    from darkroom.pipelines.sources import SourceRow
 
 _EXAMPLE, _N_QUESTIONS, _FAMILY = "example", 6, "crop"
 _FILES = {"README.md": "README.md", "compose.yaml": "compose.yaml", "gitignore": ".gitignore"}
@@ -44,7 +44,7 @@ def new(folder: Annotated[Path, typer.Argument(help="The folder to make; if it e
 def _write_settings(folder: Path) -> None:
     from jinja2 import Template
 
-    templates = files("assets") / "new_workspace"
+    templates = files("darkroom.assets") / "new_workspace"
     for template, name in _FILES.items():
         (folder / name).write_bytes((templates / template).read_bytes())
     settings = Template((templates / "env.jinja").read_text(encoding="utf-8"), keep_trailing_newline=True)
@@ -54,9 +54,9 @@ def _write_settings(folder: Path) -> None:
 
 def _write_example(folder: Path) -> None:
     """Questions of the bundled source as a user would write them, and the source's file."""
-    from pipelines.records.digest import digest_bytes
-    from pipelines.sources.catalog import Catalog, SourceConfig
-    from pipelines.sources.columns import Columns
+    from darkroom.pipelines.records.digest import digest_bytes
+    from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
+    from darkroom.pipelines.sources.columns import Columns
 
     images, rows = folder / _EXAMPLE, list(islice(_questions(), _N_QUESTIONS))
     images.mkdir()
@@ -76,8 +76,8 @@ def _write_example(folder: Path) -> None:
 
 def _questions() -> Iterator[SourceRow]:
     """With a free answer, about one image with a marked place."""
-    from pipelines.sources import SourceRow
-    from pipelines.sources.catalog import EMBEDDED, Catalog
+    from darkroom.pipelines.sources import SourceRow
+    from darkroom.pipelines.sources.catalog import EMBEDDED, Catalog
 
     for row in Catalog(Path()).open(EMBEDDED).rows(0):
         if isinstance(row, SourceRow) and len(row.images) == 1 and row.truth.boxes and not row.choices:

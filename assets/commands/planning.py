@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from assets.commands import print_line
-from pipelines.models.serving.engines import Device
-from sandbox.help_text import Commands
-from train import grpo, sft, tiny
+from darkroom.assets.commands import print_line
+from darkroom.pipelines.models.serving.engines import Device
+from darkroom.sandbox.help_text import Commands
+from darkroom.train import grpo, sft, tiny
 
 app = Commands(no_args_is_help=True, help="Plan a training, and train: SFT, GRPO, a tiny model to try them with.")
 for program in (sft, grpo, tiny):
@@ -26,9 +26,9 @@ def environment(
 
     It lies below DARKROOM_ENVIRONMENTS; versions are those of train/launch/vllm.lock, on a CPU of vllm_cpu.lock.
     """
-    from pipelines.models.serving.engines import has_nvidia_gpu
-    from pipelines.storage.workspace import Workspace
-    from train.runs.vllm_environment import training_environment
+    from darkroom.pipelines.models.serving.engines import has_nvidia_gpu
+    from darkroom.pipelines.storage.workspace import Workspace
+    from darkroom.train.runs.vllm_environment import training_environment
 
     with Workspace.from_environment() as workspace:
         folder = workspace.environments / f"train-{name}{'-cpu' if device == 'cpu' else ''}"
@@ -60,8 +60,8 @@ def plan(
     Weights, gradients, optimiser and cache are exact; activations and time are
     estimates. All weights are trained, in float32, activations checkpointed.
     """
-    from train.models.planning import GIB, RESERVED, Load, memory, shape_of, step_seconds
-    from train.runs.command_line import guarded
+    from darkroom.train.models.planning import GIB, RESERVED, Load, memory, shape_of, step_seconds
+    from darkroom.train.runs.command_line import guarded
 
     is_grpo = program == "grpo"
     load = Load(gpus, rows, tokens, passes, max_tokens if is_grpo else 0, is_grpo and kl)

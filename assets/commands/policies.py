@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, open_workspace
-from assets.commands import print_line
-from assets.terminal.progress_bar import progress_bar
+from darkroom.annotation.commands import CONSOLE, open_workspace
+from darkroom.assets.commands import print_line
+from darkroom.assets.terminal.progress_bar import progress_bar
 
 
 def calibrate(
@@ -32,9 +32,9 @@ def calibrate(
 
     `darkroom calibrate consistency --labelled reviewed.jsonl --precision 0.95 --votes 5`
     """
-    from assets.graph.resources import PolicyResource
-    from assets.terminal.reports import print_calibration
-    from pipelines.generation.judge_calibration import calibrate_judge
+    from darkroom.assets.graph.resources import PolicyResource
+    from darkroom.assets.terminal.reports import print_calibration
+    from darkroom.pipelines.generation.judge_calibration import calibrate_judge
 
     with open_workspace() as workspace:
         settings = PolicyResource.from_environment("JUDGE")
@@ -59,10 +59,10 @@ def pre_annotate() -> None:
     the next `darkroom annotate sync` shows the others, marked as written by a model. Answers are stored in the ledger
     and paid for once.
     """
-    from annotation.rounds.campaign import Campaign
-    from annotation.rounds.image_pool import materialize_pool
-    from annotation.rounds.pre_annotations import materialize_pre_annotations
-    from assets.graph.resources import PolicyResource
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.image_pool import materialize_pool
+    from darkroom.annotation.rounds.pre_annotations import materialize_pre_annotations
+    from darkroom.assets.graph.resources import PolicyResource
 
     with open_workspace() as workspace:
         campaign = Campaign.load(workspace.annotation)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotation.commands import open_workspace
-from assets.commands import print_line
+from darkroom.annotation.commands import open_workspace
+from darkroom.assets.commands import print_line
 
 if TYPE_CHECKING:
-    from pipelines.publishing.hub import HubDataset
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.publishing.hub import HubDataset
+    from darkroom.pipelines.storage.workspace import Workspace
 
 
 def publish(
@@ -29,7 +29,7 @@ def publish(
 
     `darkroom publish crop ann/street-crops --dry-run`
     """
-    from pipelines.publishing.hub import HubError, check_repository
+    from darkroom.pipelines.publishing.hub import HubError, check_repository
 
     check_repository(repository)
     with open_workspace() as workspace:
@@ -51,8 +51,8 @@ def publish(
 
 def _dataset(workspace: Workspace, name: str) -> HubDataset:
     """Raises ``TableMissing`` where there is none, ``HubError`` for several."""
-    from pipelines.publishing.dataset_reader import find_datasets
-    from pipelines.publishing.hub import HubDataset, HubError
+    from darkroom.pipelines.publishing.dataset_reader import find_datasets
+    from darkroom.pipelines.publishing.hub import HubDataset, HubError
 
     if name == "rl":
         return HubDataset(workspace.local_datasets("rl", "prompts"))

@@ -9,15 +9,15 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from annotation.commands import CONSOLE, open_workspace
-from assets.commands import print_line
-from pipelines.sources.columns import BoxFrame, Columns
-from sandbox.help_text import Commands
+from darkroom.annotation.commands import CONSOLE, open_workspace
+from darkroom.assets.commands import print_line
+from darkroom.pipelines.sources.columns import BoxFrame, Columns
+from darkroom.sandbox.help_text import Commands
 
 if TYPE_CHECKING:
-    from pipelines.sources.catalog import SourceConfig
-    from pipelines.storage.places import Place
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.sources.catalog import SourceConfig
+    from darkroom.pipelines.storage.places import Place
+    from darkroom.pipelines.storage.workspace import Workspace
 
 app = Commands(
     no_args_is_help=True,
@@ -40,7 +40,7 @@ def list_sources() -> None:
     Rows and licence are from the dataset's card; `darkroom sources show NAME` gives the origin of the column mapping.
     Sources marked `files` keep images or videos beside their questions: download them, then add them with --path.
     """
-    from pipelines.sources.catalog import Catalog, public_sources
+    from darkroom.pipelines.sources.catalog import Catalog, public_sources
 
     with open_workspace() as workspace:
         table = sources_table(public_sources(), Catalog(workspace.sources).configs(), width=CONSOLE.columns)
@@ -69,8 +69,8 @@ def add(
 
     `darkroom sources add visual_probe --path downloads/VisualProbe_train`
     """
-    from pipelines.sources import SourceError
-    from pipelines.sources.catalog import Catalog, placed
+    from darkroom.pipelines.sources import SourceError
+    from darkroom.pipelines.sources.catalog import Catalog, placed
 
     with open_workspace() as workspace:
         config, catalog = placed(name, path, n_shards=shards), Catalog(workspace.sources)
@@ -86,7 +86,7 @@ def show(name: Annotated[str, typer.Argument(help="A public dataset, or a source
     It describes and cites the dataset, gives the origin of its column mapping, what to unpack, and which of its parts
     are benchmarks.
     """
-    from pipelines.sources.catalog import Catalog, public_file
+    from darkroom.pipelines.sources.catalog import Catalog, public_file
 
     with open_workspace() as workspace:
         catalog = Catalog(workspace.sources)
@@ -125,8 +125,8 @@ def ingest(
 
     `darkroom ingest photos --questions photos/questions.jsonl --boxes bbox --box-frame xywh`
     """
-    from pipelines.sources import SourceError
-    from pipelines.sources.catalog import SourceConfig
+    from darkroom.pipelines.sources import SourceError
+    from darkroom.pipelines.sources.catalog import SourceConfig
 
     if box_frame not in get_args(BoxFrame):
         raise SourceError(f"--box-frame is one of {', '.join(get_args(BoxFrame))}; found {box_frame!r}")
@@ -153,12 +153,12 @@ def ingest(
 
 def _ingest(name: str, config: "SourceConfig") -> None:
     """Materialises the source's samples, then adds it. Raises ``SourceError`` when it cannot be read at all."""
-    from assets.terminal.summary import print_intake
-    from pipelines.generation import engine
-    from pipelines.generation.stage import SAMPLES
-    from pipelines.sources.catalog import Catalog, check_name, partition_key
-    from pipelines.storage.tables import TableKey
-    from pipelines.storage.workspace import Workspace
+    from darkroom.assets.terminal.summary import print_intake
+    from darkroom.pipelines.generation import engine
+    from darkroom.pipelines.generation.stage import SAMPLES
+    from darkroom.pipelines.sources.catalog import Catalog, check_name, partition_key
+    from darkroom.pipelines.storage.tables import TableKey
+    from darkroom.pipelines.storage.workspace import Workspace
 
     with Workspace.from_environment() as workspace:
         check_name(name)
@@ -173,7 +173,7 @@ def _ingest(name: str, config: "SourceConfig") -> None:
 
 
 def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: "Place") -> None:
-    from assets.runs.instance import refresh_dagster
+    from darkroom.assets.runs.instance import refresh_dagster
 
     refresh_dagster(workspace)
     print_line(f"Source: {path}")
@@ -214,7 +214,7 @@ def _described(
     public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"]
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Each source by its name, with what is known of it, by header."""
-    from pipelines.sources.catalog import needs_folder
+    from darkroom.pipelines.sources.catalog import needs_folder
 
     for name, config in public.items():
         if (about := config.about) is not None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, open_workspace
-from assets.commands import print_line
-from assets.terminal.progress_bar import progress_bar
-from pipelines.records.trajectories import LossPolicy
-from train.examples.encoding import Layout
+from darkroom.annotation.commands import CONSOLE, open_workspace
+from darkroom.assets.commands import print_line
+from darkroom.assets.terminal.progress_bar import progress_bar
+from darkroom.pipelines.records.trajectories import LossPolicy
+from darkroom.train.examples.encoding import Layout
 
 if TYPE_CHECKING:
-    from pipelines.publishing.layouts import Layout as ExportLayout
-    from pipelines.publishing.layouts.exporter import Exported
+    from darkroom.pipelines.publishing.layouts import Layout as ExportLayout
+    from darkroom.pipelines.publishing.layouts.exporter import Exported
 
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
 _Model = Annotated[Path, typer.Option(help="Folder of the model to be trained.")]
@@ -44,9 +44,9 @@ def inspect_mask(
 
     `darkroom inspect-mask crop --model data/checkpoints/tiny --row 3`
     """
-    from train.examples.encoding import open_reader
-    from train.examples.loss_mask import mask_of, row_at, show
-    from train.runs.command_line import guarded
+    from darkroom.train.examples.encoding import open_reader
+    from darkroom.train.examples.loss_mask import mask_of, row_at, show
+    from darkroom.train.runs.command_line import guarded
 
     with guarded():
         shown = row_at(_folders(dataset), row)  # before the model's libraries are imported, which takes seconds
@@ -85,16 +85,16 @@ def conformance(
 
     `darkroom conformance direct --model data/checkpoints/tiny --report rows.jsonl`
     """
-    from pipelines.storage.workspace import Workspace
-    from train.runs.command_line import guarded
+    from darkroom.pipelines.storage.workspace import Workspace
+    from darkroom.train.runs.command_line import guarded
 
     if report is not None and report.suffix not in (".jsonl", ".parquet"):
         raise typer.BadParameter(f"--report writes .jsonl or .parquet; found {str(report)!r}")
     with guarded():
-        from train.examples.conformance import ConformanceGate, examine, explanation, summary
-        from train.examples.conformance.report import copy_report
-        from train.examples.encoding import open_reader
-        from train.models.loading import context_length
+        from darkroom.train.examples.conformance import ConformanceGate, examine, explanation, summary
+        from darkroom.train.examples.conformance.report import copy_report
+        from darkroom.train.examples.encoding import open_reader
+        from darkroom.train.models.loading import context_length
 
         reader = open_reader(model, layout=layout, min_pixels=min_pixels, max_pixels=max_pixels)
         gate = ConformanceGate(_folders(dataset), model, reader, max_tokens or context_length(model))
@@ -111,9 +111,9 @@ def conformance(
 
 
 def _folders(dataset: str) -> list[Path]:
-    from pipelines.publishing.dataset_reader import find_trajectories
-    from pipelines.storage.local_copy import local_copy
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.publishing.dataset_reader import find_trajectories
+    from darkroom.pipelines.storage.local_copy import local_copy
+    from darkroom.pipelines.storage.workspace import Workspace
 
     with Workspace.from_environment() as workspace:
         folders = find_trajectories(dataset, workspace.home / "datasets" / "sft")
@@ -165,11 +165,11 @@ def export(
 
     `darkroom export rl --layout trl_grpo --protocol pyvision`
     """
-    from pipelines.publishing.layouts import LayoutError, layout_of
-    from pipelines.publishing.layouts.export_source import RL, find_source
-    from pipelines.publishing.layouts.exporter import export as write
-    from pipelines.publishing.pivots.dataset import PIVOTS
-    from pipelines.publishing.rl_dataset import RL_PROMPTS
+    from darkroom.pipelines.publishing.layouts import LayoutError, layout_of
+    from darkroom.pipelines.publishing.layouts.export_source import RL, find_source
+    from darkroom.pipelines.publishing.layouts.exporter import export as write
+    from darkroom.pipelines.publishing.pivots.dataset import PIVOTS
+    from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
 
     with open_workspace() as workspace:
         named = {RL: workspace.dataset(*RL_PROMPTS), "pivots": workspace.dataset(*PIVOTS)}

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, open_workspace
-from assets.commands import print_line
-from assets.terminal.progress_bar import progress_bar
+from darkroom.annotation.commands import CONSOLE, open_workspace
+from darkroom.assets.commands import print_line
+from darkroom.assets.terminal.progress_bar import progress_bar
 
 if TYPE_CHECKING:
-    from pipelines.publishing.gallery.entries import RejectedRows
-    from pipelines.storage.places import Place
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.publishing.gallery.entries import RejectedRows
+    from darkroom.pipelines.storage.places import Place
+    from darkroom.pipelines.storage.workspace import Workspace
 
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
 _MANY = 2_000
@@ -27,9 +27,9 @@ _Limit = Annotated[int | None, typer.Option(min=1, help="Maximum rows per family
 
 def summary() -> None:
     """Print how many rows were accepted and rejected, with reasons, loss curves, cost, and where the output is."""
-    from assets.terminal.summary import print_summary
-    from pipelines.generation.recipes import load_recipes
-    from pipelines.sources.catalog import Catalog
+    from darkroom.assets.terminal.summary import print_summary
+    from darkroom.pipelines.generation.recipes import load_recipes
+    from darkroom.pipelines.sources.catalog import Catalog
 
     with open_workspace() as workspace:
         # a home that is not there yet is not made for a look; a ledger elsewhere is asked all the same
@@ -69,8 +69,8 @@ def gallery(
 
     `darkroom gallery all --rejects --serve`
     """
-    from pipelines.publishing.dataset_reader import ALL, find_trajectories
-    from pipelines.publishing.gallery import read_rejects, write_gallery
+    from darkroom.pipelines.publishing.dataset_reader import ALL, find_trajectories
+    from darkroom.pipelines.publishing.gallery import read_rejects, write_gallery
 
     if (serve and (out or limit)) or (beside and not serve):
         raise typer.BadParameter("--out and --limit are for a page, --beside is for --serve")
@@ -106,11 +106,11 @@ def _serve_gallery(
     host: str,
     port: int,
 ) -> None:
-    from pipelines.publishing.dataset_reader import find_trajectories
-    from pipelines.publishing.gallery.index import open_index
-    from pipelines.publishing.gallery.served import open_server
-    from pipelines.services import TOKEN_VARIABLE
-    from pipelines.services.access import require_token
+    from darkroom.pipelines.publishing.dataset_reader import find_trajectories
+    from darkroom.pipelines.publishing.gallery.index import open_index
+    from darkroom.pipelines.publishing.gallery.served import open_server
+    from darkroom.pipelines.services import TOKEN_VARIABLE
+    from darkroom.pipelines.services.access import require_token
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     require_token(host, token)
@@ -138,9 +138,9 @@ def replay(
 
     `darkroom replay crop --limit 100`
     """
-    from assets.terminal.reports import print_replay
-    from pipelines.publishing.dataset_reader import find_trajectories
-    from pipelines.publishing.replay import replay as replay_datasets
+    from darkroom.assets.terminal.reports import print_replay
+    from darkroom.pipelines.publishing.dataset_reader import find_trajectories
+    from darkroom.pipelines.publishing.replay import replay as replay_datasets
 
     with open_workspace() as workspace:
         folders = find_trajectories(dataset, workspace.home / "datasets" / "sft")
@@ -159,9 +159,9 @@ def explain(
 
     Name the row by six or more characters of its id, or by its place in its source: `darkroom explain demo:photo/cat`.
     """
-    from assets.terminal.explanation import print_candidates, print_explanation
-    from pipelines.publishing.explain import RowAmbiguous
-    from pipelines.publishing.explain import explain as explain_row
+    from darkroom.assets.terminal.explanation import print_candidates, print_explanation
+    from darkroom.pipelines.publishing.explain import RowAmbiguous
+    from darkroom.pipelines.publishing.explain import explain as explain_row
 
     with open_workspace() as workspace:
         try:

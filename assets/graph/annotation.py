@@ -8,28 +8,28 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from annotation import AnnotationError
-from annotation.label_studio.server import connect, find_task_url
-from annotation.quality.metrics import Quality, measure
-from annotation.quality.report import figures, people_rows, plots, summary
-from annotation.recordings.campaign_import import RecordedCampaign
-from annotation.recordings.format import BUNDLED, read_recording
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.image_pool import POOL, materialize_pool
-from annotation.rounds.journal import Journal
-from annotation.rounds.pre_annotations import PRE_ANNOTATIONS, materialize_pre_annotations, read_predictions
-from annotation.rounds.sync import Sync
-from annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
-from annotation.rounds.team import require_experts
-from assets.graph.resources import PolicyResource, WorkspaceResource
-from assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
-from assets.pages.columns import table_columns
-from assets.pages.metadata import plot, stage_metadata
-from assets.pages.previews import samples_examples, samples_preview
-from pipelines.records import Annotated, PoolImage, PreAnnotation, Reject
-from pipelines.storage.stage import StageReport
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.server import connect, find_task_url
+from darkroom.annotation.quality.metrics import Quality, measure
+from darkroom.annotation.quality.report import figures, people_rows, plots, summary
+from darkroom.annotation.recordings.campaign_import import RecordedCampaign
+from darkroom.annotation.recordings.format import BUNDLED, read_recording
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS, materialize_pre_annotations, read_predictions
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
+from darkroom.annotation.rounds.team import require_experts
+from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
+from darkroom.assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
+from darkroom.assets.pages.columns import table_columns
+from darkroom.assets.pages.metadata import plot, stage_metadata
+from darkroom.assets.pages.previews import samples_examples, samples_preview
+from darkroom.pipelines.records import Annotated, PoolImage, PreAnnotation, Reject
+from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 GROUP, JOB = "annotation", "annotation"
 PULL_SECONDS = 60

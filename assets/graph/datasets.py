@@ -6,36 +6,36 @@ from typing import Any
 
 import dagster as dg
 
-from annotation.label_studio.server import connect
-from annotation.queues.base import read_verdicts
-from annotation.queues.review import ROUND as REVIEW
-from annotation.queues.review import ReviewQueue
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.journal import Journal
-from annotation.rounds.tables import ACCEPTED, read_accepted
-from assets.graph.automation import SHIPS
-from assets.graph.families import SAMPLES as SAMPLES_KEY
-from assets.graph.families import stage_key
-from assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
-from assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result
-from assets.pages.columns import dataset_columns, table_columns
-from assets.pages.metadata import rl_dataset_metadata
-from assets.pages.previews import N_PREVIEWED, samples_examples, samples_preview, trajectories_preview
-from pipelines.generation.recipes import Recipe
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
-from pipelines.publishing.parquet_shards import Shipped
-from pipelines.publishing.pivots.dataset import KEY as PIVOTS_KEY
-from pipelines.publishing.pivots.dataset import PivotDataset
-from pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import Review, RLRow, Sample, Trajectory
-from pipelines.rl import necessity, pass_rates, suitability
-from pipelines.rl.candidates import Candidates
-from pipelines.selection.screening import Screening
-from pipelines.sources.catalog import Catalog
-from pipelines.storage.tables import TableKey, Tables
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.server import connect
+from darkroom.annotation.queues.base import read_verdicts
+from darkroom.annotation.queues.review import ROUND as REVIEW
+from darkroom.annotation.queues.review import ReviewQueue
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.tables import ACCEPTED, read_accepted
+from darkroom.assets.graph.automation import SHIPS
+from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
+from darkroom.assets.graph.families import stage_key
+from darkroom.assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
+from darkroom.assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result
+from darkroom.assets.pages.columns import dataset_columns, table_columns
+from darkroom.assets.pages.metadata import rl_dataset_metadata
+from darkroom.assets.pages.previews import N_PREVIEWED, samples_examples, samples_preview, trajectories_preview
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
+from darkroom.pipelines.publishing.parquet_shards import Shipped
+from darkroom.pipelines.publishing.pivots.dataset import KEY as PIVOTS_KEY
+from darkroom.pipelines.publishing.pivots.dataset import PivotDataset
+from darkroom.pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import Review, RLRow, Sample, Trajectory
+from darkroom.pipelines.rl import necessity, pass_rates, suitability
+from darkroom.pipelines.rl.candidates import Candidates
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.storage.workspace import Workspace
 
 GROUP = "datasets"
 SFT_DATASET, RL_DATASET = dg.AssetKey("sft_dataset"), dg.AssetKey(list(KEY.asset))

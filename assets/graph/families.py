@@ -8,21 +8,26 @@ from typing import Any
 
 import dagster as dg
 
-from assets.graph.partitions import SHARDS, SHARDS_OF
-from assets.graph.resources import DraftSettings, VerdictSettings
-from assets.graph.stage_assets import SPECS, StageRun, StageWork, stage_asset, stage_result
-from assets.pages.code import code_references
-from assets.pages.metadata import funnel, judging_metadata
-from assets.pages.previews import samples_examples, samples_preview, trajectories_examples, trajectories_preview
-from pipelines.generation import engine, stage
-from pipelines.generation.engine import STAGES, Family
-from pipelines.generation.recipes import Recipe
-from pipelines.generation.released import ReleasedPolicy
-from pipelines.publishing.judge_stats import judge_stats_of
-from pipelines.records import Draft, Reject, Sample, Trajectory
-from pipelines.sources.catalog import Catalog
-from pipelines.storage.stage import StageReport
-from pipelines.storage.tables import TableKey
+from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF
+from darkroom.assets.graph.resources import DraftSettings, VerdictSettings
+from darkroom.assets.graph.stage_assets import SPECS, StageRun, StageWork, stage_asset, stage_result
+from darkroom.assets.pages.code import code_references
+from darkroom.assets.pages.metadata import funnel, judging_metadata
+from darkroom.assets.pages.previews import (
+    samples_examples,
+    samples_preview,
+    trajectories_examples,
+    trajectories_preview,
+)
+from darkroom.pipelines.generation import engine, stage
+from darkroom.pipelines.generation.engine import STAGES, Family
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.released import ReleasedPolicy
+from darkroom.pipelines.publishing.judge_stats import judge_stats_of
+from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.tables import TableKey
 
 SAMPLES = dg.AssetKey(list(stage.SAMPLES))
 REJECTS = "rejects"

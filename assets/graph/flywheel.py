@@ -12,23 +12,23 @@ from typing import Any, Self
 
 import dagster as dg
 
-from assets.graph.resources import PolicyResource, WorkspaceResource
-from assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, conservation_spec, progress_lines
-from assets.graph.training_config import SftConfig, sft_program
-from assets.launching import LauncherResource, launch
-from assets.pages.columns import table_columns
-from assets.pages.metadata import funnel as rows_left
-from assets.pages.metadata import rejects_metadata
-from pipelines.generation.engine import Family
-from pipelines.generation.flywheel import TurnReport, write_turn
-from pipelines.generation.recipes import Recipe, load_recipes, without_hints
-from pipelines.models.policies import PolicyUnavailable
-from pipelines.publishing.turn_dataset import Keeps, TurnDataset
-from pipelines.records import Reject, Trajectory
-from pipelines.sources import SourceError
-from pipelines.sources.catalog import Catalog
-from pipelines.storage.settings import EnvironmentSettings, setting
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
+from darkroom.assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, conservation_spec, progress_lines
+from darkroom.assets.graph.training_config import SftConfig, sft_program
+from darkroom.assets.launching import LauncherResource, launch
+from darkroom.assets.pages.columns import table_columns
+from darkroom.assets.pages.metadata import funnel as rows_left
+from darkroom.assets.pages.metadata import rejects_metadata
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.flywheel import TurnReport, write_turn
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes, without_hints
+from darkroom.pipelines.models.policies import PolicyUnavailable
+from darkroom.pipelines.publishing.turn_dataset import Keeps, TurnDataset
+from darkroom.pipelines.records import Reject, Trajectory
+from darkroom.pipelines.sources import SourceError
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
+from darkroom.pipelines.storage.workspace import Workspace
 
 GROUP = "flywheel"
 PREFIX = "DARKROOM_FLYWHEEL_"

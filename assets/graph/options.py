@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from annotation import AnnotationError
-from annotation.rounds.campaign import FILE, Campaign
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.pre_annotations import PRE_ANNOTATIONS
-from assets.graph.flywheel import GROUP as FLYWHEEL
-from assets.graph.flywheel import PREFIX
-from assets.graph.resources import PolicyResource
-from pipelines.generation.released import RELEASED
-from pipelines.publishing.judge_stats import REVIEWS
-from pipelines.publishing.pivots.dataset import KEY as PIVOTS
-from pipelines.sources.catalog import Catalog
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.rounds.campaign import FILE, Campaign
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS
+from darkroom.assets.graph.flywheel import GROUP as FLYWHEEL
+from darkroom.assets.graph.flywheel import PREFIX
+from darkroom.assets.graph.resources import PolicyResource
+from darkroom.pipelines.generation.released import RELEASED
+from darkroom.pipelines.publishing.judge_stats import REVIEWS
+from darkroom.pipelines.publishing.pivots.dataset import KEY as PIVOTS
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from typing import get_args
 
 import dagster as dg
 
-from assets.graph.resources import WorkspaceResource
-from pipelines.generation.released import RELEASED
-from pipelines.generation.stage import SAMPLES
-from pipelines.rl.candidates import Candidates
-from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use, source_of
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.graph.resources import WorkspaceResource
+from darkroom.pipelines.generation.released import RELEASED
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.rl.candidates import Candidates
+from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use, source_of
+from darkroom.pipelines.storage.workspace import Workspace
 
 SHARDS = dg.DynamicPartitionsDefinition(name="shards")
 SHARDS_OF: Mapping[Use, dg.DynamicPartitionsDefinition] = {

@@ -9,19 +9,19 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
-from assets.runs.worker import worker_tags
-from pipelines.generation.recipes import Recipe, quotas
-from pipelines.models.policies import (
+from darkroom.assets.runs.worker import worker_tags
+from darkroom.pipelines.generation.recipes import Recipe, quotas
+from darkroom.pipelines.models.policies import (
     RL_STAGES,
     OpenAIPolicy,
     Policy,
     PolicyUnavailable,
     oracle_policy,
 )
-from pipelines.models.policies.settings import FAMILY, EndpointSettings
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.checks import Necessity
-from train.runs import TrainError
+from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.checks import Necessity
+from darkroom.train.runs import TrainError
 
 NECESSITY_VARIABLE = "DARKROOM_NECESSITY"
 LEAK_JUDGE_VARIABLE = "DARKROOM_LEAK_JUDGE"
@@ -82,7 +82,7 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
         return OpenAIPolicy.on_ledger(self, workspace.images, workspace.ledger, purse=purse)
 
     def _in_process(self, workspace: Workspace) -> Policy:
-        from train.models.local_policy import LocalPolicy, Sampling  # torch takes seconds
+        from darkroom.train.models.local_policy import LocalPolicy, Sampling  # torch takes seconds
 
         if not self.model:
             raise PolicyUnavailable("the local policy needs DARKROOM_POLICY_MODEL: the folder of a checkpoint")

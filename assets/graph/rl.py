@@ -8,21 +8,21 @@ from typing import Any
 import dagster as dg
 import pydantic
 
-from assets.graph.families import ensure_samples
-from assets.graph.partitions import SHARDS_OF
-from assets.graph.stage_assets import SPECS, StageRun, StageWork, stage_asset, stage_result
-from assets.pages.metadata import rl_stage_metadata
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.generation.stage import Shard
-from pipelines.records.reject_reasons import RowError
-from pipelines.rl.candidates import Candidates
-from pipelines.rl.labels import CheckedLabels, read_verifications
-from pipelines.rl.necessity import ToolNecessities
-from pipelines.rl.pass_rates import PassRates
-from pipelines.rl.suitability import Suitability, SuitabilityLabels
-from pipelines.selection.screening import Screening
-from pipelines.sources.catalog import source_of
-from pipelines.storage.stage import StageReport
+from darkroom.assets.graph.families import ensure_samples
+from darkroom.assets.graph.partitions import SHARDS_OF
+from darkroom.assets.graph.stage_assets import SPECS, StageRun, StageWork, stage_asset, stage_result
+from darkroom.assets.pages.metadata import rl_stage_metadata
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.rl.candidates import Candidates
+from darkroom.pipelines.rl.labels import CheckedLabels, read_verifications
+from darkroom.pipelines.rl.necessity import ToolNecessities
+from darkroom.pipelines.rl.pass_rates import PassRates
+from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.sources.catalog import source_of
+from darkroom.pipelines.storage.stage import StageReport
 
 GROUP = "rl"
 

@@ -14,18 +14,18 @@ from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.storage.tags import PRIORITY_TAG
 from sqlalchemy.exc import OperationalError
 
-from assets.graph.automation import WHEN_ADDED
-from assets.graph.resources import PolicyResource
-from assets.pages.code import code_references
-from assets.pages.columns import table_columns
-from assets.pages.metadata import rejects_metadata, stage_metadata
-from assets.runs.places import TAG
-from pipelines.records import Reject
-from pipelines.storage.database import LedgerUnavailable
-from pipelines.storage.stage import Pace, StageProgress, StageReport
-from pipelines.storage.storage_errors import StoreAway
-from pipelines.storage.tables import TableKey, Tables, check_fingerprint
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.graph.automation import WHEN_ADDED
+from darkroom.assets.graph.resources import PolicyResource
+from darkroom.assets.pages.code import code_references
+from darkroom.assets.pages.columns import table_columns
+from darkroom.assets.pages.metadata import rejects_metadata, stage_metadata
+from darkroom.assets.runs.places import TAG
+from darkroom.pipelines.records import Reject
+from darkroom.pipelines.storage.database import LedgerUnavailable
+from darkroom.pipelines.storage.stage import Pace, StageProgress, StageReport
+from darkroom.pipelines.storage.storage_errors import StoreAway
+from darkroom.pipelines.storage.tables import TableKey, Tables, check_fingerprint
+from darkroom.pipelines.storage.workspace import Workspace
 
 OWNERS = ["team:data"]
 ROWS_CONSERVED = "rows_conserved"

@@ -7,10 +7,10 @@ from typing import Any
 
 import dagster as dg
 
-from assets.graph.datasets import RL_DATASET, SFT_DATASET
-from assets.graph.resources import WorkspaceResource
-from assets.graph.stage_assets import Decorator
-from assets.graph.training_config import (
+from darkroom.assets.graph.datasets import RL_DATASET, SFT_DATASET
+from darkroom.assets.graph.resources import WorkspaceResource
+from darkroom.assets.graph.stage_assets import Decorator
+from darkroom.assets.graph.training_config import (
     BaseModelConfig,
     EvaluationConfig,
     GrpoConfig,
@@ -20,11 +20,11 @@ from assets.graph.training_config import (
     sft_program,
     tiny_program,
 )
-from assets.launching import LauncherResource, launch, run_here
-from pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of
-from pipelines.publishing.rl_dataset import RL_PROMPTS
-from pipelines.storage.local_copy import share_folder
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.launching import LauncherResource, launch, run_here
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of
+from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
+from darkroom.pipelines.storage.local_copy import share_folder
+from darkroom.pipelines.storage.workspace import Workspace
 
 GROUP = "train"
 _POINTER = "base_model.txt"
@@ -46,7 +46,7 @@ def street_signs(workspace: WorkspaceResource) -> dg.MaterializeResult:
     and evaluates on them; the product's datasets do not have them.
     """
     opened = workspace.open()
-    import_module("pipelines.demo.street_sign_datasets").main()  # by its name: assets do not import the annex
+    import_module("darkroom.pipelines.demo.street_sign_datasets").main()  # by its name: assets do not import the annex
     folders = dataset_folders(opened.local_datasets("street_signs"))
     n_rows = {folder.name: n_rows_of(dataset_files(folder)) for folder in folders}
     n_all = sum(n_rows.values())

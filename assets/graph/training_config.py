@@ -11,12 +11,12 @@ import dagster as dg
 import yaml
 from pydantic import Field
 
-from assets.launching import Program
-from assets.launching.launcher import Value, flag_words
-from train.evaluation.settings import EvaluationSettings
-from train.finetuning.settings import SftSettings, recipe_names
-from train.rl.settings import GrpoSettings
-from train.runs.command_line import ProgramSettings
+from darkroom.assets.launching import Program
+from darkroom.assets.launching.launcher import Value, flag_words
+from darkroom.train.evaluation.settings import EvaluationSettings
+from darkroom.train.finetuning.settings import SftSettings, recipe_names
+from darkroom.train.rl.settings import GrpoSettings
+from darkroom.train.runs.command_line import ProgramSettings
 
 _FLAGS = "Other options of `python -m {module} --help`, by name, as in {example}; `true` for an option without a value."
 _SAVE_STEPS = "Save a checkpoint every so many steps, from which a cancelled run resumes. 0: none."
@@ -44,11 +44,11 @@ class BaseModelConfig(dg.Config):
         default=[],
         description="Whose texts the tiny model's tokenizer knows, by folders below datasets/; none: all of sft/.",
     )
-    flags: dict[str, str] = _flags("train.tiny", "spread: 0.1")
+    flags: dict[str, str] = _flags("darkroom.train.tiny", "spread: 0.1")
 
 
 class SftConfig(dg.Config):
-    """Settings of ``python -m train.sft``."""
+    """Settings of ``python -m darkroom.train.sft``."""
 
     recipe: str = Field(
         default="",
@@ -70,11 +70,11 @@ class SftConfig(dg.Config):
     eval_every: int | None = _option(SftSettings, "eval_every")
     early_stop: int | None = _option(SftSettings, "early_stop")
     keep_best: bool = _option(SftSettings, "keep_best", False)
-    flags: dict[str, str] = _flags("train.sft", "warmup: 0.1")
+    flags: dict[str, str] = _flags("darkroom.train.sft", "warmup: 0.1")
 
 
 class GrpoConfig(dg.Config):
-    """Settings of ``python -m train.grpo``."""
+    """Settings of ``python -m darkroom.train.grpo``."""
 
     method: str = Field(
         default="thyme",
@@ -98,11 +98,11 @@ class GrpoConfig(dg.Config):
     eval_every: int | None = _option(GrpoSettings, "eval_every")
     early_stop: int | None = _option(GrpoSettings, "early_stop")
     keep_best: bool = _option(GrpoSettings, "keep_best", False)
-    flags: dict[str, str] = _flags("train.grpo", "beta: 0.01")
+    flags: dict[str, str] = _flags("darkroom.train.grpo", "beta: 0.01")
 
 
 class EvaluationConfig(dg.Config):
-    """Settings of ``python -m train.evaluate``."""
+    """Settings of ``python -m darkroom.train.evaluate``."""
 
     checkpoint: Literal["grpo", "sft", "base"] = Field(
         default="grpo", description="What is evaluated: grpo_checkpoint, sft_checkpoint, or the base model."
@@ -122,7 +122,7 @@ class EvaluationConfig(dg.Config):
     max_tokens: int | None = _option(EvaluationSettings, "max_tokens")
     controls: int = _option(EvaluationSettings, "controls", 0)
     seed: int = _option(EvaluationSettings, "seed", 0)
-    flags: dict[str, str] = _flags("train.evaluate", "judge_url: http://127.0.0.1:8000/v1")
+    flags: dict[str, str] = _flags("darkroom.train.evaluate", "judge_url: http://127.0.0.1:8000/v1")
 
 
 _TINY: Mapping[str, Mapping[str, Value]] = yaml.safe_load(
@@ -138,32 +138,38 @@ def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) ->
     """Builds the tiny model, whose tokenizer knows the datasets."""
     options = _options(config, {"dataset": [str(dataset) for dataset in datasets]}, "path", "datasets")
     words = [word for name, value in options.items() for word in flag_words(name, value)]
-    return Program("train.tiny", folder, (str(folder), *words))
+    return Program("darkroom.train.tiny", folder, (str(folder), *words))
 
 
 def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConfig, *, tiny: bool) -> Program:
-    """``python -m train.sft``."""
-    options = _options(config, _TINY["train.sft"] if tiny and not config.recipe else {}, "families", "datasets")
+    """``python -m darkroom.train.sft``."""
+    options = _options(
+        config, _TINY["darkroom.train.sft"] if tiny and not config.recipe else {}, "families", "datasets"
+    )
     # 0 stands for the recipe's value, not for none
     options |= {name: options[name] or None for name in ("lora", "max_pixels", "save_steps") if name in options}
-    return Program.of("train.sft", output, {"dataset": [str(path) for path in datasets], "model": model, **options})
+    return Program.of(
+        "darkroom.train.sft", output, {"dataset": [str(path) for path in datasets], "model": model, **options}
+    )
 
 
 def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *, tiny: bool) -> Program:
-    """``python -m train.grpo``."""
-    options = _options(config, _TINY["train.grpo"] if tiny else {}, "family", "prompts", "dataset", "method_fields")
+    """``python -m darkroom.train.grpo``."""
+    options = _options(
+        config, _TINY["darkroom.train.grpo"] if tiny else {}, "family", "prompts", "dataset", "method_fields"
+    )
     fields = [f"method.{name}={value}" for name, value in config.method_fields.items()]
-    return Program.of("train.grpo", output, {"dataset": dataset, "model": model, **options, "set": fields})
+    return Program.of("darkroom.train.grpo", output, {"dataset": dataset, "model": model, **options, "set": fields})
 
 
 def evaluation_program(
     datasets: list[Path], model: Path, output: Path, config: EvaluationConfig, *, tiny: bool
 ) -> Program:
-    """``python -m train.evaluate``."""
-    options = _options(config, _TINY["train.evaluate"] if tiny else {}, "checkpoint", "datasets", "benchmarks")
+    """``python -m darkroom.train.evaluate``."""
+    options = _options(config, _TINY["darkroom.train.evaluate"] if tiny else {}, "checkpoint", "datasets", "benchmarks")
     benchmarks = [f"{name}={path}" for name, path in config.benchmarks.items()]
     questions: dict[str, Value] = {"dataset": [str(dataset) for dataset in datasets], "benchmark": benchmarks}
-    return Program.of("train.evaluate", output, {"model": model, **questions, **options})
+    return Program.of("darkroom.train.evaluate", output, {"model": model, **questions, **options})
 
 
 def _options(config: dg.Config, defaults: Mapping[str, Value], *but: str) -> dict[str, Value]:

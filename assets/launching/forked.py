@@ -1,7 +1,7 @@
 """Programs on this machine that share their imports: torch, transformers and TRL take each of them seconds.
 
 Within ``shared_imports()``, a process that has imported them forks every program of ``train/`` that this process
-starts (``train.runs.fork_server``). Only where torch is built without a GPU: what has used one cannot fork.
+starts (``darkroom.train.runs.fork_server``). Only where torch is built without a GPU: what has used one cannot fork.
 """
 
 import json
@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from train.runs.fork_server import MOST_BYTES
-from train.runs.supervisor import SAFE_PATH
+from darkroom.train.runs.fork_server import MOST_BYTES
+from darkroom.train.runs.supervisor import SAFE_PATH
 
-_SERVER = "train.runs.fork_server"
+_SERVER = "darkroom.train.runs.fork_server"
 _ENDED = 128 + signal.SIGKILL
 """Exit status of a supervisor that left none."""
 _servers: list["ForkServer"] = []
@@ -48,7 +48,12 @@ def begin_imports() -> None:
 def forked(command: Sequence[str], environment: Mapping[str, str], output: int | None) -> "ForkedProcess | None":
     """Starts the program by fork; None where no imports are shared, or another Python is asked for."""
     python, *options = command
-    if not _servers or python != sys.executable or options[:1] != ["-m"] or not options[1].startswith("train."):
+    if (
+        not _servers
+        or python != sys.executable
+        or options[:1] != ["-m"]
+        or not options[1].startswith("darkroom.train.")
+    ):
         return None
     return _servers[-1].start(options[1:], environment, output)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from assets.launching.jobs import Ending, LaunchError
-from assets.launching.launcher import LauncherResource
-from train.runs.supervisor import JobDirectory
+from darkroom.assets.launching.jobs import Ending, LaunchError
+from darkroom.assets.launching.launcher import LauncherResource
+from darkroom.train.runs.supervisor import JobDirectory
 
 SILENT_SECONDS = 600.0
 """A job that has begun and gives no sign of life for so long is taken for dead; it gives one every two seconds."""

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
 
-from assets.launching.forked import forked
-from sandbox.errors import UserError
-from train.runs.supervisor import GRACE_SECONDS, SAFE_PATH
+from darkroom.assets.launching.forked import forked
+from darkroom.sandbox.errors import UserError
+from darkroom.train.runs.supervisor import GRACE_SECONDS, SAFE_PATH
 
 if TYPE_CHECKING:
-    from assets.launching.launcher import LauncherResource
+    from darkroom.assets.launching.launcher import LauncherResource
 
 _ENDED = {"STOPPED", "SUCCEEDED", "FAILED"}
 _RAY_SECONDS, _RAY_STOP_SECONDS = 30.0, 30.0
@@ -64,7 +64,7 @@ class LocalJob:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, output: int | None = None) -> None:
         self._process = forked(command, environment, output) or subprocess.Popen(
-            [sys.executable, "-m", "train.runs.supervisor", str(os.getpid()), *command],
+            [sys.executable, "-m", "darkroom.train.runs.supervisor", str(os.getpid()), *command],
             env={**os.environ, **SAFE_PATH, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -12,8 +12,8 @@ from typing import Literal, Self
 
 import dagster as dg
 
-from assets.launching.jobs import LaunchError
-from pipelines.storage.settings import EnvironmentSettings, setting
+from darkroom.assets.launching.jobs import LaunchError
+from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
 
 Value = str | int | float | bool | Path | Sequence[str] | None
 Kind = Literal["local", "ray", "slurm", "kubernetes"]

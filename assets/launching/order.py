@@ -19,9 +19,9 @@ from typing import Any
 import dagster as dg
 from dagster_pipes import PipesDefaultMessageWriter
 
-from assets.graph.stage_assets import terminal
-from assets.launching.jobs import LaunchError
-from train.runs.supervisor import SECONDS, JobDirectory
+from darkroom.assets.graph.stage_assets import terminal
+from darkroom.assets.launching.jobs import LaunchError
+from darkroom.train.runs.supervisor import SECONDS, JobDirectory
 
 _ORDER, _OVER = "order.json", "over"
 _SECONDS = 0.2

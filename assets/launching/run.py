@@ -17,12 +17,19 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.launching.handoff import HandedOverJob, SlurmJob, job_of, kubernetes_manifest, slurm_script, submit_to_slurm
-from assets.launching.jobs import Ending, Job, LaunchError, LocalJob, RayJob, submission
-from assets.launching.launcher import LauncherResource, Program
-from assets.launching.order import FolderMessages, Order, StepLog, lasting_order, temporary_order
-from pipelines.storage.workspace import Workspace
-from train.runs.supervisor import SAFE_PATH, VARIABLE
+from darkroom.assets.launching.handoff import (
+    HandedOverJob,
+    SlurmJob,
+    job_of,
+    kubernetes_manifest,
+    slurm_script,
+    submit_to_slurm,
+)
+from darkroom.assets.launching.jobs import Ending, Job, LaunchError, LocalJob, RayJob, submission
+from darkroom.assets.launching.launcher import LauncherResource, Program
+from darkroom.assets.launching.order import FolderMessages, Order, StepLog, lasting_order, temporary_order
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.train.runs.supervisor import SAFE_PATH, VARIABLE
 
 _SECONDS = {"local": 0.2}
 _SECONDS_ELSEWHERE = 2.0

@@ -7,18 +7,18 @@ from typing import Any
 
 import dagster as dg
 
-from pipelines.generation.stage import Shard
-from pipelines.publishing.charts import histogram, mix
-from pipelines.publishing.html_page import data_url
-from pipelines.publishing.judge_stats import JudgeStats
-from pipelines.publishing.text_charts import text_bars
-from pipelines.records import Reject, RLRow, ToolNecessity
-from pipelines.records.stand_ins import asked
-from pipelines.rl import candidates, necessity, pass_rates, suitability
-from pipelines.rl.facts import Polled, all_votes, grader_counts, polled
-from pipelines.rl.suitability import agreement_in_words
-from pipelines.sources.catalog import source_of
-from pipelines.storage.stage import StageReport, reason_of
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.publishing.charts import histogram, mix
+from darkroom.pipelines.publishing.html_page import data_url
+from darkroom.pipelines.publishing.judge_stats import JudgeStats
+from darkroom.pipelines.publishing.text_charts import text_bars
+from darkroom.pipelines.records import Reject, RLRow, ToolNecessity
+from darkroom.pipelines.records.stand_ins import asked
+from darkroom.pipelines.rl import candidates, necessity, pass_rates, suitability
+from darkroom.pipelines.rl.facts import Polled, all_votes, grader_counts, polled
+from darkroom.pipelines.rl.suitability import agreement_in_words
+from darkroom.pipelines.sources.catalog import source_of
+from darkroom.pipelines.storage.stage import StageReport, reason_of
 
 _N_GROUPS = 8
 Metadata = dict[str, dg.MetadataValue]

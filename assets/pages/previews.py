@@ -9,11 +9,11 @@ from itertools import islice
 import dagster as dg
 from PIL import Image, ImageDraw
 
-from pipelines.publishing.html_page import data_url
-from pipelines.records import ImageRef, Sample, Trajectory
-from pipelines.records.geometry import Box
-from pipelines.storage.images import ImageStore
-from train.runs.history import markdown_table
+from darkroom.pipelines.publishing.html_page import data_url
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.runs.history import markdown_table
 
 THUMBNAIL_SIDE = 220
 N_PREVIEWED = 4

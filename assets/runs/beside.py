@@ -15,12 +15,12 @@ from threading import Thread
 from rich.console import Console
 from rich.text import Text
 
-from assets.launching import Program
-from assets.launching.jobs import Ending, LocalJob
-from assets.launching.order import Order, temporary_order
-from assets.runs.instance import MaterializationFailed
-from assets.terminal.run_lines import STAND
-from train.runs.supervisor import VARIABLE, JobDirectory
+from darkroom.assets.launching import Program
+from darkroom.assets.launching.jobs import Ending, LocalJob
+from darkroom.assets.launching.order import Order, temporary_order
+from darkroom.assets.runs.instance import MaterializationFailed
+from darkroom.assets.terminal.run_lines import STAND
+from darkroom.train.runs.supervisor import VARIABLE, JobDirectory
 
 BAR = "│ "
 _SECONDS = 0.2

@@ -10,10 +10,10 @@ from typing import Any
 import dagster as dg
 from rich.console import Console
 
-from annotation import AnnotationError
-from annotation.rounds.image_pool import POOL, require_pool
-from annotation.rounds.tables import ACCEPTED
-from assets.definitions import (
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.rounds.image_pool import POOL, require_pool
+from darkroom.annotation.rounds.tables import ACCEPTED
+from darkroom.assets.definitions import (
     ANNOTATION,
     DATASETS,
     PIVOTS,
@@ -24,31 +24,31 @@ from assets.definitions import (
     SFT,
     TRAIN,
 )
-from assets.graph.families import REJECTS, stage_key
-from assets.graph.families import SAMPLES as SAMPLES_KEY
-from assets.graph.resources import PolicyResource
-from assets.graph.rl import RL_STAGES
-from assets.graph.training_config import DEMO_SETTINGS
-from assets.launching import Program
-from assets.launching.forked import begin_imports, shared_imports
-from assets.runs.beside import Beside, beside
-from assets.runs.instance import MaterializationFailed
-from assets.runs.jobs import Jobs, open_jobs
-from assets.runs.places import HERE, PlaceError
-from assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
-from pipelines.generation import released
-from pipelines.generation.engine import STAGES
-from pipelines.generation.funnel import Yield, next_limit
-from pipelines.generation.recipes import Recipe, load_recipes, quotas
-from pipelines.publishing.pivots.dataset import KEY
-from pipelines.publishing.pivots.dataset import PIVOTS as PIVOTS_FOLDER
-from pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
-from pipelines.publishing.sft_dataset import ASSET
-from pipelines.sources import SourceError
-from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use
-from pipelines.storage.stage import report
-from pipelines.storage.tables import TableMissing
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.graph.families import REJECTS, stage_key
+from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
+from darkroom.assets.graph.resources import PolicyResource
+from darkroom.assets.graph.rl import RL_STAGES
+from darkroom.assets.graph.training_config import DEMO_SETTINGS
+from darkroom.assets.launching import Program
+from darkroom.assets.launching.forked import begin_imports, shared_imports
+from darkroom.assets.runs.beside import Beside, beside
+from darkroom.assets.runs.instance import MaterializationFailed
+from darkroom.assets.runs.jobs import Jobs, open_jobs
+from darkroom.assets.runs.places import HERE, PlaceError
+from darkroom.assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
+from darkroom.pipelines.generation import released
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.funnel import Yield, next_limit
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes, quotas
+from darkroom.pipelines.publishing.pivots.dataset import KEY
+from darkroom.pipelines.publishing.pivots.dataset import PIVOTS as PIVOTS_FOLDER
+from darkroom.pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
+from darkroom.pipelines.publishing.sft_dataset import ASSET
+from darkroom.pipelines.sources import SourceError
+from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use
+from darkroom.pipelines.storage.stage import report
+from darkroom.pipelines.storage.tables import TableMissing
+from darkroom.pipelines.storage.workspace import Workspace
 
 N_BESIDE = 10
 """So many families are built beside on the demo's further shards, the rest by the command, which started earlier."""
@@ -194,7 +194,9 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
 
 def _beside(console: Console, workspace: Workspace, parts: Sequence[str]) -> AbstractContextManager[Beside | None]:
     """The process that builds other parts of the demo; None for none."""
-    return beside(console, Program("assets.runs.demo", workspace.local, tuple(parts))) if parts else nullcontext()
+    return (
+        beside(console, Program("darkroom.assets.runs.demo", workspace.local, tuple(parts))) if parts else nullcontext()
+    )
 
 
 def catalog_partitions(workspace: Workspace) -> dict[str, str]:

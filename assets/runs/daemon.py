@@ -16,10 +16,10 @@ from pathlib import Path
 
 import dagster as dg
 
-from sandbox.errors import UserError
-from train.runs.supervisor import SAFE_PATH
+from darkroom.sandbox.errors import UserError
+from darkroom.train.runs.supervisor import SAFE_PATH
 
-WORKSPACE = str(files("assets") / "workspace.yaml")
+WORKSPACE = str(files("darkroom.assets") / "workspace.yaml")
 _QUEUE = "QUEUED_RUN_COORDINATOR"
 _ALIVE_SECONDS = 90.0
 """It gives a sign of life every 30 s."""
@@ -71,7 +71,7 @@ class Daemon:
 
     def _start(self) -> subprocess.Popen[bytes]:
         # ended with this command, also where it is killed
-        supervised = [sys.executable, "-m", "train.runs.supervisor", str(os.getpid())]
+        supervised = [sys.executable, "-m", "darkroom.train.runs.supervisor", str(os.getpid())]
         command = [*supervised, sys.executable, "-m", "dagster._daemon", "run", "-w", WORKSPACE]
         with self._log.open("wb") as log:
             return subprocess.Popen(

@@ -1,6 +1,6 @@
 """What `darkroom demo` builds beside its own jobs, in this order; it waits for each part where it needs it.
 
-    python -m assets.runs.demo families street_signs rl
+    python -m darkroom.assets.runs.demo families street_signs rl
 
 ``families``: most SFT families on all shards but the first. ``street_signs``: questions that the tiny model can learn.
 ``rl``: the recorded annotations, the RL stages and the RL dataset, which GRPO alone waits for.
@@ -8,16 +8,16 @@
 
 from enum import StrEnum
 
-from assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, SAMPLES, STREET_SIGNS
-from assets.runs.beside import mark
-from assets.runs.build import N_BESIDE, build_rl_stages, catalog_partitions, fill_shards, partitions_of
-from assets.runs.jobs import open_jobs
-from pipelines.generation.recipes import load_recipes
-from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Use
-from pipelines.storage.command_errors import program_of
-from pipelines.storage.workspace import Workspace
-from sandbox.terminal import SafeConsole
-from train.runs.command_line import guarded
+from darkroom.assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, SAMPLES, STREET_SIGNS
+from darkroom.assets.runs.beside import mark
+from darkroom.assets.runs.build import N_BESIDE, build_rl_stages, catalog_partitions, fill_shards, partitions_of
+from darkroom.assets.runs.jobs import open_jobs
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Use
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.terminal import SafeConsole
+from darkroom.train.runs.command_line import guarded
 
 
 class DemoPart(StrEnum):

@@ -11,12 +11,12 @@ from dagster._core.events import DagsterEventType
 from rich.console import Console
 from rich.status import Status
 
-from assets.runs.daemon import daemon
-from assets.runs.history import DATABASE_ERRORS, InstanceUnavailable
-from assets.runs.instance import MaterializationFailed, root_cause
-from assets.runs.queue import QueuedRuns
-from assets.runs.worker import host_of
-from assets.terminal.run_lines import materialization_line
+from darkroom.assets.runs.daemon import daemon
+from darkroom.assets.runs.history import DATABASE_ERRORS, InstanceUnavailable
+from darkroom.assets.runs.instance import MaterializationFailed, root_cause
+from darkroom.assets.runs.queue import QueuedRuns
+from darkroom.assets.runs.worker import host_of
+from darkroom.assets.terminal.run_lines import materialization_line
 
 _SECONDS, _AWAY_SECONDS = 2.0, 600.0
 _T = TypeVar("_T")

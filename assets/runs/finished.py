@@ -14,16 +14,16 @@ from functools import cache, cached_property
 
 import dagster as dg
 
-from assets.graph.families import REJECTS, SAMPLES, STAGE_SETTINGS, work_on_family
-from assets.graph.resources import PolicyResource
-from assets.graph.rl import RL_STAGES, rl_settings, work_on_rl
-from assets.graph.stage_assets import StageWork
-from pipelines.generation.engine import STAGES, intake
-from pipelines.generation.released import all_recipes
-from pipelines.sources.catalog import Catalog
-from pipelines.storage.stage import NotFinished, finished_only
-from pipelines.storage.workspace import Workspace
-from sandbox.errors import UserError
+from darkroom.assets.graph.families import REJECTS, SAMPLES, STAGE_SETTINGS, work_on_family
+from darkroom.assets.graph.resources import PolicyResource
+from darkroom.assets.graph.rl import RL_STAGES, rl_settings, work_on_rl
+from darkroom.assets.graph.stage_assets import StageWork
+from darkroom.pipelines.generation.engine import STAGES, intake
+from darkroom.pipelines.generation.released import all_recipes
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.stage import NotFinished, finished_only
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 
 _N_AT_ONCE = 16
 """Shards that are looked at side by side: an object store answers in milliseconds."""

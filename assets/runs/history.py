@@ -17,10 +17,10 @@ from dagster._serdes import ConfigurableClassData
 from dagster_shared.check.functions import CheckError
 from sqlalchemy.exc import SQLAlchemyError
 
-from assets.runs.event_log import KeptSqliteStorage
-from pipelines.storage.atomic_write import one_at_a_time
-from pipelines.storage.storage_errors import sqlite_mend
-from sandbox.errors import UserError
+from darkroom.assets.runs.event_log import KeptSqliteStorage
+from darkroom.pipelines.storage.atomic_write import one_at_a_time
+from darkroom.pipelines.storage.storage_errors import sqlite_mend
+from darkroom.sandbox.errors import UserError
 
 DATABASE_ERRORS: tuple[type[Exception], ...] = (SQLAlchemyError,)
 """Of Dagster's history, while its server is away."""

@@ -13,18 +13,19 @@ from uuid import uuid4
 import dagster as dg
 from rich.console import Console
 
-from assets.graph.partitions import update_partitions
-from assets.runs.history import open_instance
-from assets.runs.worker import is_abandoned, worker_tags
-from assets.terminal.run_lines import OnAsset, RunLines
-from pipelines.records.digest import digest_bytes
-from pipelines.storage.storage_errors import storage_errors
-from pipelines.storage.workspace import Workspace
-from sandbox.errors import SandboxError, UserError
+from darkroom.assets.graph.partitions import update_partitions
+from darkroom.assets.runs.history import open_instance
+from darkroom.assets.runs.worker import is_abandoned, worker_tags
+from darkroom.assets.terminal.run_lines import OnAsset, RunLines
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import SandboxError, UserError
 
 _FORMER_SETTINGS = {
     "23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6",
     "821c91598672f7e4cee1c239abc581c4c034abb6257fd510f9794fa686524f24",
+    "a411b76cd3f484cf1a1590e4f66db61e607a360e0e6d8a96e4b09d38646cc222",
 }
 """Digests of the files that Darkroom wrote before: without what notices and repeats lost runs, and without other
 places than this machine."""
@@ -41,7 +42,7 @@ def prepare_dagster_home(workspace: Workspace) -> Path:
     with storage_errors(str(settings.parent)):
         settings.parent.mkdir(parents=True, exist_ok=True)
         if not settings.exists() or digest_bytes(settings.read_bytes()) in _FORMER_SETTINGS:
-            settings.write_text((files("assets") / "dagster.yaml").read_text())
+            settings.write_text((files("darkroom.assets") / "dagster.yaml").read_text())
     os.environ["DAGSTER_HOME"] = str(settings.parent)
     return settings.parent
 

@@ -7,21 +7,21 @@ from typing import Any
 import dagster as dg
 from rich.console import Console
 
-from assets.definitions import definitions
-from assets.graph.partitions import update_partitions
-from assets.runs.elsewhere import materialize_elsewhere
-from assets.runs.finished import Finished
-from assets.runs.history import open_instance
-from assets.runs.instance import close_abandoned_runs, materialize, prepare_dagster_home
-from assets.runs.places import HERE
-from assets.runs.queue import check_place
-from assets.runs.step_output import keep_from_ctrl_c
-from assets.terminal.first_trajectory import FirstTrajectory
-from assets.terminal.progress_bar import progress_bar
-from assets.terminal.run_lines import OnAsset
-from pipelines.sources.catalog import Use
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import definitions
+from darkroom.assets.graph.partitions import update_partitions
+from darkroom.assets.runs.elsewhere import materialize_elsewhere
+from darkroom.assets.runs.finished import Finished
+from darkroom.assets.runs.history import open_instance
+from darkroom.assets.runs.instance import close_abandoned_runs, materialize, prepare_dagster_home
+from darkroom.assets.runs.places import HERE
+from darkroom.assets.runs.queue import check_place
+from darkroom.assets.runs.step_output import keep_from_ctrl_c
+from darkroom.assets.terminal.first_trajectory import FirstTrajectory
+from darkroom.assets.terminal.progress_bar import progress_bar
+from darkroom.assets.terminal.run_lines import OnAsset
+from darkroom.pipelines.sources.catalog import Use
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 class Jobs:

@@ -21,10 +21,10 @@ from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, 
 from dagster._core.snap import snapshot_from_execution_plan
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-from assets.runs.places import KUBERNETES, TAG, PlacedRunLauncher, PlaceError, check_databases, kind_of
-from pipelines.records.digest import digest
+from darkroom.assets.runs.places import KUBERNETES, TAG, PlacedRunLauncher, PlaceError, check_databases, kind_of
+from darkroom.pipelines.records.digest import digest
 
-MODULE, ATTRIBUTE, LOCATION = "assets.definitions", "defs", "darkroom"
+MODULE, ATTRIBUTE, LOCATION = "darkroom.assets.definitions", "defs", "darkroom"
 _PARTITION_TAG, _SELECTION_TAG = "dagster/partition", "darkroom/assets"
 _WILL_RETRY_TAG, _REPEATED_BY_TAG = "dagster/will_retry", "dagster/auto_retry_run_id"
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
@@ -149,7 +149,7 @@ def check_place(instance: dg.DagsterInstance, place: str) -> None:
         return
     if not isinstance(launcher, PlacedRunLauncher):
         raise PlaceError(
-            "dagster.yaml names another launcher: put `run_launcher: {module: assets.runs.places, class: "
+            "dagster.yaml names another launcher: put `run_launcher: {module: darkroom.assets.runs.places, class: "
             "PlacedRunLauncher}` there"
         )
     launcher.check(place)

@@ -4,8 +4,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assets.terminal import folding
-from pipelines.publishing.audit import AuditReport, Executor
+from darkroom.assets.terminal import folding
+from darkroom.pipelines.publishing.audit import AuditReport, Executor
 
 _N_LISTED = 50
 

@@ -11,10 +11,10 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from assets.terminal import folding
-from pipelines.publishing.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
-from pipelines.publishing.row_acts import RowAct
-from pipelines.records.reject_reasons import Reason
+from darkroom.assets.terminal import folding
+from darkroom.pipelines.publishing.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
+from darkroom.pipelines.publishing.row_acts import RowAct
+from darkroom.pipelines.records.reject_reasons import Reason
 
 _COLOURS = {"kept": "green", "rejected": "red", "quarantined": "yellow", "ok": "green"}
 _SHORT = 12

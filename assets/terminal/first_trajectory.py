@@ -6,11 +6,11 @@ import dagster as dg
 from rich.console import Console
 from rich.text import Text
 
-from assets.terminal import relative
-from pipelines.generation.stage import SAMPLES
-from pipelines.records import Sample, Trajectory
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.terminal import relative
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 class FirstTrajectory:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from annotation.commands import CONSOLE
-from pipelines.models.serving.cli import LINE_SECONDS
+from darkroom.annotation.commands import CONSOLE
+from darkroom.pipelines.models.serving.cli import LINE_SECONDS
 
 if TYPE_CHECKING:
-    from pipelines.storage.stage import Progress as OnProgress
+    from darkroom.pipelines.storage.stage import Progress as OnProgress
 
 
 @contextmanager

@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assets.terminal import folding
-from pipelines.generation.judge_calibration import Calibrated, JudgedLabel
-from pipelines.publishing.replay import Replay
-from pipelines.records import Reject
-from pipelines.storage.stage import reason_of
+from darkroom.assets.terminal import folding
+from darkroom.pipelines.generation.judge_calibration import Calibrated, JudgedLabel
+from darkroom.pipelines.publishing.replay import Replay
+from darkroom.pipelines.records import Reject
+from darkroom.pipelines.storage.stage import reason_of
 
 _N_LISTED = 20
 _N_DIFFERENCES = 50

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from assets.graph.stage_assets import shown_by
-from pipelines.storage.stage import duration
+from darkroom.assets.graph.stage_assets import shown_by
+from darkroom.pipelines.storage.stage import duration
 
 _SECONDS, _SECONDS_IN_A_FILE = 0.5, 5.0
 """Between two looks at where the run stands."""

@@ -15,23 +15,23 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from assets.terminal import counts, fact, folding, relative
-from pipelines.generation.engine import STAGES
-from pipelines.generation.funnel import Funnel, funnel_of
-from pipelines.generation.recipes import Recipe
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.rl_dataset import KEY as RL_ROWS
-from pipelines.publishing.rl_dataset import rl_folder
-from pipelines.publishing.table_search import columns_of
-from pipelines.publishing.text_charts import columns, sparkline
-from pipelines.records import Reject
-from pipelines.records.stand_ins import asked, measured_on
-from pipelines.rl import pass_rates, suitability
-from pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
-from pipelines.storage.places import Place, children
-from pipelines.storage.stage import reason_of
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.terminal import counts, fact, folding, relative
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.funnel import Funnel, funnel_of
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
+from darkroom.pipelines.publishing.rl_dataset import rl_folder
+from darkroom.pipelines.publishing.table_search import columns_of
+from darkroom.pipelines.publishing.text_charts import columns, sparkline
+from darkroom.pipelines.records import Reject
+from darkroom.pipelines.records.stand_ins import asked, measured_on
+from darkroom.pipelines.rl import pass_rates, suitability
+from darkroom.pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
+from darkroom.pipelines.storage.places import Place, children
+from darkroom.pipelines.storage.stage import reason_of
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 _CURVE_WIDTH = 24
 _GRPO_METRICS = ("reward", "accuracy", "tool_calls", "executable_rate", "broken_rate", "loss")

@@ -8,9 +8,9 @@ from benchmarks.ablations import report
 from benchmarks.ablations.catalog import EXPERIMENTS
 from benchmarks.ablations.results import figures
 from benchmarks.ablations.runner import run, run_seed
-from pipelines.storage.atomic_write import write_whole
-from train.runs.command_line import guarded
-from train.runs.supervisor import die_with_parent
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.train.runs.command_line import guarded
+from darkroom.train.runs.supervisor import die_with_parent
 
 
 def main() -> None:

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from benchmarks.ablations.experiment import HELD_OUT, Arm
 from benchmarks.ablations.models import MAX_PIXELS
 from benchmarks.ablations.world import named_regions, rows_below
-from pipelines.records.digest import digest
-from pipelines.records.geometry import Box
-from train.evaluation.settings import COVER, WHOLE_SHARE
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.geometry import Box
+from darkroom.train.evaluation.settings import COVER, WHOLE_SHARE
 
 ASKED: Mapping[str, Any] = {
     "split": "all",
@@ -40,11 +40,11 @@ FAITHFUL = "parts/faithful"
 
 
 def evaluation_settings(arm: Arm, root: Path, seed: int, questions: str | None = None) -> Any:
-    """As ``train.evaluate`` takes them; ``questions`` is one of the arm's datasets, the first without it.
+    """As ``darkroom.train.evaluate`` takes them; ``questions`` is one of the arm's datasets, the first without it.
 
     Raises pydantic's ``ValidationError`` for unknown ones.
     """
-    from train.evaluation.settings import EvaluationSettings
+    from darkroom.train.evaluation.settings import EvaluationSettings
 
     folder, questions = root / f"seed-{seed}", questions or arm.questions[0]
     name = f"{arm.model.name}-{digest(dict(arm.asked))[:8]}" if arm.asked else arm.model.name
@@ -74,7 +74,7 @@ def measures(arm: Arm, root: Path, seed: int) -> dict[str, float]:
 
 
 def _evaluated(arm: Arm, root: Path, seed: int, questions: str) -> dict[str, float]:
-    from train.evaluate import evaluate
+    from darkroom.train.evaluate import evaluate
 
     report = evaluate(evaluation_settings(arm, root, seed, questions))
     found = of_rollouts(pq.read_table(report.folder / "rollouts.parquet", columns=_COLUMNS).to_pylist())

@@ -60,9 +60,10 @@ class PaperRow:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One model and how it is evaluated. ``asked``: settings of ``train.evaluate`` that differ from the defaults; None
-    leaves the evaluation out, where all measures are of the training's own rollouts. ``questions``: datasets of
-    ``world.ROWS``; the measures of ``held_out_sums``, where it is not the first, are named ``sums_right`` and so on."""
+    """One model and how it is evaluated. ``asked``: settings of ``darkroom.train.evaluate`` that differ from the
+    defaults; None leaves the evaluation out, where all measures are of the training's own rollouts. ``questions``:
+    datasets of ``world.ROWS``; the measures of ``held_out_sums``, where it is not the first, are named ``sums_right``
+    and so on."""
 
     name: str
     says: str

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.ablations.world import ROWS, rows_below
-from train import tiny
-from train.tiny import DIGIT_SPLIT
+from darkroom.train import tiny
+from darkroom.train.tiny import DIGIT_SPLIT
 
 METHODS = Path(__file__).with_name("methods")
 """Methods that only the experiments have."""
@@ -88,7 +88,7 @@ class Model:
         if self.program == "random":
             tiny.build(made, seed=seed, texts=tiny.dataset_texts(*datasets), split=DIGIT_SPLIT, spread=SPREAD)
         elif self.program == "sft":
-            from train.sft import finetune
+            from darkroom.train.sft import finetune
 
             finetune(datasets, start or made, made, sft_settings(self, seed))
         elif self.program == "steps":
@@ -96,22 +96,23 @@ class Model:
 
             train_steps(datasets[0], start or made, made, {**STEPS, **self.settings, "seed": seed})
         else:
-            from train.grpo import reinforce
+            from darkroom.train.grpo import reinforce
 
             reinforce(datasets[0], start or made, made, grpo_settings(self, seed))
         return made
 
 
 def sft_settings(model: Model, seed: int) -> Any:
-    """As ``train.sft`` takes them. Raises pydantic's ``ValidationError`` for unknown ones."""
-    from train.finetuning.settings import SftSettings
+    """As ``darkroom.train.sft`` takes them. Raises pydantic's ``ValidationError`` for unknown ones."""
+    from darkroom.train.finetuning.settings import SftSettings
 
     return SftSettings(**{**SFT, **model.settings, "seed": seed})
 
 
 def grpo_settings(model: Model, seed: int) -> Any:
-    """As ``train.grpo`` takes them. Raises ``TrainError`` for an unknown method or settings that contradict."""
-    from train.rl.methods import settings_of
+    """As ``darkroom.train.grpo`` takes them. Raises ``TrainError`` for an unknown method or settings that
+    contradict."""
+    from darkroom.train.rl.methods import settings_of
 
     return settings_of(model.method, **{**GRPO, **model.settings, "seed": seed})
 

@@ -7,7 +7,7 @@ from statistics import fmean
 from benchmarks.ablations.experiment import MEASURES, Comparison, Experiment
 from benchmarks.ablations.results import Figures
 from benchmarks.ablations.statistics import Paired, paired
-from pipelines.publishing.charts import new_figure
+from darkroom.pipelines.publishing.charts import new_figure
 
 PAGE = "reproductions.md"
 PAPERS = {

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.ablations.evaluations import ASKED
 from benchmarks.ablations.experiment import HELD_OUT, Arm, Experiment
 from benchmarks.ablations.world import ROWS
-from pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 Figures = Mapping[str, Mapping[int, Mapping[str, float]]]
 """Measures by arm and seed."""

@@ -16,7 +16,7 @@ from benchmarks.ablations.evaluations import measures
 from benchmarks.ablations.experiment import Arm, Experiment
 from benchmarks.ablations.models import METHODS
 from benchmarks.ablations.world import ship
-from train.rl.settings import METHODS_VARIABLE
+from darkroom.train.rl.settings import METHODS_VARIABLE
 
 PROGRESS = "seed "
 """How a line begins that a seed's process means for a person; all others go to its log."""

@@ -5,13 +5,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.publishing.layouts import layout_of
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
-from train.runs.checkpoints import Staging
-from train.runs.job import TrainingJob, run_job
-from train.runs.reporting import RunReporter
-from train.runs.step_reports import report_steps
+from darkroom.pipelines.publishing.layouts import layout_of
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.train.runs.checkpoints import Staging
+from darkroom.train.runs.job import TrainingJob, run_job
+from darkroom.train.runs.reporting import RunReporter
+from darkroom.train.runs.step_reports import report_steps
 
 _LAYOUT = "trl_steps"
 
@@ -27,8 +27,8 @@ def train_steps(pivots: Path, model: Path, output: Path, settings: Mapping[str, 
 
 
 def _train(job: TrainingJob, staging: Staging, report: RunReporter) -> list[dict[str, Any]]:
-    from train.models.loading import load_processor, model_type, save_checkpoint, template
-    from train.runs.history import read_steps
+    from darkroom.train.models.loading import load_processor, model_type, save_checkpoint, template
+    from darkroom.train.runs.history import read_steps
 
     processor = load_processor(job.model, max_pixels=job.arguments["max_pixels"])
     own_template, processor.chat_template = processor.chat_template, template("grpo", model_type(job.model))
@@ -43,8 +43,8 @@ def _trainer(job: TrainingJob, processor: Any, staging: Staging) -> Any:
     from datasets import load_dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from pipelines.publishing.pivots.rows import step_rewards
-    from train.models.loading import load_model, suppressed_tokens, trainer_arguments
+    from darkroom.pipelines.publishing.pivots.rows import step_rewards
+    from darkroom.train.models.loading import load_model, suppressed_tokens, trainer_arguments
 
     source = find_source("pivots", Path(), split="train", named={"pivots": job.dataset})
     folder = export(source, layout_of(_LAYOUT, "pivots"), staging.folder / _LAYOUT).folder

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.million.stages import STAGES
 from benchmarks.million.tables import make_home
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 def main() -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from pipelines.generation.recipes import load_recipes
-from pipelines.records import Check, ImageRef, Observation, Provenance, Round, Sample, Trajectory, Truth, Usage
-from pipelines.records.digest import digest
-from pipelines.records.samples import TruthBox
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.records import Check, ImageRef, Observation, Provenance, Round, Sample, Trajectory, Truth, Usage
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.samples import TruthBox
 
 FAMILY = "crop"
 _THOUGHT = "The sign is small, so I cut out the part of the image that it is in and enlarge it before I read it. "

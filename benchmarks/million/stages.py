@@ -16,24 +16,24 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from assets.terminal.summary import print_summary
 from benchmarks.million.rows import FAMILY
 from benchmarks.million.tables import PER_PARTITION, question
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.explain import explain as explain_row
-from pipelines.publishing.gallery import read_rejects, write_gallery
-from pipelines.publishing.rl_dataset import Mix, RlDataset
-from pipelines.publishing.sample_join import SampleJoin
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import ImageRef, Sample, Trajectory
-from pipelines.records.reject_reasons import RowError
-from pipelines.selection.decontamination.images import ImageIndex
-from pipelines.selection.duplicates import near_texts
-from pipelines.selection.screening import Screening
-from pipelines.storage.row_streams import RowStream
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.terminal.summary import print_summary
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.explain import explain as explain_row
+from darkroom.pipelines.publishing.gallery import read_rejects, write_gallery
+from darkroom.pipelines.publishing.rl_dataset import Mix, RlDataset
+from darkroom.pipelines.publishing.sample_join import SampleJoin
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.selection.decontamination.images import ImageIndex
+from darkroom.pipelines.selection.duplicates import near_texts
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.storage.row_streams import RowStream
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 Partitions = Sequence[str]
 
@@ -138,7 +138,7 @@ def _pairs(workspace: Workspace, partitions: Partitions) -> RowStream[tuple[Samp
 
 
 def _pairs_as_rows(workspace: Workspace, partitions: Partitions) -> Iterable[Any]:
-    from pipelines.selection.decontamination import TrainingRow
+    from darkroom.pipelines.selection.decontamination import TrainingRow
 
     return (TrainingRow.of_trajectory(row, sample) for sample, row in _pairs(workspace, partitions))
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.million.rows import FAMILY, made_sample, made_trajectory
-from pipelines.generation.engine import STAGES
-from pipelines.generation.stage import SAMPLES
-from pipelines.records import (
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import (
     CheckedLabel,
     Grader,
     PassRate,
@@ -31,9 +31,9 @@ from pipelines.records import (
     Votes,
     to_row,
 )
-from pipelines.records.reject_reasons import Reason, reject
-from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
-from pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.rl import candidates, labels, necessity, pass_rates, suitability
+from darkroom.pipelines.storage.tables import TableKey, Tables
 
 PER_PARTITION = 1_000
 _SYLLABLES = ("ba", "do", "fi", "gu", "ke", "lam", "mor", "nis", "pel", "rut", "sov", "tan", "vek", "wil", "zor")

@@ -1,6 +1,6 @@
 """The datasets of which a tiny model learns to look: trajectories about street signs, and held-out questions.
 
-    python -m pipelines.demo.street_sign_datasets
+    python -m darkroom.pipelines.demo.street_sign_datasets
 
 They are written to ``datasets/street_signs/`` of DARKROOM_HOME: ``train`` for SFT, ``questions`` for GRPO and
 ``held_out``, each of other walls. Their rows pass intake, the family ``crop`` and publishing like all rows. The
@@ -10,19 +10,19 @@ and telling five colours apart.
 
 from pathlib import Path
 
-from pipelines.demo.images.street_signs import StreetSigns, named_region
-from pipelines.demo.oracle.family_script import family_script
-from pipelines.generation.engine import Family, intake
-from pipelines.generation.recipes import Recipe, load_recipes
-from pipelines.models.policies import OraclePolicy
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.policies.embedded import Script
-from pipelines.models.protocols import Thyme
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records.digest import digest, digest_bytes
-from pipelines.storage.places import Place
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.demo.images.street_signs import StreetSigns, named_region
+from darkroom.pipelines.demo.oracle.family_script import family_script
+from darkroom.pipelines.generation.engine import Family, intake
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes
+from darkroom.pipelines.models.policies import OraclePolicy
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.embedded import Script
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 FAMILY = "crop"
 DATASETS = {

@@ -6,42 +6,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-import sandbox
-from pipelines.generation.recipes import Plan, Recipe
-from pipelines.generation.rollout import parse_turn, write_turn
-from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_error
-from pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT, facts_of_hint
-from pipelines.models.messages import Message, opening_messages
-from pipelines.models.policies import Completion, CompletionRequest, Policy
-from pipelines.models.policies.recorded import RecordedPolicy
-from pipelines.models.prompts import Prompt, earlier_versions
-from pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
-from pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
-from pipelines.records.digest import digest, seed_from
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.samples import families_of
-from pipelines.selection.stratified import Candidate, difficulty, ordered
-from pipelines.storage.images import ImageStore
-from pipelines.storage.stage import code_version
-from pipelines.vision.visibility import visibility_as_given, visibility_hint
+from darkroom import sandbox
+from darkroom.pipelines.generation.recipes import Plan, Recipe
+from darkroom.pipelines.generation.rollout import parse_turn, write_turn
+from darkroom.pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_error
+from darkroom.pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT, facts_of_hint
+from darkroom.pipelines.models.messages import Message, opening_messages
+from darkroom.pipelines.models.policies import Completion, CompletionRequest, Policy
+from darkroom.pipelines.models.policies.recorded import RecordedPolicy
+from darkroom.pipelines.models.prompts import Prompt, earlier_versions
+from darkroom.pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
+from darkroom.pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import families_of
+from darkroom.pipelines.selection.stratified import Candidate, difficulty, ordered
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.stage import code_version
+from darkroom.pipelines.vision.visibility import visibility_as_given, visibility_hint
 
 R = TypeVar("R")
 T = TypeVar("T")
 CONVERSATION_CODE = tuple(
-    f"pipelines.models.{name}"
+    f"darkroom.pipelines.models.{name}"
     for name in ("messages", "parsing", "policies", "prompts", "protocols", "self_consistency", "tasks")
 )
 """What decides a conversation with a policy."""
 DRAFT_CODE = (
     *CONVERSATION_CODE,
     __name__,
-    "pipelines.generation.operation_planning",
-    "pipelines.generation.recipes",
-    "pipelines.generation.rollout",
-    "pipelines.generation.visibility_facts",
-    "pipelines.selection.stratified",
-    "pipelines.verification.grading",
-    "pipelines.vision",
+    "darkroom.pipelines.generation.operation_planning",
+    "darkroom.pipelines.generation.recipes",
+    "darkroom.pipelines.generation.rollout",
+    "darkroom.pipelines.generation.visibility_facts",
+    "darkroom.pipelines.selection.stratified",
+    "darkroom.pipelines.verification.grading",
+    "darkroom.pipelines.vision",
 )
 """What recipes prepare, plan and read with; ``Recipe.digest`` has the recipe's own file and prompts."""
 

@@ -15,36 +15,36 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import sandbox
-from pipelines.generation.drafting import DRAFT_CODE, Drafts, RecipeStage, provenance, task_of
-from pipelines.generation.recipes import Recipe
-from pipelines.generation.rollout import rollout
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.generation.stage import RUNNER_CODE, SAMPLES, Rejection, Shard
-from pipelines.generation.verdicts import Verdicts
-from pipelines.models.policies import Completion, Policy
-from pipelines.models.prompts import Prompt, earlier_versions
-from pipelines.models.tasks import image_names
-from pipelines.records import Draft, Reject, Sample, Trajectory, Usage
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.sources import Source
-from pipelines.sources.ingest import ingest_shard
-from pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, run_stage
-from pipelines.storage.tables import TableKey, TableStale
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.checks.necessity import Necessity
+from darkroom import sandbox
+from darkroom.pipelines.generation.drafting import DRAFT_CODE, Drafts, RecipeStage, provenance, task_of
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.rollout import rollout
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.generation.stage import RUNNER_CODE, SAMPLES, Rejection, Shard
+from darkroom.pipelines.generation.verdicts import Verdicts
+from darkroom.pipelines.models.policies import Completion, Policy
+from darkroom.pipelines.models.prompts import Prompt, earlier_versions
+from darkroom.pipelines.models.tasks import image_names
+from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory, Usage
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.sources import Source
+from darkroom.pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, run_stage
+from darkroom.pipelines.storage.tables import TableKey, TableStale
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.checks.necessity import Necessity
 
 STAGES = ("drafts", "runs", "verdicts", "trajectories")
 """A family's stages, in order. ``rejects`` collects their rejects."""
-INTAKE_CODE = ("pipelines.records", "pipelines.sources", "pipelines.storage")
+INTAKE_CODE = ("darkroom.pipelines.records", "darkroom.pipelines.sources", "darkroom.pipelines.storage")
 
 
 def intake(workspace: Workspace, source: Source, shard: int, partition: str) -> StageReport:
     """The samples of one shard of a source."""
     # an embedded source's rows are decided by its own room, wherever that is
-    room = ".".join(type(source).__module__.split(".")[:2])
-    code = code_digest(*INTAKE_CODE, *([room] if room.startswith("pipelines.") else []))
+    room = ".".join(type(source).__module__.split(".")[:3])
+    code = code_digest(*INTAKE_CODE, *([room] if room.startswith("darkroom.pipelines.") else []))
     inputs = digest(["samples", source.fingerprint, shard, code])
 
     def perform() -> Outcome[Sample]:
@@ -146,7 +146,7 @@ class Runs(RecipeStage[Draft, Trajectory]):
     table: ClassVar[str] = "runs"
     above: ClassVar[Sequence[str]] = ("drafts",)
     kind: ClassVar[type[Trajectory]] = Trajectory
-    code: ClassVar[Sequence[str]] = (*DRAFT_CODE, __name__, "pipelines.generation.sandbox_sessions")
+    code: ClassVar[Sequence[str]] = (*DRAFT_CODE, __name__, "darkroom.pipelines.generation.sandbox_sessions")
     roles: ClassVar[Sequence[str]] = ("writer",)
 
     @property

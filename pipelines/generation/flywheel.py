@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipelines.generation.engine import Family, intake
-from pipelines.generation.funnel import Funnel, funnel_of
-from pipelines.generation.recipes import Recipe, without_hints
-from pipelines.models.policies import Policy
-from pipelines.sources import Source
-from pipelines.storage.stage import StageProgress
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.engine import Family, intake
+from darkroom.pipelines.generation.funnel import Funnel, funnel_of
+from darkroom.pipelines.generation.recipes import Recipe, without_hints
+from darkroom.pipelines.models.policies import Policy
+from darkroom.pipelines.sources import Source
+from darkroom.pipelines.storage.stage import StageProgress
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.generation.engine import STAGES
-from pipelines.generation.stage import SAMPLES
-from pipelines.records import Usage, from_row
-from pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import Usage, from_row
+from darkroom.pipelines.storage.tables import TableKey, Tables
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,28 +12,28 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pipelines.verification.checks
-from pipelines.generation.recipes import Recipe, load_recipes
-from pipelines.generation.stage import SAMPLES, row_error
-from pipelines.models.policies import Policy, RecordedPolicy
-from pipelines.records import Draft, Reject, Sample, Trajectory, Usage
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.places import Place
-from pipelines.storage.stage import Progress, map_rows
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import JudgedCheck
-from pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
-from pipelines.verification.judges.base import CountedJudge
-from pipelines.verification.judges.calibration_store import (
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes
+from darkroom.pipelines.generation.stage import SAMPLES, row_error
+from darkroom.pipelines.models.policies import Policy, RecordedPolicy
+from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory, Usage
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.stage import Progress, map_rows
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification import checks
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import JudgedCheck
+from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
+from darkroom.pipelines.verification.judges.base import CountedJudge
+from darkroom.pipelines.verification.judges.calibration_store import (
     CalibrationStore,
     StoredCalibration,
     inline_case,
     stored_calibration,
 )
-from pipelines.verification.judges.labels import Label, label_reject, read_labels
-from sandbox.errors import UserError
+from darkroom.pipelines.verification.judges.labels import Label, label_reject, read_labels
+from darkroom.sandbox.errors import UserError
 
 
 class JudgeUnknown(UserError):
@@ -63,7 +63,7 @@ class Calibrated:
 
 def judged_checks() -> dict[str, JudgedCheck]:
     """Every check that asks a judge, by name: the toolkit's, and those of the recipes."""
-    bundled = [found for found in vars(pipelines.verification.checks).values() if isinstance(found, JudgedCheck)]
+    bundled = [found for found in vars(checks).values() if isinstance(found, JudgedCheck)]
     recipes = [check for recipe in load_recipes().values() for check in recipe.checks if isinstance(check, JudgedCheck)]
     return {check.name: check for check in [*bundled, *recipes]}
 

@@ -12,12 +12,12 @@ from typing import Any, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from pipelines.generation.recipes import Plan
-from pipelines.models.parsing import json_objects
-from pipelines.models.prompts import bundled_prompt
-from pipelines.records import Sample
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.vision.image_transform import Operation
+from darkroom.pipelines.generation.recipes import Plan
+from darkroom.pipelines.models.parsing import json_objects
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.vision.image_transform import Operation
 
 _ANSWER = re.compile(r"<answer>\s*(-?\d)\s*</answer>", re.IGNORECASE)
 _BARE = re.compile(r"\A\s*(-?\d)\s*\Z")

@@ -8,16 +8,16 @@ protocol: ``released_code`` and ``released_calls``. ``load_recipes`` leaves them
 from pathlib import Path
 from typing import Any
 
-from pipelines.generation.recipes import Recipe, load_recipes
-from pipelines.models.policies.base import Completion, CompletionRequest, PolicyError, PolicyIdentity
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Protocol, Thyme, ToolCall
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import hint_stays_hidden, no_round_is_broken, solution_stays_hidden
-from pipelines.verification.checks.released import agrees_with_label, release_of, replays_as_released
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyError, PolicyIdentity
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import Protocol, Thyme, ToolCall
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import hint_stays_hidden, no_round_is_broken, solution_stays_hidden
+from darkroom.pipelines.verification.checks.released import agrees_with_label, release_of, replays_as_released
 
 MAX_ROUNDS = 64
 

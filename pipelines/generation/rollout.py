@@ -4,14 +4,14 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipelines.models.messages import Message, message
-from pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError
-from pipelines.models.protocols.base import Protocol
-from pipelines.models.protocols.markup import Malformed, ParsedTurn
-from pipelines.models.tasks import Task
-from pipelines.records import Observation, Round, Usage
-from pipelines.records.digest import seed_from
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.models.messages import Message, message
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError
+from darkroom.pipelines.models.protocols.base import Protocol
+from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Observation, Round, Usage
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 FollowUp = Callable[[Task, tuple[Round, ...]], str]
 

@@ -15,14 +15,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import sandbox
-from pipelines.records import ImageRef, Observation, VideoRef, from_row, to_row
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.acts import Act
-from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.tracing import span
+from darkroom import sandbox
+from darkroom.pipelines.records import ImageRef, Observation, VideoRef, from_row, to_row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.tracing import span
 
 _Inputs = tuple[tuple[ImageRef, ...], tuple[VideoRef, ...], tuple[str, ...]]
 """Images, videos and what the prompt calls the images."""

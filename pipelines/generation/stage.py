@@ -20,23 +20,23 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
-import sandbox
-from pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
-from pipelines.records import Reject, Sample, Usage, from_row, to_row
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError, reject
-from pipelines.storage.database import LedgerUnavailable
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, map_rows, run_stage
-from pipelines.storage.storage_errors import StorageError, storage_errors
-from pipelines.storage.tables import TableKey, TableStale, check_fingerprint
-from pipelines.storage.workspace import Workspace
+from darkroom import sandbox
+from darkroom.pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.records import Reject, Sample, Usage, from_row, to_row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
+from darkroom.pipelines.storage.database import LedgerUnavailable
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, map_rows, run_stage
+from darkroom.pipelines.storage.storage_errors import StorageError, storage_errors
+from darkroom.pipelines.storage.tables import TableKey, TableStale, check_fingerprint
+from darkroom.pipelines.storage.workspace import Workspace
 
 O = TypeVar("O", bound="Origin")  # noqa: E741
 R = TypeVar("R")
 T = TypeVar("T")
 SAMPLES = ("samples",)
-RUNNER_CODE = ("pipelines.records", "pipelines.storage", __name__)
+RUNNER_CODE = ("darkroom.pipelines.records", "darkroom.pipelines.storage", __name__)
 """What decides the rows of every stage."""
 _NOT_A_ROWS_ERROR = (
     PolicyUnavailable,

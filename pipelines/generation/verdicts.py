@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
-from pipelines.generation.drafting import CONVERSATION_CODE, RecipeStage, UsageMeter
-from pipelines.generation.recipes import Recipe
-from pipelines.generation.stage import Rejection, Shard, row_error
-from pipelines.models.policies import Policy
-from pipelines.records import Check, Draft, Sample, Trajectory, Usage
-from pipelines.storage.tables import TableReplaced
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckFunction, JudgedCheck
-from pipelines.verification.checks.leak import judge_leak
-from pipelines.verification.checks.necessity import Necessity, blind_scores, necessity_checks
-from pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
-from pipelines.verification.judges.base import CountedJudge
-from pipelines.verification.judges.calibration_store import CalibrationStore, StoredCalibration
-from pipelines.vision.legibility import ocr_version
+from darkroom.pipelines.generation.drafting import CONVERSATION_CODE, RecipeStage, UsageMeter
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.stage import Rejection, Shard, row_error
+from darkroom.pipelines.models.policies import Policy
+from darkroom.pipelines.records import Check, Draft, Sample, Trajectory, Usage
+from darkroom.pipelines.storage.tables import TableReplaced
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckFunction, JudgedCheck
+from darkroom.pipelines.verification.checks.leak import judge_leak
+from darkroom.pipelines.verification.checks.necessity import Necessity, blind_scores, necessity_checks
+from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
+from darkroom.pipelines.verification.judges.base import CountedJudge
+from darkroom.pipelines.verification.judges.calibration_store import CalibrationStore, StoredCalibration
+from darkroom.pipelines.vision.legibility import ocr_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,12 @@ class Verdicts(RecipeStage[Case, Trajectory]):
     table: ClassVar[str] = "verdicts"
     above: ClassVar[Sequence[str]] = ("drafts", "runs")
     kind: ClassVar[type[Trajectory]] = Trajectory
-    code: ClassVar[Sequence[str]] = (*CONVERSATION_CODE, __name__, "pipelines.verification", "pipelines.vision")
+    code: ClassVar[Sequence[str]] = (
+        *CONVERSATION_CODE,
+        __name__,
+        "darkroom.pipelines.verification",
+        "darkroom.pipelines.vision",
+    )
     roles: ClassVar[Sequence[str]] = ("judge", "unaided")
 
     @classmethod

@@ -6,8 +6,8 @@ Nothing of it is a number: a thought must not state what cannot be measured by l
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.models.prompts import bundled_prompt
-from pipelines.records.visibility import FAINT_LEVELS, SEEN_LEVELS, SEEN_SIDE, Visibility
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.records.visibility import FAINT_LEVELS, SEEN_LEVELS, SEEN_SIDE, Visibility
 
 FACTS_PROMPT = bundled_prompt("visibility_facts")
 SLOT = "facts"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipelines.records import ImageRef
+from darkroom.pipelines.records import ImageRef
 
 Role = Literal["system", "user", "assistant"]
 

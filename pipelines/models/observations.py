@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from PIL import Image
 
-from pipelines.records import Edit, ImageRef, Observation
-from pipelines.records.digest import digest_bytes
-from sandbox import Observation as Seen
-from sandbox.neutral import neutralise
+from darkroom.pipelines.records import Edit, ImageRef, Observation
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.sandbox import Observation as Seen
+from darkroom.sandbox.neutral import neutralise
 
 THINNEST = 200
 """Ratio of an image's longer side to its shorter from which Qwen's processors raise an error."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pipelines.models.messages import Message, opening_messages
-from pipelines.models.prompts import Prompt, PromptError, load_prompt
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.models.tasks import image_names, image_sizes, video_info
-from pipelines.records import ImageRef, VideoRef
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.models.messages import Message, opening_messages
+from darkroom.pipelines.models.prompts import Prompt, PromptError, load_prompt
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.models.tasks import image_names, image_sizes, video_info
+from darkroom.pipelines.records import ImageRef, VideoRef
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 _FOLDER = Path(__file__).parent / "prompts" / "papers"
 SLOTS: Mapping[str, str] = {

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipelines.records.geometry import Box, box_from_corners
+from darkroom.pipelines.records.geometry import Box, box_from_corners
 
 _parsing = threading.Lock()
 _ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)

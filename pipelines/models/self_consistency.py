@@ -15,9 +15,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError, samples
-from pipelines.records import Usage, Votes
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError, samples
+from darkroom.pipelines.records import Usage, Votes
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 VerdictRule = Callable[[int, int], Any]
 """From ``(n_yes, n_no)`` of all votes to a verdict."""

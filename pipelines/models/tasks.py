@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pipelines.models.messages import Message
-from pipelines.records import ImageRef, Sample, VideoRef
-from pipelines.records.answers import split_choice
+from darkroom.pipelines.models.messages import Message
+from darkroom.pipelines.records import ImageRef, Sample, VideoRef
+from darkroom.pipelines.records.answers import split_choice
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import pyarrow.parquet as pq
 
-from pipelines.storage.atomic_write import MARKER
-from pipelines.storage.places import Place, children, content, has_file, opened, place
-from pipelines.storage.storage_errors import storage_errors
-from pipelines.storage.table_files import footer
-from pipelines.storage.tables import TableKey, TableMissing
-from sandbox.errors import UserError
+from darkroom.pipelines.storage.atomic_write import MARKER
+from darkroom.pipelines.storage.places import Place, children, content, has_file, opened, place
+from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.table_files import footer
+from darkroom.pipelines.storage.tables import TableKey, TableMissing
+from darkroom.sandbox.errors import UserError
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -142,7 +142,7 @@ def kind_of(file: Place) -> Kind:
 
 def features_of(kind: Kind) -> Features:
     """The columns of a kind, as ``datasets`` features."""
-    from pipelines.publishing.features import PIVOTS, PROMPTS, TRAJECTORIES  # `datasets` takes a second
+    from darkroom.pipelines.publishing.features import PIVOTS, PROMPTS, TRAJECTORIES  # `datasets` takes a second
 
     return {"prompts": PROMPTS, "pivots": PIVOTS, "trajectories": TRAJECTORIES}[kind]
 

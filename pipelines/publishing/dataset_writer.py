@@ -15,22 +15,22 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from pipelines.generation.stage import RUNNER_CODE
-from pipelines.publishing.dataset_reader import Kind, dataset_files, marker_facts
-from pipelines.publishing.parquet_shards import ShardWriter, Shipped
-from pipelines.publishing.row_selection import Selection
-from pipelines.records import Reject, Sample, to_row
-from pipelines.records.digest import digest_bytes
-from pipelines.records.reject_reasons import reject
-from pipelines.selection.decontamination import read_benchmarks
-from pipelines.selection.splits import SPLITS, Split
-from pipelines.sources.catalog import Catalog
-from pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
-from pipelines.storage.places import Place, content
-from pipelines.storage.row_streams import RowSpill, RowStream
-from pipelines.storage.stage import Outcome, StageReport, run_stage
-from pipelines.storage.tables import Mask, TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.stage import RUNNER_CODE
+from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, marker_facts
+from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
+from darkroom.pipelines.publishing.row_selection import Selection
+from darkroom.pipelines.records import Reject, Sample, to_row
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.reject_reasons import reject
+from darkroom.pipelines.selection.decontamination import read_benchmarks
+from darkroom.pipelines.selection.splits import SPLITS, Split
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
+from darkroom.pipelines.storage.places import Place, content
+from darkroom.pipelines.storage.row_streams import RowSpill, RowStream
+from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
+from darkroom.pipelines.storage.tables import Mask, TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
 F = TypeVar("F", bound="RowFacts")
@@ -38,26 +38,26 @@ _CARD = "README.md"
 ROWS_CODE = (
     *RUNNER_CODE,
     __name__,
-    "pipelines.publishing.judge_stats",
-    "pipelines.publishing.row_selection",
-    "pipelines.publishing.sample_join",
-    "pipelines.rl.rows",
-    "pipelines.selection",
-    "pipelines.verification.grading",
-    "pipelines.vision",
+    "darkroom.pipelines.publishing.judge_stats",
+    "darkroom.pipelines.publishing.row_selection",
+    "darkroom.pipelines.publishing.sample_join",
+    "darkroom.pipelines.rl.rows",
+    "darkroom.pipelines.selection",
+    "darkroom.pipelines.verification.grading",
+    "darkroom.pipelines.vision",
 )
 """The code that decides which rows ship, besides the publication's own."""
 FILES_CODE = (
     __name__,
-    "pipelines.publishing.cards",
-    "pipelines.publishing.features",
-    "pipelines.publishing.parquet_shards",
-    "pipelines.publishing.judge_stats",
-    "pipelines.publishing.release_facts",
-    "pipelines.publishing.replay",
-    "pipelines.publishing.sample_join",
-    "pipelines.publishing.templates",
-    "pipelines.publishing.text_charts",
+    "darkroom.pipelines.publishing.cards",
+    "darkroom.pipelines.publishing.features",
+    "darkroom.pipelines.publishing.parquet_shards",
+    "darkroom.pipelines.publishing.judge_stats",
+    "darkroom.pipelines.publishing.release_facts",
+    "darkroom.pipelines.publishing.replay",
+    "darkroom.pipelines.publishing.sample_join",
+    "darkroom.pipelines.publishing.templates",
+    "darkroom.pipelines.publishing.text_charts",
 )
 """The code that decides the bytes of files and cards."""
 

@@ -12,16 +12,16 @@ from typing import Any, Literal
 
 import polars as pl
 
-from pipelines.generation.engine import STAGES
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.row_acts import RowAct, rl_acts, rollout_acts
-from pipelines.publishing.table_search import TableFile, files_with, table_files
-from pipelines.records.reject_reasons import Reason
-from pipelines.rl.facts import STAGES as RL_STAGES
-from pipelines.rl.labels import VERIFICATIONS
-from pipelines.storage.places import Place
-from pipelines.storage.workspace import Workspace
-from sandbox.errors import UserError
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.row_acts import RowAct, rl_acts, rollout_acts
+from darkroom.pipelines.publishing.table_search import TableFile, files_with, table_files
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.rl.facts import STAGES as RL_STAGES
+from darkroom.pipelines.rl.labels import VERIFICATIONS
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 
 RL = "rl"
 """The history of a sample through the stages of RL data: one, whatever its families."""

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 from datasets import Features, Image, List, Value
 
-from pipelines.publishing.parquet_shards import SAMPLE
-from pipelines.records import ImageRef, RLRow, Sample, Trajectory, TruthBox, VideoRef
-from pipelines.records.pivots import Pivot
-from pipelines.records.schemas import schema_of
+from darkroom.pipelines.publishing.parquet_shards import SAMPLE
+from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, TruthBox, VideoRef
+from darkroom.pipelines.records.pivots import Pivot
+from darkroom.pipelines.records.schemas import schema_of
 
 _text, _int, _float, _bool = Value("string"), Value("int64"), Value("float64"), Value("bool")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipelines.publishing.templates import HERE, render
+from darkroom.pipelines.publishing.templates import HERE, render
 
 
 def html_page(

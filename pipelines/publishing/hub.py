@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.publishing.dataset_reader import dataset_files, marker_facts, split_of
-from pipelines.storage.table_files import footer
-from sandbox.errors import UserError
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, marker_facts, split_of
+from darkroom.pipelines.storage.table_files import footer
+from darkroom.sandbox.errors import UserError
 
 _CARD = "README.md"
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.records import Check, Review
-from pipelines.records.digest import digest
-from pipelines.records.stand_ins import measured_on
-from pipelines.storage.tables import TableKey, TableMissing, Tables
-from pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS, error_rates_in_words
-from pipelines.verification.proportion import Proportion, proportion_of
+from darkroom.pipelines.records import Check, Review
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.stand_ins import measured_on
+from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
+from darkroom.pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS, error_rates_in_words
+from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 REVIEWS = ("expert_reviews",)
 REVIEW_CHECK = "expert_review"

@@ -16,13 +16,13 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.models.tasks import question_text
-from pipelines.publishing.dataset_reader import Kind, features_of, split_of
-from pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
-from pipelines.records.pivots import Pivot
-from pipelines.rl.visual_search import asks_visual_search
-from pipelines.storage.images import ImageStore
-from pipelines.storage.places import Place
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.publishing.dataset_reader import Kind, features_of, split_of
+from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
+from darkroom.pipelines.records.pivots import Pivot
+from darkroom.pipelines.rl.visual_search import asks_visual_search
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.places import Place
 
 SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
 """Columns that a sample's fields fill as they are, in both kinds of datasets."""
@@ -58,7 +58,7 @@ class ShardWriter:
         self.n_rows = self.n_images = self.n_bytes = 0
 
     def __enter__(self) -> Self:
-        from pipelines.publishing.features import arrow_schema  # `datasets` takes a second
+        from darkroom.pipelines.publishing.features import arrow_schema  # `datasets` takes a second
 
         self._schema = arrow_schema(features_of(self._kind))
         self._folder.mkdir(parents=True, exist_ok=True)

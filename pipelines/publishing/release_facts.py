@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.generation.stage import SAMPLES
-from pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.storage.tables import TableKey, Tables
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
-import sandbox
-from pipelines.generation.sandbox_sessions import process_pool
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.models.tasks import image_names
-from pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
-from pipelines.storage.media_validation import decode, eight_bit
-from pipelines.storage.places import Place
-from pipelines.storage.stage import Progress
+from darkroom import sandbox
+from darkroom.pipelines.generation.sandbox_sessions import process_pool
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.models.tasks import image_names
+from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
+from darkroom.pipelines.storage.media_validation import decode, eight_bit
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.stage import Progress
 
 What = Literal["status", "text", "error", "images", "pixels", "session"]
 Execute = Callable[[Mapping[str, Any]], Iterator[sandbox.Observation]]

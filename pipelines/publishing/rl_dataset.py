@@ -11,35 +11,35 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipelines.generation.stage import Shard, row_error
-from pipelines.publishing.cards import rl_card
-from pipelines.publishing.cards.row_facts import RlFacts
-from pipelines.publishing.dataset_writer import (
+from darkroom.pipelines.generation.stage import Shard, row_error
+from darkroom.pipelines.publishing.cards import rl_card
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts
+from darkroom.pipelines.publishing.dataset_writer import (
     FILES_CODE,
     ROWS_CODE,
     Publication,
     benchmark_names,
     languages,
 )
-from pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
-from pipelines.publishing.row_selection import Selection
-from pipelines.records import RLRow, Sample
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import RowError
-from pipelines.records.stand_ins import Annotators
-from pipelines.rl import candidates
-from pipelines.rl.facts import STAGES, shards_with
-from pipelines.rl.rows import annotated_row, public_rows, tables_of
-from pipelines.rl.suitability import VOTES, agreement_in_words
-from pipelines.selection.screening import Screening
-from pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
-from pipelines.selection.stratified import Candidate, Strata
-from pipelines.sources.catalog import Catalog, source_of
-from pipelines.storage.places import Place
-from pipelines.storage.row_streams import RowStream
-from pipelines.storage.stage import StageReport, code_digest
-from pipelines.storage.tables import Mask, TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
+from darkroom.pipelines.publishing.row_selection import Selection
+from darkroom.pipelines.records import RLRow, Sample
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.stand_ins import Annotators
+from darkroom.pipelines.rl import candidates
+from darkroom.pipelines.rl.facts import STAGES, shards_with
+from darkroom.pipelines.rl.rows import annotated_row, public_rows, tables_of
+from darkroom.pipelines.rl.suitability import VOTES, agreement_in_words
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
+from darkroom.pipelines.selection.stratified import Candidate, Strata
+from darkroom.pipelines.sources.catalog import Catalog, source_of
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.row_streams import RowStream
+from darkroom.pipelines.storage.stage import StageReport, code_digest
+from darkroom.pipelines.storage.tables import Mask, TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 KEY = TableKey(("rl_dataset",), "all")
 RL_PROMPTS = ("rl", "prompts")

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.generation.recipes import load_recipes
-from pipelines.models import prompts
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.records.digest import seed_from
-from pipelines.rl.candidates import seed_of
-from pipelines.rl.necessity import MAX_ROUNDS, MODES, necessity_seed
-from pipelines.storage.acts import Recorded
-from pipelines.storage.ledger import Ledger, act_key
-from pipelines.verification.checks.necessity import VIEWS, answer_seed
-from pipelines.verification.judges.policy import judge_seed
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models import prompts
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.rl.candidates import seed_of
+from darkroom.pipelines.rl.necessity import MAX_ROUNDS, MODES, necessity_seed
+from darkroom.pipelines.storage.acts import Recorded
+from darkroom.pipelines.storage.ledger import Ledger, act_key
+from darkroom.pipelines.verification.checks.necessity import VIEWS, answer_seed
+from darkroom.pipelines.verification.judges.policy import judge_seed
 
 _TURNS_AHEAD = 2
 """Turns after the last round on record: the answer, and one that was cut off or malformed."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipelines.records import ImageRef, Sample, Trajectory, VideoRef, from_row
-from pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory, VideoRef, from_row
+from darkroom.pipelines.storage.images import ImageMissing, ImageStore
 
 Row = Mapping[str, Any]
 

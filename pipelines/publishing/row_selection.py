@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.records.digest import key64
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.selection.stratified import Strata
-from pipelines.storage.stage import RejectKind
-from pipelines.storage.tables import Mask
+from darkroom.pipelines.records.digest import key64
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.selection.stratified import Strata
+from darkroom.pipelines.storage.stage import RejectKind
+from darkroom.pipelines.storage.tables import Mask
 
 
 class Cause(NamedTuple):

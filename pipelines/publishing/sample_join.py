@@ -6,11 +6,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from pipelines.generation.stage import SAMPLES
-from pipelines.records import Sample
-from pipelines.records.digest import key64
-from pipelines.storage.row_streams import KeyedSpill
-from pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.digest import key64
+from darkroom.pipelines.storage.row_streams import KeyedSpill
+from darkroom.pipelines.storage.tables import TableKey, Tables
 
 
 class SampleJoin:

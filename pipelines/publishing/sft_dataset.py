@@ -13,41 +13,41 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.generation.funnel import funnel_of
-from pipelines.generation.recipes import Recipe
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.cards import sft_card
-from pipelines.publishing.cards.row_facts import SftFacts
-from pipelines.publishing.dataset_writer import (
+from darkroom.pipelines.generation.funnel import funnel_of
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.cards import sft_card
+from darkroom.pipelines.publishing.cards.row_facts import SftFacts
+from darkroom.pipelines.publishing.dataset_writer import (
     FILES_CODE,
     ROWS_CODE,
     Publication,
     benchmark_names,
     languages,
 )
-from pipelines.publishing.judge_stats import (
+from darkroom.pipelines.publishing.judge_stats import (
     acceptance,
     judge_stats_fingerprint,
     judge_stats_of,
     read_reviews,
     review_checks,
 )
-from pipelines.publishing.parquet_shards import SHARD_BYTES, trajectory_row
-from pipelines.publishing.release_facts import release_facts
-from pipelines.publishing.replay import replay
-from pipelines.publishing.row_selection import Selection
-from pipelines.publishing.sample_join import SampleJoin
-from pipelines.records import Check, Sample, Trajectory, to_row
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.selection.screening import Screening
-from pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
-from pipelines.selection.stratified import Candidate, Strata, difficulty
-from pipelines.storage.places import Place
-from pipelines.storage.row_streams import RowStream
-from pipelines.storage.stage import StageReport, code_digest
-from pipelines.storage.tables import Mask, TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, trajectory_row
+from darkroom.pipelines.publishing.release_facts import release_facts
+from darkroom.pipelines.publishing.replay import replay
+from darkroom.pipelines.publishing.row_selection import Selection
+from darkroom.pipelines.publishing.sample_join import SampleJoin
+from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
+from darkroom.pipelines.selection.stratified import Candidate, Strata, difficulty
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.row_streams import RowStream
+from darkroom.pipelines.storage.stage import StageReport, code_digest
+from darkroom.pipelines.storage.tables import Mask, TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 ASSET = ("sft_dataset",)
 

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
-from pipelines.storage.places import Place, opened
-from pipelines.storage.storage_errors import storage_errors
-from pipelines.storage.table_files import footer
-from pipelines.storage.tables import Tables
+from darkroom.pipelines.storage.places import Place, opened
+from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.table_files import footer
+from darkroom.pipelines.storage.tables import Tables
 
 _PATH = "path of the file"
 

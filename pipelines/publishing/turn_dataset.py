@@ -8,14 +8,14 @@ could be read to its answer, whatever the checks say.
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.publishing.row_selection import Selection
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import Trajectory
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.places import Place
-from pipelines.storage.stage import code_digest
-from pipelines.storage.tables import TableKey
+from darkroom.pipelines.publishing.row_selection import Selection
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import Trajectory
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage.tables import TableKey
 
 Keeps = Literal["kept", "executed", "unfiltered"]
 _ABLATIONS = {

@@ -7,7 +7,7 @@ store); only exports embed bytes. Measured times are in the ledger, never in a t
 byte for byte.
 """
 
-from pipelines.records.annotation import (
+from darkroom.pipelines.records.annotation import (
     Annotated,
     AnnotationEvent,
     FieldChange,
@@ -17,8 +17,8 @@ from pipelines.records.annotation import (
     SuitabilityReview,
     Verification,
 )
-from pipelines.records.reject_reasons import Disposition, Reject
-from pipelines.records.rl import (
+from darkroom.pipelines.records.reject_reasons import Disposition, Reject
+from darkroom.pipelines.records.rl import (
     CheckedLabel,
     Difficulty,
     Grader,
@@ -32,9 +32,9 @@ from pipelines.records.rl import (
     ToolNecessity,
     Votes,
 )
-from pipelines.records.samples import ImageRef, Sample, Truth, TruthBox, VideoRef
-from pipelines.records.schemas import from_row, to_row
-from pipelines.records.trajectories import (
+from darkroom.pipelines.records.samples import ImageRef, Sample, Truth, TruthBox, VideoRef
+from darkroom.pipelines.records.schemas import from_row, to_row
+from darkroom.pipelines.records.trajectories import (
     Check,
     Draft,
     Edit,

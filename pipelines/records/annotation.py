@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.records.samples import ImageRef, TruthBox
-from pipelines.records.trajectories import Usage
+from darkroom.pipelines.records.samples import ImageRef, TruthBox
+from darkroom.pipelines.records.trajectories import Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Strict on purpose: an answer that hedges ("A or B"), negates or lists several things matches nothing; "12%" is not
 "12", and "007" is a code, not seven. Compatible spellings are one (NFKC: fullwidth digits are digits), case is none.
-Units, tolerance and maths are the business of ``pipelines.verification.grading``.
+Units, tolerance and maths are the business of ``darkroom.pipelines.verification.grading``.
 """
 
 import re

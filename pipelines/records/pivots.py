@@ -8,8 +8,8 @@ goal             what any next action has to reach there, with the facts that de
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.records.samples import ImageRef, TruthBox
-from pipelines.records.trajectories import Provenance, Round
+from darkroom.pipelines.records.samples import ImageRef, TruthBox
+from darkroom.pipelines.records.trajectories import Provenance, Round
 
 Goal = Literal["target", "upright", "contrast", "answer"]
 """``target``: code that shows the target's box in a small part of the image. ``upright``: code that undoes the image's

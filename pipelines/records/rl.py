@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.records.samples import Sample
-from pipelines.records.trajectories import Check, Usage
+from darkroom.pipelines.records.samples import Sample
+from darkroom.pipelines.records.trajectories import Check, Usage
 
 Majority = Literal["yes", "no", "tie"]
 

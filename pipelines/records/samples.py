@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 FRAME = "frame "
 """How ``made_by`` of a video's frame begins; its number follows, and ``parent`` is the video."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.records.samples import ImageRef
+from darkroom.pipelines.records.samples import ImageRef
 
 Status = Literal["ok", "error", "blocked", "timeout", "memory", "killed", "protocol"]
 

@@ -11,24 +11,29 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipelines.generation.drafting import CONVERSATION_CODE
-from pipelines.generation.stage import Rejection, Shard, Stage
-from pipelines.models.messages import opening_messages
-from pipelines.models.policies.base import Completion, CompletionRequest, Policy
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.self_consistency import Vote, collect_votes
-from pipelines.models.tasks import Task, image_sizes, question_text
-from pipelines.records import Check, Grader, RLCandidate, Sample, Usage
-from pipelines.records.answers import final_answer
-from pipelines.records.digest import digest, seed_from
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.selection.screening import Screening
-from pipelines.verification.checks.base import Flaw, by_votes, record
-from pipelines.verification.grading import grade, grader_of, require_discrimination
-from pipelines.verification.grading.judged import grade_judged
-from pipelines.verification.judges.policy import SCHEMA, yes_or_no
+from darkroom.pipelines.generation.drafting import CONVERSATION_CODE
+from darkroom.pipelines.generation.stage import Rejection, Shard, Stage
+from darkroom.pipelines.models.messages import opening_messages
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.self_consistency import Vote, collect_votes
+from darkroom.pipelines.models.tasks import Task, image_sizes, question_text
+from darkroom.pipelines.records import Check, Grader, RLCandidate, Sample, Usage
+from darkroom.pipelines.records.answers import final_answer
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.verification.checks.base import Flaw, by_votes, record
+from darkroom.pipelines.verification.grading import grade, grader_of, require_discrimination
+from darkroom.pipelines.verification.grading.judged import grade_judged
+from darkroom.pipelines.verification.judges.policy import SCHEMA, yes_or_no
 
-GRADING_CODE = (*CONVERSATION_CODE, __name__, "pipelines.verification.grading", "pipelines.verification.judges")
+GRADING_CODE = (
+    *CONVERSATION_CODE,
+    __name__,
+    "darkroom.pipelines.verification.grading",
+    "darkroom.pipelines.verification.judges",
+)
 """What decides how an answer is asked for and graded."""
 _MAX_SAID = 200
 
@@ -91,9 +96,9 @@ class Candidates(Stage[Sample, Sample, RLCandidate]):
     code: ClassVar[Sequence[str]] = (
         *GRADING_CODE,
         __name__,
-        "pipelines.selection",
-        "pipelines.verification.checks.base",
-        "pipelines.vision",
+        "darkroom.pipelines.selection",
+        "darkroom.pipelines.verification.checks.base",
+        "darkroom.pipelines.vision",
     )
     roles: ClassVar[Sequence[str]] = ("judge",)
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.generation.funnel import FunnelStep, funnel_step
-from pipelines.generation.stage import Shard
-from pipelines.records import PassRate, SuitabilityVotes, Usage, Votes, from_row
-from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.funnel import FunnelStep, funnel_step
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.records import PassRate, SuitabilityVotes, Usage, Votes, from_row
+from darkroom.pipelines.rl import candidates, labels, necessity, pass_rates, suitability
+from darkroom.pipelines.storage.workspace import Workspace
 
 STAGES = (candidates.ASSET, labels.ASSET, pass_rates.ASSET, necessity.ASSET, suitability.VOTES, suitability.LABELS)
 """In the order in which they are materialised."""

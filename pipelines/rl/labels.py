@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
-from pipelines.models.policies.base import Policy
-from pipelines.models.self_consistency import collect_votes
-from pipelines.records import CheckedLabel, RLCandidate, Sample, Verification
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.rl import candidates
-from pipelines.rl.candidates import GRADING_CODE, graded, turn_of
-from pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
+from darkroom.pipelines.models.policies.base import Policy
+from darkroom.pipelines.models.self_consistency import collect_votes
+from darkroom.pipelines.records import CheckedLabel, RLCandidate, Sample, Verification
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.rl import candidates
+from darkroom.pipelines.rl.candidates import GRADING_CODE, graded, turn_of
+from darkroom.pipelines.storage.tables import TableKey, Tables
 
 ASSET, PROMPT = "checked_labels", "relabel"
 VERIFICATIONS = ("verifications",)

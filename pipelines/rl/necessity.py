@@ -9,20 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-import sandbox
-from pipelines.generation.rollout import Rollout, rollout
-from pipelines.generation.sandbox_sessions import RecordedGroup, Sandboxes
-from pipelines.generation.stage import SAMPLES, Shard, Stage
-from pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError, samples
-from pipelines.models.protocols import ToolCall
-from pipelines.models.protocols.base import Protocol
-from pipelines.models.self_consistency import Vote
-from pipelines.models.tasks import Task, image_names, question_text
-from pipelines.records import PassRate, RLCandidate, Sample, ToolNecessity, Usage, Votes
-from pipelines.records.digest import digest, seed_from
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.rl import candidates, pass_rates
-from pipelines.rl.candidates import GRADING_CODE, ballot_of
+from darkroom import sandbox
+from darkroom.pipelines.generation.rollout import Rollout, rollout
+from darkroom.pipelines.generation.sandbox_sessions import RecordedGroup, Sandboxes
+from darkroom.pipelines.generation.stage import SAMPLES, Shard, Stage
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError, samples
+from darkroom.pipelines.models.protocols import ToolCall
+from darkroom.pipelines.models.protocols.base import Protocol
+from darkroom.pipelines.models.self_consistency import Vote
+from darkroom.pipelines.models.tasks import Task, image_names, question_text
+from darkroom.pipelines.records import PassRate, RLCandidate, Sample, ToolNecessity, Usage, Votes
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.rl import candidates, pass_rates
+from darkroom.pipelines.rl.candidates import GRADING_CODE, ballot_of
 
 ASSET = "tool_necessity"
 MAX_ROUNDS = 4
@@ -45,8 +45,8 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
     kind: ClassVar[type[ToolNecessity]] = ToolNecessity
     code: ClassVar[Sequence[str]] = (
         __name__,
-        "pipelines.generation.rollout",
-        "pipelines.generation.sandbox_sessions",
+        "darkroom.pipelines.generation.rollout",
+        "darkroom.pipelines.generation.sandbox_sessions",
         *GRADING_CODE,
     )
     reads: ClassVar[Sequence[str]] = (*SAMPLES, candidates.ASSET, pass_rates.ASSET)

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
-from pipelines.models.policies.base import Policy
-from pipelines.models.self_consistency import collect_votes
-from pipelines.records import CheckedLabel, PassRate, RLCandidate, Sample
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.rl import candidates, labels
-from pipelines.rl.candidates import GRADING_CODE, graded, turn_of
+from darkroom.pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
+from darkroom.pipelines.models.policies.base import Policy
+from darkroom.pipelines.models.self_consistency import collect_votes
+from darkroom.pipelines.records import CheckedLabel, PassRate, RLCandidate, Sample
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.rl import candidates, labels
+from darkroom.pipelines.rl.candidates import GRADING_CODE, graded, turn_of
 
 ASSET = PROMPT = "pass_rates"
 Band = Literal["too easy", "never solved", "between"]

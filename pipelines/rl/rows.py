@@ -7,12 +7,12 @@ A stage that does not ask about a sample (a video, a problem in words) leaves it
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from pipelines.generation.stage import Shard
-from pipelines.records import Difficulty, PassRate, RLCandidate, RLRow, Sample, SuitabilityLabel, ToolNecessity
-from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
-from pipelines.rl.facts import STAGES
-from pipelines.storage.tables import TableKey
-from pipelines.verification.grading import grader_of, require_discrimination
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.records import Difficulty, PassRate, RLCandidate, RLRow, Sample, SuitabilityLabel, ToolNecessity
+from darkroom.pipelines.rl import candidates, labels, necessity, pass_rates, suitability
+from darkroom.pipelines.rl.facts import STAGES
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.verification.grading import grader_of, require_discrimination
 
 R = TypeVar("R")
 FILTERS = (labels.ASSET, pass_rates.ASSET, suitability.LABELS)

@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from pipelines.generation.drafting import CONVERSATION_CODE
-from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
-from pipelines.models.policies.base import Policy
-from pipelines.models.self_consistency import collect_votes
-from pipelines.records import RLCandidate, Sample, SuitabilityLabel, SuitabilityReview, SuitabilityVotes
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.rl import majority
-from pipelines.rl import candidates
-from pipelines.rl.candidates import turn_of
-from pipelines.storage.tables import TableKey, Tables
-from pipelines.verification.judges.calibration import Calibration, CalibrationError, calibrate
-from pipelines.verification.judges.policy import SCHEMA, yes_or_no
+from darkroom.pipelines.generation.drafting import CONVERSATION_CODE
+from darkroom.pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
+from darkroom.pipelines.models.policies.base import Policy
+from darkroom.pipelines.models.self_consistency import collect_votes
+from darkroom.pipelines.records import RLCandidate, Sample, SuitabilityLabel, SuitabilityReview, SuitabilityVotes
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.rl import majority
+from darkroom.pipelines.rl import candidates
+from darkroom.pipelines.rl.candidates import turn_of
+from darkroom.pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.verification.judges.calibration import Calibration, CalibrationError, calibrate
+from darkroom.pipelines.verification.judges.policy import SCHEMA, yes_or_no
 
 PROMPT = "suitability"
 VOTES, LABELS = "suitability_votes", "suitability_labels"
@@ -39,10 +39,10 @@ class Suitability(Stage[Sample, RLCandidate, SuitabilityVotes]):
     asset: ClassVar[str] = VOTES
     kind: ClassVar[type[SuitabilityVotes]] = SuitabilityVotes
     code: ClassVar[Sequence[str]] = (
-        "pipelines.rl.candidates",
+        "darkroom.pipelines.rl.candidates",
         __name__,
         *CONVERSATION_CODE,
-        "pipelines.verification.judges",
+        "darkroom.pipelines.verification.judges",
     )
     reads: ClassVar[Sequence[str]] = (*SAMPLES, candidates.ASSET)
     roles: ClassVar[Sequence[str]] = ("judge",)

@@ -3,8 +3,8 @@
 CodeV (§4.3) keeps the tool reward near 0 elsewhere, and gives no rule for which tasks these are.
 """
 
-from pipelines.records import Sample
-from pipelines.records.visibility import SMALL_SHARE
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.visibility import SMALL_SHARE
 
 
 def asks_visual_search(sample: Sample, stated: bool | None = None) -> bool | None:

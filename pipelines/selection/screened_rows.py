@@ -8,10 +8,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.records import ImageRef
-from pipelines.records.digest import key64
-from pipelines.selection.decontamination import TrainingRow
-from pipelines.storage.row_streams import RowSpill
+from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.records.digest import key64
+from darkroom.pipelines.selection.decontamination import TrainingRow
+from darkroom.pipelines.storage.row_streams import RowSpill
 
 T = TypeVar("T")
 Numbers = NDArray[np.int64]

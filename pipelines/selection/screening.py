@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from pipelines.records import ImageRef, Sample, Trajectory
-from pipelines.records.digest import key64
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.selection.decontamination import (
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory
+from darkroom.pipelines.records.digest import key64
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.selection.decontamination import (
     CONTAMINATION,
     BenchmarkIndex,
     Contamination,
@@ -32,14 +32,14 @@ from pipelines.selection.decontamination import (
     read_benchmarks,
     to_table,
 )
-from pipelines.selection.duplicates import Duplicate, Look, look_of, near_looks, near_texts
-from pipelines.selection.duplicates.same_image import ImageComparison, same_image
-from pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
-from pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
-from pipelines.storage.atomic_write import whole_file, write_whole
-from pipelines.storage.row_streams import KeyedSpill, RowStream
-from pipelines.storage.stage import code_digest
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.selection.duplicates import Duplicate, Look, look_of, near_looks, near_texts
+from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
+from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
+from darkroom.pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
+from darkroom.pipelines.storage.atomic_write import whole_file, write_whole
+from darkroom.pipelines.storage.row_streams import KeyedSpill, RowStream
+from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
 _FINDINGS_AT_ONCE = 1_000
@@ -192,7 +192,9 @@ class Screening:
 
 def _digest(images: Iterable[ImageRef]) -> str:
     """Of the images in their order, and of the code that compares them."""
-    total = sha256(code_digest("pipelines.selection.duplicates", "pipelines.vision", __name__).encode())
+    total = sha256(
+        code_digest("darkroom.pipelines.selection.duplicates", "darkroom.pipelines.vision", __name__).encode()
+    )
     for image in images:
         total.update(bytes.fromhex(image.sha256))
     return total.hexdigest()

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.records import Sample
-from pipelines.records.digest import digest, digest_bytes, key64
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.digest import digest, digest_bytes, key64
 
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")

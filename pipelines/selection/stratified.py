@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.records import Sample
-from pipelines.records.digest import digest
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.digest import digest
 
 _TINY, _SMALL = 0.001, 0.01
 _KEY_DIGITS = 16  # of a row's digest: 64 bits decide its turn

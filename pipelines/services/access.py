@@ -2,8 +2,8 @@
 
 import secrets
 
-from pipelines.services import LOOPBACK, TOKEN_VARIABLE
-from sandbox.errors import UserError
+from darkroom.pipelines.services import LOOPBACK, TOKEN_VARIABLE
+from darkroom.sandbox.errors import UserError
 
 
 def require_token(host: str, token: str) -> None:

@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.services import TOKEN_VARIABLE
-from pipelines.services.access import require_token
-from sandbox import Limits, SandboxPool
-from sandbox.errors import UserError
-from sandbox.protections import TIER_VARIABLE
-from sandbox.terminal import SafeConsole
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.services import TOKEN_VARIABLE
+from darkroom.pipelines.services.access import require_token
+from darkroom.sandbox import Limits, SandboxPool
+from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.protections import TIER_VARIABLE
+from darkroom.sandbox.terminal import SafeConsole
 
 Host = Annotated[str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
@@ -64,8 +64,8 @@ def serve_sandbox(
     require_extra()
     if protocol not in PROTOCOLS:
         raise UserError(f"no protocol {protocol!r}; there are {', '.join(PROTOCOLS)}")
-    from pipelines.services.running import over_http, over_stdio
-    from pipelines.services.sessions import Sessions
+    from darkroom.pipelines.services.running import over_http, over_stdio
+    from darkroom.pipelines.services.sessions import Sessions
 
     limits = Limits(seconds=seconds, memory_mb=memory_mb)
     with SandboxPool(limits=limits, tier=tier) as pool:

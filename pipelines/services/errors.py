@@ -5,7 +5,7 @@ from typing import Literal
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError
 
 Kind = Literal[
     "unauthorized",

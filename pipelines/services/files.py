@@ -17,7 +17,7 @@ import pybase64
 from PIL import Image
 from pydantic import BeforeValidator
 
-from pipelines.services.inserted_images import in_json
+from darkroom.pipelines.services.inserted_images import in_json
 
 _RGB = 2
 _SMALL = 200_000

@@ -20,15 +20,15 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pipelines.services import LOOPBACK
-from pipelines.services.files import encoded
-from pipelines.services.listening import guarded, speak_json
-from pipelines.services.mcp_server import sandbox_server
-from pipelines.services.observation_parts import ObservationPart
-from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
-from pipelines.services.tools import TOOLS, SandboxTool, description
-from pipelines.storage.stage import code_version
-from sandbox.metrics import PoolCollector
+from darkroom.pipelines.services import LOOPBACK
+from darkroom.pipelines.services.files import encoded
+from darkroom.pipelines.services.listening import guarded, speak_json
+from darkroom.pipelines.services.mcp_server import sandbox_server
+from darkroom.pipelines.services.observation_parts import ObservationPart
+from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
+from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description
+from darkroom.pipelines.storage.stage import code_version
+from darkroom.sandbox.metrics import PoolCollector
 
 _MCP_PATH = re.compile(r"(?:/sessions/(?P<session>[\w-]+))?/mcp")
 

@@ -17,13 +17,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pipelines.models.serving.servers import url_of
-from pipelines.services import LOOPBACK
-from pipelines.services.access import is_let_in
-from pipelines.services.errors import STATUS, ServiceError, invalid
-from pipelines.services.inserted_images import InsertedImages
-from pipelines.services.json_bodies import JsonRoute
-from sandbox.errors import UserError
+from darkroom.pipelines.models.serving.servers import url_of
+from darkroom.pipelines.services import LOOPBACK
+from darkroom.pipelines.services.access import is_let_in
+from darkroom.pipelines.services.errors import STATUS, ServiceError, invalid
+from darkroom.pipelines.services.inserted_images import InsertedImages
+from darkroom.pipelines.services.json_bodies import JsonRoute
+from darkroom.sandbox.errors import UserError
 
 STOP_SECONDS = 15
 """So long requests that run may go on after the signal to stop."""

@@ -24,13 +24,13 @@ from mcp_types import (
 from mcp_types import Tool as ToolDescription
 from pydantic import ValidationError
 
-from pipelines.models.protocols import PROTOCOLS, Protocol
-from pipelines.services.errors import ServiceError, invalid
-from pipelines.services.files import encoded
-from pipelines.services.observation_parts import without_marker
-from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
-from pipelines.services.tools import TOOLS, SandboxTool, description, no_tool
-from pipelines.storage.stage import code_version
+from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
+from darkroom.pipelines.services.errors import ServiceError, invalid
+from darkroom.pipelines.services.files import encoded
+from darkroom.pipelines.services.observation_parts import without_marker
+from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
+from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description, no_tool
+from darkroom.pipelines.storage.stage import code_version
 
 OPEN, CLOSE = "open_session", "close_session"
 _SESSION = {"type": "string", "description": "The name that open_session returned."}

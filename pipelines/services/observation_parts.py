@@ -5,9 +5,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from pipelines.models.messages import Text
-from pipelines.models.protocols import Protocol
-from pipelines.records import Observation
+from darkroom.pipelines.models.messages import Text
+from darkroom.pipelines.models.protocols import Protocol
+from darkroom.pipelines.records import Observation
 
 Parts = Sequence[str | int]
 """Texts, and numbers of the observation's images, from 0."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
-from pipelines.services.errors import ServiceError
+from darkroom.pipelines.services.errors import ServiceError
 
 
 class Held(typing.Protocol):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from mcp.server.stdio import stdio_server
 
-from pipelines.services.http_api import service
-from pipelines.services.listening import listen
-from pipelines.services.mcp_server import sandbox_server
-from pipelines.services.sessions import OpenRequest, Sessions
+from darkroom.pipelines.services.http_api import service
+from darkroom.pipelines.services.listening import listen
+from darkroom.pipelines.services.mcp_server import sandbox_server
+from darkroom.pipelines.services.sessions import OpenRequest, Sessions
 
 
 def over_http(

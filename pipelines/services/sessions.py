@@ -10,16 +10,16 @@ from typing import Any, Literal
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-import sandbox
-from pipelines.models.observations import observed
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.records import ImageRef, Observation
-from pipelines.services.errors import ServiceError, invalid
-from pipelines.services.files import EncodedFile
-from pipelines.services.observation_parts import numbered
-from pipelines.services.registry import Registry
-from pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
-from sandbox import (
+from darkroom import sandbox
+from darkroom.pipelines.models.observations import observed
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.records import ImageRef, Observation
+from darkroom.pipelines.services.errors import ServiceError, invalid
+from darkroom.pipelines.services.files import EncodedFile
+from darkroom.pipelines.services.observation_parts import numbered
+from darkroom.pipelines.services.registry import Registry
+from darkroom.pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
+from darkroom.sandbox import (
     Group,
     ImageUnreadable,
     InputsTooLarge,

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipelines.models.protocols.tools import crop_line
-from pipelines.services.errors import ServiceError
-from sandbox import Limits
+from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.services.errors import ServiceError
+from darkroom.sandbox import Limits
 
 Size = tuple[int, int]
 """Width and height, pixels."""

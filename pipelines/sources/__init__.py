@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pipelines.records import Truth
-from pipelines.records.reject_reasons import Reason
-from sandbox.errors import UserError
+from darkroom.pipelines.records import Truth
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.sandbox.errors import UserError
 
 
 class SourceError(UserError):

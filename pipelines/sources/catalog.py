@@ -21,12 +21,12 @@ from typing import Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pipelines.sources import Source, SourceError
-from pipelines.sources.columns import Columns
-from pipelines.sources.jsonl import JsonLinesSource
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.places import Place, children
-from pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.sources import Source, SourceError
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.jsonl import JsonLinesSource
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.places import Place, children
+from darkroom.pipelines.storage.storage_errors import storage_errors
 
 EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 """The names of the bundled sources: for trajectories, and for RL prompts."""
@@ -118,7 +118,7 @@ class SourceConfig(BaseModel):
             folder = Path(self.folder or self.path)
             return JsonLinesSource(name, questions, folder, self.columns, n_shards=self.n_shards, license=self.license)
         # `datasets` takes a second to import, which only these sources need
-        from pipelines.sources.tabular import TabularSource
+        from darkroom.pipelines.sources.tabular import TabularSource
 
         return TabularSource(name, self)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from pipelines.models.parsing import parsed
+from darkroom.pipelines.models.parsing import parsed
 
 _FIELD = re.compile(r"\{([^{}]+)\}")
 _LONGEST = 1_000_000

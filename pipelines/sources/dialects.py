@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.models.protocols.markup import excerpt, split_at_tag, write_box
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.models.protocols.markup import excerpt, split_at_tag, write_box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 Sizes = Sequence[tuple[int, int]]
 """Width and height of the row's images, in pixels."""

@@ -7,12 +7,12 @@ from functools import lru_cache, partial
 from itertools import zip_longest
 from typing import TypeVar
 
-from pipelines.records import ImageRef, Reject, Sample, Truth, VideoRef, to_row
-from pipelines.records.answers import letter_of
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError, reject, storable
-from pipelines.sources import BadRow, Source, SourceRow
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.records import ImageRef, Reject, Sample, Truth, VideoRef, to_row
+from darkroom.pipelines.records.answers import letter_of
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject, storable
+from darkroom.pipelines.sources import BadRow, Source, SourceRow
+from darkroom.pipelines.storage.images import ImageStore
 
 STAGE = "samples"
 _READ = re.compile("ocr|text|document", re.IGNORECASE)

@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason
-from pipelines.sources import BadRow, SourceError, SourceRow
-from pipelines.sources.columns import Columns, missing_columns, nested_names
-from pipelines.sources.mapping import map_row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
+from darkroom.pipelines.sources.columns import Columns, missing_columns, nested_names
+from darkroom.pipelines.sources.mapping import map_row
 
 _N_PROBED_ROWS = 100
 

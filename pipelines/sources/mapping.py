@@ -9,13 +9,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.records import Truth, TruthBox
-from pipelines.records.geometry import Box, box_from_corners, box_from_fractions, box_from_percent, box_from_xywh
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.sources import BadRow, SourceRow
-from pipelines.sources.columns import BESIDE, BoxFrame, Columns, first_named, list_in, object_in, value_at
-from pipelines.sources.media import IMAGE, VIDEO, describe, file_names, json_beside, media
-from pipelines.sources.texts import (
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.records.geometry import (
+    Box,
+    box_from_corners,
+    box_from_fractions,
+    box_from_percent,
+    box_from_xywh,
+)
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.columns import BESIDE, BoxFrame, Columns, first_named, list_in, object_in, value_at
+from darkroom.pipelines.sources.media import IMAGE, VIDEO, describe, file_names, json_beside, media
+from darkroom.pipelines.sources.texts import (
     LETTERS,
     answer_of,
     choices_in,
@@ -26,8 +32,8 @@ from pipelines.sources.texts import (
     split_question,
     text_at,
 )
-from pipelines.sources.transcripts import released_row
-from pipelines.storage.media_validation import probe
+from darkroom.pipelines.sources.transcripts import released_row
+from darkroom.pipelines.storage.media_validation import probe
 
 _DEEPEST = 16
 

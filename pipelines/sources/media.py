@@ -16,8 +16,8 @@ from typing import Any
 import fsspec
 import pybase64
 
-from pipelines.records.reject_reasons import Reason, RowError, storable
-from pipelines.sources.columns import alternatives, filled, list_in, object_in, value_at
+from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
+from darkroom.pipelines.sources.columns import alternatives, filled, list_in, object_in, value_at
 
 _ARCHIVES = ("zip://", "hf://")
 """URLs of ``datasets`` for files in an archive or on the hub."""

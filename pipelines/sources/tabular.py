@@ -15,14 +15,14 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.records.digest import digest
-from pipelines.sources import BadRow, SourceError, SourceRow
-from pipelines.sources.columns import missing_columns, value_at
-from pipelines.sources.hub_client import give_up_without_a_network
-from pipelines.sources.mapping import map_row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
+from darkroom.pipelines.sources.columns import missing_columns, value_at
+from darkroom.pipelines.sources.hub_client import give_up_without_a_network
+from darkroom.pipelines.sources.mapping import map_row
 
 if TYPE_CHECKING:
-    from pipelines.sources.catalog import SourceConfig
+    from darkroom.pipelines.sources.catalog import SourceConfig
 
 _BATCH = 16
 """Rows in memory at once: each may contain images of many megabytes."""

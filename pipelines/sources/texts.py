@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.models.protocols.markup import Malformed, closed_answers, one_answer
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.sources.columns import Columns, first_named, list_in, value_at
-from pipelines.sources.media import describe
+from darkroom.pipelines.models.protocols.markup import Malformed, closed_answers, one_answer
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.sources.columns import Columns, first_named, list_in, value_at
+from darkroom.pipelines.sources.media import describe
 
 _QUESTION_ROLES, _ANSWER_ROLES = ("user", "human"), ("assistant", "gpt")
 _PLACEHOLDER = re.compile(
@@ -179,7 +179,8 @@ def choices_in(text: str) -> list[str]:
 
 
 def plain_label(answer: str) -> str:
-    """``"[B]"``, ``"b)"``, ``"B.blue"`` as ``"B"``, ``"B"``, ``"B. blue"``, for ``pipelines.records.answers``."""
+    """``"[B]"``, ``"b)"``, ``"B.blue"`` as ``"B"``, ``"B"``, ``"B. blue"``, for
+    ``darkroom.pipelines.records.answers``."""
     if letter := re.fullmatch(r"[(\[]?([A-Za-z])[)\].:：]?", answer.strip()):
         return letter[1].upper()
     label = _LINE.match(answer.rstrip())

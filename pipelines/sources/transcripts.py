@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.models.protocols import PROTOCOLS, Malformed
-from pipelines.models.protocols.markup import tag
-from pipelines.records import Truth
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.sources import SourceRow
-from pipelines.sources.columns import Columns, TranscriptColumns, list_in, object_in, value_at
-from pipelines.sources.dialects import DIALECTS
-from pipelines.sources.media import IMAGE, describe, file_names, media
-from pipelines.sources.texts import answer_of, question_of, text_at
-from pipelines.storage.media_validation import probe
+from darkroom.pipelines.models.protocols import PROTOCOLS, Malformed
+from darkroom.pipelines.models.protocols.markup import tag
+from darkroom.pipelines.records import Truth
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.sources.columns import Columns, TranscriptColumns, list_in, object_in, value_at
+from darkroom.pipelines.sources.dialects import DIALECTS
+from darkroom.pipelines.sources.media import IMAGE, describe, file_names, media
+from darkroom.pipelines.sources.texts import answer_of, question_of, text_at
+from darkroom.pipelines.storage.media_validation import probe
 
 MAX_CHARS, MAX_TURNS = 200_000, 64
 """Of one trajectory."""

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from pipelines.storage.claims import Claims
-from pipelines.storage.database import (
+from darkroom.pipelines.storage.claims import Claims
+from darkroom.pipelines.storage.database import (
     KEYS,
     create_table,
     first_line,
@@ -24,7 +24,7 @@ from pipelines.storage.database import (
     transact,
     unavailable,
 )
-from pipelines.storage.ledger_requests import spelled
+from darkroom.pipelines.storage.ledger_requests import spelled
 
 _metadata = sa.MetaData()
 _acts = sa.Table(

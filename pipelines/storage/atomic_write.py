@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from upath import UPath
 
-from pipelines.storage.places import Place, remove, remove_file, upload
-from pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.places import Place, remove, remove_file, upload
+from darkroom.pipelines.storage.storage_errors import storage_errors
 
 MARKER = ".darkroom.json"
 """The file that is written last into a folder. Hidden: `datasets` must not take it for data."""

@@ -17,8 +17,8 @@ from contextlib import suppress
 
 import sqlalchemy as sa
 
-from pipelines.storage.database import KEYS, clock, create_table, padded
-from pipelines.storage.process_identity import DEAD_SECONDS, has_ended, new_holder
+from darkroom.pipelines.storage.database import KEYS, clock, create_table, padded
+from darkroom.pipelines.storage.process_identity import DEAD_SECONDS, has_ended, new_holder
 
 BEAT_SECONDS = 5.0
 

@@ -17,10 +17,10 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
-from pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message, sqlite_mend
-from sandbox.errors import SandboxError, UserError
-from sandbox.help_text import Commands
-from sandbox.terminal import SafeConsole
+from darkroom.pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message, sqlite_mend
+from darkroom.sandbox.errors import SandboxError, UserError
+from darkroom.sandbox.help_text import Commands
+from darkroom.sandbox.terminal import SafeConsole
 
 DEBUG = "--debug"
 UNFORESEEN = 70

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from pipelines.storage.storage_errors import sqlite_mend
-from sandbox.errors import UserError
+from darkroom.pipelines.storage.storage_errors import sqlite_mend
+from darkroom.sandbox.errors import UserError
 
 _PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
 """Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.records.digest import digest_bytes
-from pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 _ORPHAN_SECONDS = 3600
 """A part of a file that is older was left by a process that was killed while it wrote."""

@@ -11,14 +11,14 @@ from pathlib import Path
 from fsspec.implementations.local import LocalFileSystem
 from PIL import Image
 
-from pipelines.records import ImageRef, VideoRef
-from pipelines.records.digest import digest_bytes
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.decoded_images import DecodedImages
-from pipelines.storage.image_cache import ImageCache
-from pipelines.storage.media_validation import MAX_PIXELS, decode, eight_bit, probe, probe_video
-from pipelines.storage.places import filesystem, read_at_once
-from pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.records import ImageRef, VideoRef
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.decoded_images import DecodedImages
+from darkroom.pipelines.storage.image_cache import ImageCache
+from darkroom.pipelines.storage.media_validation import MAX_PIXELS, decode, eight_bit, probe, probe_video
+from darkroom.pipelines.storage.places import filesystem, read_at_once
+from darkroom.pipelines.storage.storage_errors import storage_errors
 
 
 class ImageMissing(Exception):

@@ -18,9 +18,9 @@ from itertools import count, islice
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from pipelines.records.digest import digest
-from pipelines.storage.acts import Act, ActEntry, ActTable
-from pipelines.storage.ledger_requests import Batches, Seeded, all_finished, spelled
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.acts import Act, ActEntry, ActTable
+from darkroom.pipelines.storage.ledger_requests import Batches, Seeded, all_finished, spelled
 
 Q = TypeVar("Q")
 A = TypeVar("A")

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import compress
 from typing import Any, Generic, TypeVar
 
-from pipelines.records.digest import canonical
+from darkroom.pipelines.records.digest import canonical
 
 Q = TypeVar("Q")
 A = TypeVar("A")

@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
-from pipelines.storage.atomic_write import MARKER, one_at_a_time, replace_folder, upload_folder
-from pipelines.storage.places import Place, children, content, read_at_once
-from pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.atomic_write import MARKER, one_at_a_time, replace_folder, upload_folder
+from darkroom.pipelines.storage.places import Place, children, content, read_at_once
+from darkroom.pipelines.storage.storage_errors import storage_errors
 
 
 def local_copy(folder: Place, to: Path) -> Path:

@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-import sandbox
-from pipelines.records import VideoRef
-from pipelines.records.digest import digest_bytes
-from pipelines.records.reject_reasons import Reason, RowError
-from sandbox._guest.video import VideoReader
-from sandbox._guest.video_frames import FrameSource
+from darkroom import sandbox
+from darkroom.pipelines.records import VideoRef
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.sandbox._guest.video import VideoReader
+from darkroom.sandbox._guest.video_frames import FrameSource
 
 MAX_PIXELS = sandbox.Limits.max_pixels
 """What the sandbox can open: a larger image would be paid for and then fail there."""

@@ -20,7 +20,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from upath import UPath
 
-from pipelines.storage.storage_errors import (
+from darkroom.pipelines.storage.storage_errors import (
     AZURE,
     STORES,
     StorageError,

@@ -15,16 +15,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pipelines.records import Reject, Usage, from_row, to_row
-from pipelines.records.digest import digest, digest_files
-from pipelines.records.reject_reasons import RETRYABLE
-from pipelines.storage.tables import TableKey, Tables
-from pipelines.storage.tracing import span
+from darkroom.pipelines.records import Reject, Usage, from_row, to_row
+from darkroom.pipelines.records.digest import digest, digest_files
+from darkroom.pipelines.records.reject_reasons import RETRYABLE
+from darkroom.pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.storage.tracing import span
 
 R = TypeVar("R")
 T = TypeVar("T")
-ROOT = Path(__file__).parents[2]
-"""The folder that holds the packages."""
+ROOT = Path(__file__).parents[3]
+"""The folder that holds the package ``darkroom``."""
 _SOURCES = frozenset({".py", ".md", ".jinja", ".json", ".sql", ".toml", ".yaml"})
 Progress = Callable[[int, int], None]
 """Called with (rows done, rows in all)."""
@@ -84,7 +84,7 @@ def code_version() -> str:
 
 
 def code_digest(*names: str) -> str:
-    """Digest of the sources of ``names``: modules (``pipelines.rl.labels``) and packages with all below them.
+    """Digest of the sources of ``names``: modules (``darkroom.pipelines.rl.labels``) and packages with all below them.
 
     Each stage names the code that decides its rows: a change there makes its tables again, and the ledger pays for it.
     Raises ``FileNotFoundError`` for a name without sources.

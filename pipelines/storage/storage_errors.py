@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from traceback import walk_tb
 from typing import NamedTuple, cast
 
-from sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError
 
 
 class StorageError(UserError):

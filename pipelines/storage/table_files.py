@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import pyarrow.parquet as pq
 
-from pipelines.records.schemas import schema_of, to_table
-from pipelines.storage.places import Place, end_of
-from pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.records.schemas import schema_of, to_table
+from darkroom.pipelines.storage.places import Place, end_of
+from darkroom.pipelines.storage.storage_errors import storage_errors
 
 R = TypeVar("R")
 ROWS_PER_GROUP = 1_000

@@ -26,14 +26,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from upath import UPath
 
-from pipelines.records import Reject
-from pipelines.records.digest import digest
-from pipelines.records.schemas import from_table
-from pipelines.storage.atomic_write import one_at_a_time
-from pipelines.storage.places import Place, children, has_file, opened, remove_file, upload, whole
-from pipelines.storage.storage_errors import storage_errors
-from pipelines.storage.table_files import file_digest, footer, rows_digest, write_part
-from sandbox.errors import UserError
+from darkroom.pipelines.records import Reject
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.schemas import from_table
+from darkroom.pipelines.storage.atomic_write import one_at_a_time
+from darkroom.pipelines.storage.places import Place, children, has_file, opened, remove_file, upload, whole
+from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.table_files import file_digest, footer, rows_digest, write_part
+from darkroom.sandbox.errors import UserError
 
 R = TypeVar("R")
 _ROWS_AT_ONCE = 256

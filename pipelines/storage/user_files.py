@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.digest import digest_bytes
 
 
 def added_files(variable: str, error: type[Exception]) -> list[Path]:

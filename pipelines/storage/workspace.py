@@ -28,15 +28,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from pipelines.records.digest import digest
-from pipelines.storage.image_cache import ImageCache
-from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.local_copy import local_copy
-from pipelines.storage.places import Place, place, reach
-from pipelines.storage.settings import WorkspaceSettings
-from pipelines.storage.storage_errors import storage_errors
-from pipelines.storage.tables import Tables
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.image_cache import ImageCache
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.local_copy import local_copy
+from darkroom.pipelines.storage.places import Place, place, reach
+from darkroom.pipelines.storage.settings import WorkspaceSettings
+from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.tables import Tables
 
 
 @dataclass(frozen=True)

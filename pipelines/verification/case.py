@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.records import Sample, Trajectory
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.storage.images import ImageStore
 
 
 @dataclass(frozen=True, slots=True)

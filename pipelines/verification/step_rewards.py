@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.records import Check, ImageRef, Round, Sample
-from pipelines.records.pivots import Goal
-from pipelines.verification.case import Case
-from pipelines.verification.checks import answer_matches, crop_contains_target, crop_is_tight
-from pipelines.verification.checks.base import CheckResult, Flaw, MeasuredCheck, failed, passed, record
-from pipelines.verification.checks.legibility import legibility_gain
-from pipelines.verification.checks.rotation import angle_undone, upright
+from darkroom.pipelines.records import Check, ImageRef, Round, Sample
+from darkroom.pipelines.records.pivots import Goal
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks import answer_matches, crop_contains_target, crop_is_tight
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, MeasuredCheck, failed, passed, record
+from darkroom.pipelines.verification.checks.legibility import legibility_gain
+from darkroom.pipelines.verification.checks.rotation import angle_undone, upright
 
 CHECKS: Mapping[Goal, tuple[MeasuredCheck, ...]] = {
     "target": (crop_contains_target, crop_is_tight),

@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from pipelines.records.geometry import Box, box_from_corners
-from pipelines.vision.registration import Gray, scaled_gray
+from darkroom.pipelines.records.geometry import Box, box_from_corners
+from darkroom.pipelines.vision.registration import Gray, scaled_gray
 
 SAME_PIXELS = 12.0
 """Mean absolute difference (0..255) of 64 x 64 thumbnails that show the same: resampling and JPEG stay below."""

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.records.geometry import Box
-from pipelines.storage.media_validation import Thumbnails, thumbnail
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.storage.media_validation import Thumbnails, thumbnail
 
 SIDE = 16
 """Of the thumbnails that are compared."""

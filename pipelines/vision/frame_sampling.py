@@ -4,11 +4,11 @@ import io
 
 from PIL import Image
 
-from pipelines.records import ImageRef, VideoRef
-from pipelines.records.samples import FRAME
-from pipelines.storage.images import ImageStore
-from pipelines.storage.media_validation import MAX_PIXELS
-from sandbox._guest.video_frames import FrameSource
+from darkroom.pipelines.records import ImageRef, VideoRef
+from darkroom.pipelines.records.samples import FRAME
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.media_validation import MAX_PIXELS
+from darkroom.sandbox._guest.video_frames import FrameSource
 
 MAX_FRAMES = 1024
 """Of one video."""

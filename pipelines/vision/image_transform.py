@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageChops
 
-from pipelines.records.geometry import Box
-from pipelines.vision.crop_localization import locate_crop
-from pipelines.vision.registration import laid_over, pose_of
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.vision.crop_localization import locate_crop
+from darkroom.pipelines.vision.registration import laid_over, pose_of
 
 TURNED_DEGREES = 2.0
 """Less is a tremor of the measurement."""

@@ -18,8 +18,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from pipelines.records.answers import edit_distance
-from pipelines.vision.registration import correlation
+from darkroom.pipelines.records.answers import edit_distance
+from darkroom.pipelines.vision.registration import correlation
 
 _MAX_SIDE, _MIN_HEIGHT = 960, 64
 

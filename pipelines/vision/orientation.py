@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.vision.registration import correlation, scaled_gray
+from darkroom.pipelines.vision.registration import correlation, scaled_gray
 
 Levels = NDArray[np.float32]
 

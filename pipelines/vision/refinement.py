@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.vision.registration import Gray, Matrix
+from darkroom.pipelines.vision.registration import Gray, Matrix
 
 _MAX_CHANGE = 0.15
 """By which share the pixels may change the scale of a frame: more is another place."""

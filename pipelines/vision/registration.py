@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.records.geometry import Box
+from darkroom.pipelines.records.geometry import Box
 
 Gray = NDArray[np.uint8]
 Matrix = NDArray[np.float64]

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from pipelines.records import ImageRef, Sample
-from pipelines.records.geometry import Box
-from pipelines.records.visibility import Visibility
-from pipelines.storage.images import ImageStore
-from pipelines.vision.visual_tokens import QWEN2_5_VL, VisionModel, resized
+from darkroom.pipelines.records import ImageRef, Sample
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.visibility import Visibility
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, VisionModel, resized
 
 SURROUNDINGS = 0.1
 """What is around the target belongs to its contrast: a share of its longer side."""

@@ -33,8 +33,8 @@ from typing import Any, cast
 import numpy as np
 from PIL import Image
 
-from sandbox._guest.edits import SourceEdit
-from sandbox._guest.shared import CELL_PREFIX
+from darkroom.sandbox._guest.edits import SourceEdit
+from darkroom.sandbox._guest.shared import CELL_PREFIX
 
 Number = int | float
 Numbers = tuple[Number, ...]

@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sandbox._guest.scan import ScanMode
+from darkroom.sandbox._guest.scan import ScanMode
 
 RepairMode = Literal["small_model", "off"]
 """small_model: the rewrites of Thyme's appendix A, each of them reported. off: the code runs as it was written."""

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from sandbox._guest import lockdown
-from sandbox._guest.config import IMAGE_FOLDER, DecodedImage
-from sandbox._guest.decoder import MAX_REASON, MAX_SIDE, SHARED_MODES, Target, decode_in_child
-from sandbox._guest.proc import Proc
-from sandbox._kernel import syscalls
-from sandbox.clock import Deadline, ProcessClock
+from darkroom.sandbox._guest import lockdown
+from darkroom.sandbox._guest.config import IMAGE_FOLDER, DecodedImage
+from darkroom.sandbox._guest.decoder import MAX_REASON, MAX_SIDE, SHARED_MODES, Target, decode_in_child
+from darkroom.sandbox._guest.proc import Proc
+from darkroom.sandbox._kernel import syscalls
+from darkroom.sandbox.clock import Deadline, ProcessClock
 
 _SUFFIXES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif", "BMP": "bmp", "TIFF": "tif", "MPO": "jpg"}
 _MAX_REPORT = 1 << 16

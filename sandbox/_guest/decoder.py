@@ -16,9 +16,9 @@ import cv2
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from sandbox._guest import lockdown
-from sandbox._guest.errors import is_out_of_memory
-from sandbox.limits import Limits
+from darkroom.sandbox._guest import lockdown
+from darkroom.sandbox._guest.errors import is_out_of_memory
+from darkroom.sandbox.limits import Limits
 
 SHARED_MODES = {"L": 1, "RGB": 3, "RGBA": 4}
 """Modes whose pixels sessions share, with their bytes per pixel."""

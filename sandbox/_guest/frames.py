@@ -1,4 +1,4 @@
-"""The session's end of the socket: requests in, replies out (their form: `sandbox.frames`)."""
+"""The session's end of the socket: requests in, replies out (their form: `darkroom.sandbox.frames`)."""
 
 import json
 import os

@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image, ImageFile
 
-from sandbox._guest.names import ImageLinks
+from darkroom.sandbox._guest.names import ImageLinks
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 _PATH_VARIABLE = "processed_path"

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sandbox._guest.config import WORK_FOLDER, Identity, ZygoteConfig, brief
-from sandbox._guest.libraries import LibraryFinder
-from sandbox._guest.proc import Proc
-from sandbox._guest.root import build_root
-from sandbox._guest.uids import may_mount, uid_range
-from sandbox._kernel import landlock, syscalls
-from sandbox._kernel.tables import TABLES
-from sandbox.folders import remove_when_unused
+from darkroom.sandbox._guest.config import WORK_FOLDER, Identity, ZygoteConfig, brief
+from darkroom.sandbox._guest.libraries import LibraryFinder
+from darkroom.sandbox._guest.proc import Proc
+from darkroom.sandbox._guest.root import build_root
+from darkroom.sandbox._guest.uids import may_mount, uid_range
+from darkroom.sandbox._kernel import landlock, syscalls
+from darkroom.sandbox._kernel.tables import TABLES
+from darkroom.sandbox.folders import remove_when_unused
 
 _FIRST_SESSION_UID = 1_000
 _HOSTS_SIGNALS = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
@@ -111,7 +111,7 @@ def _enter(control: socket.socket, config: ZygoteConfig, user_namespace: _UserNa
         syscalls.mount_tmpfs(WORK_FOLDER, "size=32m")  # matplotlib wants to write while it is imported
     os.mkdir(os.environ["TMPDIR"])
     LibraryFinder(config.libraries, config.importable).install()
-    from sandbox._guest.zygote import serve  # the libraries are imported only behind the namespaces
+    from darkroom.sandbox._guest.zygote import serve  # the libraries are imported only behind the namespaces
 
     serve(control, config, _identity(user_namespace.uids, namespaces=config.namespaces), proc)
 

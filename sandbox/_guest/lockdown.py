@@ -5,10 +5,10 @@ import resource
 import signal
 from dataclasses import dataclass
 
-from sandbox._guest.config import WORK_FOLDER, Identity
-from sandbox._guest.root import open_tmp
-from sandbox._kernel import landlock, seccomp, syscalls
-from sandbox.limits import Limits
+from darkroom.sandbox._guest.config import WORK_FOLDER, Identity
+from darkroom.sandbox._guest.root import open_tmp
+from darkroom.sandbox._kernel import landlock, seccomp, syscalls
+from darkroom.sandbox.limits import Limits
 
 _STACK_BYTES = 16 << 20
 # frames of a video, opened all at once; each pair of sockets holds up to 425 kB of the kernel's memory

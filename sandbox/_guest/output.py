@@ -15,7 +15,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from sandbox._kernel import syscalls
+from darkroom.sandbox._kernel import syscalls
 
 _BUFFER_BYTES, _READ_BYTES = 32_768, 1 << 20
 _STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2

@@ -6,9 +6,9 @@ import os
 import signal
 from collections.abc import Callable
 
-from sandbox._guest.uids import may_mount
-from sandbox._kernel import landlock, seccomp, syscalls
-from sandbox._kernel.tables import TABLES
+from darkroom.sandbox._guest.uids import may_mount
+from darkroom.sandbox._kernel import landlock, seccomp, syscalls
+from darkroom.sandbox._kernel.tables import TABLES
 
 
 def user_namespaces() -> None:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER
-from sandbox._kernel import syscalls
+from darkroom.sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER
+from darkroom.sandbox._kernel import syscalls
 
 _DEVICES = ("null", "zero", "urandom", "random")
 _PASSWD = f"sandbox:x:1000:1000::{WORK_FOLDER}:/bin/false\n"

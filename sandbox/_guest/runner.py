@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, NoReturn
 
 from PIL import Image
 
-from sandbox._guest import one_process, warm
-from sandbox._guest.boxes import Repairs
-from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode
-from sandbox._guest.determinism import Addresses, seed_everything
-from sandbox._guest.differences import rows_of
-from sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
-from sandbox._guest.errors import (
+from darkroom.sandbox._guest import one_process, warm
+from darkroom.sandbox._guest.boxes import Repairs
+from darkroom.sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode
+from darkroom.sandbox._guest.determinism import Addresses, seed_everything
+from darkroom.sandbox._guest.differences import rows_of
+from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
+from darkroom.sandbox._guest.errors import (
     Interrupted,
     Interruption,
     describe,
@@ -30,15 +30,32 @@ from sandbox._guest.errors import (
     remember_lines,
     text_of,
 )
-from sandbox._guest.frames import next_frame, send
-from sandbox._guest.gallery import Budget, Gallery, OverLimit, Pixels, SavedFiles, held_paths, newly_held, read_image
-from sandbox._guest.output import Output
-from sandbox._guest.scan import Blocked, refuse_dangerous_calls
-from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, may_name_images, opened, paths_of
-from sandbox._guest.stand_ins import install_stand_ins
-from sandbox._guest.substitutes import install_copy, install_fast_png, install_pipe
-from sandbox._guest.video import install_decord_alias, names_of_videos
-from sandbox.limits import Limits
+from darkroom.sandbox._guest.frames import next_frame, send
+from darkroom.sandbox._guest.gallery import (
+    Budget,
+    Gallery,
+    OverLimit,
+    Pixels,
+    SavedFiles,
+    held_paths,
+    newly_held,
+    read_image,
+)
+from darkroom.sandbox._guest.output import Output
+from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
+from darkroom.sandbox._guest.shared import (
+    CELL_PREFIX,
+    Inputs,
+    hook_opencv,
+    hook_pillow,
+    may_name_images,
+    opened,
+    paths_of,
+)
+from darkroom.sandbox._guest.stand_ins import install_stand_ins
+from darkroom.sandbox._guest.substitutes import install_copy, install_fast_png, install_pipe
+from darkroom.sandbox._guest.video import install_decord_alias, names_of_videos
+from darkroom.sandbox.limits import Limits
 
 _MAX_NAME = 200
 

@@ -20,9 +20,9 @@ import cv2
 import numpy as np
 from PIL import Image, ImageFile
 
-from sandbox._guest.config import DecodedImage
-from sandbox._guest.names import ImageLinks
-from sandbox._kernel import syscalls
+from darkroom.sandbox._guest.config import DecodedImage
+from darkroom.sandbox._guest.names import ImageLinks
+from darkroom.sandbox._kernel import syscalls
 
 CELL_PREFIX = "<cell"
 """Compiled code of the model is named `<cell 0>`, `<cell 1>`, …"""

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from sandbox._guest.video_frames import FrameSource
+    from darkroom.sandbox._guest.video_frames import FrameSource
 
 MAX_PIXELS = 50_000_000
 """Largest frame, in pixels: what Limits.max_pixels has for images."""
@@ -80,7 +80,9 @@ class VideoReader:
 
     @cached_property
     def _source(self) -> "FrameSource":
-        from sandbox._guest.video_frames import FrameSource  # PyAV is a tenth of a second, which few sessions need
+        from darkroom.sandbox._guest.video_frames import (
+            FrameSource,  # PyAV is a tenth of a second, which few sessions need
+        )
 
         return FrameSource(self._file, max_pixels=self._max_pixels)
 
@@ -195,4 +197,4 @@ def _set_bridge(new_bridge: str) -> None:
 
 def import_decoder() -> None:
     """Import PyAV, for a process that will fork sessions with videos. It starts no thread."""
-    importlib.import_module("sandbox._guest.video_frames")
+    importlib.import_module("darkroom.sandbox._guest.video_frames")

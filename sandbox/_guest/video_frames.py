@@ -16,7 +16,7 @@ from av.sidedata.sidedata import Type
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from sandbox._guest.video_file import FrameIndex, KeyPacket, VideoError, VideoFile, VideoPacket, read_index
+from darkroom.sandbox._guest.video_file import FrameIndex, KeyPacket, VideoError, VideoFile, VideoPacket, read_index
 
 
 class Turn(NamedTuple):

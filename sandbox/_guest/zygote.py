@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
 
-from sandbox._guest import lockdown, warm
-from sandbox._guest.config import (
+from darkroom.sandbox._guest import lockdown, warm
+from darkroom.sandbox._guest.config import (
     IMAGE_FOLDER,
     WORK_FOLDER,
     GroupRequest,
@@ -27,16 +27,16 @@ from sandbox._guest.config import (
     ZygoteConfig,
     brief,
 )
-from sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
-from sandbox._guest.frames import send
-from sandbox._guest.names import ImageLinks
-from sandbox._guest.proc import Proc
-from sandbox._guest.runner import Runner
-from sandbox._guest.shared import Inputs, share
-from sandbox._guest.video import import_decoder
-from sandbox._kernel import landlock, syscalls
-from sandbox._kernel.seccomp import build_filter
-from sandbox.limits import Limits
+from darkroom.sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
+from darkroom.sandbox._guest.frames import send
+from darkroom.sandbox._guest.names import ImageLinks
+from darkroom.sandbox._guest.proc import Proc
+from darkroom.sandbox._guest.runner import Runner
+from darkroom.sandbox._guest.shared import Inputs, share
+from darkroom.sandbox._guest.video import import_decoder
+from darkroom.sandbox._kernel import landlock, syscalls
+from darkroom.sandbox._kernel.seccomp import build_filter
+from darkroom.sandbox.limits import Limits
 
 _MAX_MESSAGE, _MAX_FDS = 1 << 16, 250
 _INIT = 1

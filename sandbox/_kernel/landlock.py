@@ -8,7 +8,7 @@ import os
 import struct
 from collections.abc import Iterable
 
-from sandbox._kernel.syscalls import syscall
+from darkroom.sandbox._kernel.syscalls import syscall
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_CHAR, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK = 1 << 6, 1 << 9, 1 << 10, 1 << 11

@@ -13,10 +13,10 @@ from collections.abc import Callable, Set
 from itertools import chain
 from typing import Any
 
-from sandbox._kernel import bpf
-from sandbox._kernel.bpf import ALLOW, Program, fail, on
-from sandbox._kernel.syscalls import machine, syscall
-from sandbox._kernel.tables import ALLOWED, CHECKS, METADATA, REFUSED, TABLES, SyscallTable
+from darkroom.sandbox._kernel import bpf
+from darkroom.sandbox._kernel.bpf import ALLOW, Program, fail, on
+from darkroom.sandbox._kernel.syscalls import machine, syscall
+from darkroom.sandbox._kernel.tables import ALLOWED, CHECKS, METADATA, REFUSED, TABLES, SyscallTable
 
 _SET_MODE_FILTER = 1
 _BYTES_PER_INSTRUCTION = 8

@@ -11,7 +11,7 @@ import os
 import struct
 import time
 
-from sandbox._kernel.tables import TABLES
+from darkroom.sandbox._kernel.tables import TABLES
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000

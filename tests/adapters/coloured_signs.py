@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
-from pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.protocols import Thyme
 from tests.image_files import encoded
 from tests.json_endpoint import JsonHandler
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert

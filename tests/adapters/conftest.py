@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from darkroom.train.evaluate import evaluate
+from darkroom.train.evaluation.settings import EvaluationSettings
 from tests.adapters.coloured_signs import Model
 from tests.adapters.vllm_server import run
 from tests.json_endpoint import endpoint
 from tests.served import served
-from train.evaluate import evaluate
-from train.evaluation.settings import EvaluationSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,9 +60,9 @@ def trained_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sft = ("--model", tiny, "--output", str(folder / "checkpoints" / "sft"), "--max-steps", "300")
     schedule = ("--batch-size", "8", "--learning-rate", "0.003", "--max-pixels", "3136")
     for command in (
-        ("pipelines.demo.street_sign_datasets",),
-        ("train.tiny", tiny, "--dataset", rows, "--digits", "--spread", "0.1"),
-        ("train.sft", "--dataset", rows, *sft, *schedule),
+        ("darkroom.pipelines.demo.street_sign_datasets",),
+        ("darkroom.train.tiny", tiny, "--dataset", rows, "--digits", "--spread", "0.1"),
+        ("darkroom.train.sft", "--dataset", rows, *sft, *schedule),
     ):
         done = run(folder, "python", "-m", *command)
         assert done.returncode == 0, done.stderr[-4000:]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.records import RLRow
+from darkroom.pipelines.records import RLRow
 from tests.adapters.rollouts import Script, marker
 from tests.served import served
 

@@ -9,21 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import Task
-from pipelines.publishing.layouts.text import plain
-from pipelines.records import RLRow
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.publishing.layouts.text import plain
+from darkroom.pipelines.records import RLRow
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.models.loading import load_processor
+from darkroom.train.rl.methods import Judges, named_method
+from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, ModelInTraining
+from darkroom.train.rl.rollouts.environment import SandboxEnvironment
+from darkroom.train.rl.rollouts.prompts import open_prompts, prompt
+from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from darkroom.train.rl.rollouts.scoring import scored
+from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript
 from tests.pipelines.publishing.layouts import rl_rows
 from tests.pipelines.publishing.shipping import write_prompts
-from train.models.loading import load_processor
-from train.rl.methods import Judges, named_method
-from train.rl.rollouts.active_rollout import ActiveRollout, ModelInTraining
-from train.rl.rollouts.environment import SandboxEnvironment
-from train.rl.rollouts.prompts import open_prompts, prompt
-from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
-from train.rl.rollouts.scoring import scored
-from train.rl.rollouts.transcript import GeneratedTurn, Transcript
 
 Script = dict[str, list[str]]
 """The turns of a rollout on each row, by sample_id."""

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from darkroom.train.evaluation.exports import export
+from darkroom.train.evaluation.settings import ExportFormat
 from tests.adapters.conftest import Install
 from tests.image_files import encoded
 from tests.json_endpoint import JsonHandler, endpoint
 from tests.served import served
 from tests.train.evaluation.conftest import TARGET, desert, exported
-from train.evaluation.exports import export
-from train.evaluation.settings import ExportFormat
 
 VERSION = "0.3.285"
 PROGRAM = """

@@ -1,4 +1,5 @@
-"""lmms-eval, unchanged, evaluates a model with its tools through `darkroom agent serve`: the rows of `train.evaluate`.
+"""lmms-eval, unchanged, evaluates a model with its tools through `darkroom agent serve`: the rows of
+`darkroom.train.evaluate`.
 
 Its own task for V* is run on a file of this machine with V*'s columns; only where the file lies is changed.
 """

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.publishing.layouts import PROMPT_LAYOUTS
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
-from pipelines.publishing.layouts.text import escaped, plain
+from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.pipelines.publishing.layouts.text import escaped, plain
+from darkroom.train.tiny import build
 from tests.adapters.conftest import Install
 from tests.adapters.programs import run_program, write_scripts
 from tests.adapters.rollouts import crashes, grpo, scripts, write_rows
-from train.tiny import build
 
 VERSION = "4.6.0"
 UNDECLARED = ("msgspec", "httpx")

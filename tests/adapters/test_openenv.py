@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from darkroom.train.tiny import build
 from tests.adapters.conftest import Install
 from tests.adapters.rollouts import digest, grpo, scripts, write_rows
 from tests.served import served
-from train.tiny import build
 
 VERSION = "0.3.0"
 PROGRAM = """

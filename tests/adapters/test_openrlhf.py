@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.publishing.adapters import FOLDER
+from darkroom.pipelines.publishing.adapters import FOLDER
+from darkroom.train.tiny import build
 from tests.adapters.conftest import Install
 from tests.adapters.programs import run_program, write_scripts
 from tests.adapters.rollouts import crashes, grpo, scripts, write_rows
-from train.tiny import build
 
 VERSION = "0.11.2"
 NEEDS_GPU = ("flash-attn", "deepspeed", "bitsandbytes", "ray", "wandb")

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.tiny import build, dataset_texts
 from tests.adapters.conftest import ROOT
 from tests.train.conftest import sign
-from train.tiny import build, dataset_texts
 
 PACKAGES = ("trackio==0.43.0", "gradio-client==2.7.2", "brotli==1.2.1", "orjson==3.13.0")
 """With what trackio requires and the lock does not have. It wants Pillow below 13 and runs with the lock's."""

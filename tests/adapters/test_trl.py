@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.publishing.adapters import FOLDER
+from darkroom.pipelines.publishing.adapters import FOLDER
+from darkroom.train.models.loading import load_processor
+from darkroom.train.tiny import build
 from tests.adapters.programs import run_program, write_scripts
 from tests.adapters.rollouts import Played, crashes, grpo, scripts, write_rows
-from train.models.loading import load_processor
-from train.tiny import build
 
 PROGRAM = Path(__file__).with_name("trl_program.py")
 MAX_ROUNDS = 2

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import pytest
 from PIL import Image
 
-from pipelines.publishing.adapters import FOLDER
+from darkroom.pipelines.publishing.adapters import FOLDER
+from darkroom.train.tiny import build
 from tests.adapters.conftest import Install
 from tests.adapters.rollouts import Script, digest, grpo, marker, scripts, write_rows
 from tests.json_endpoint import JsonHandler, endpoint
 from tests.served import served
-from train.tiny import build
 
 VERSION = "0.4.0"
 N_ROWS = 4

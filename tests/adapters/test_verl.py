@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.publishing.layouts import PROMPT_LAYOUTS
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
+from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.train.tiny import build
 from tests.adapters.conftest import Install
 from tests.adapters.rollouts import crashes, grpo, marker, scripts, write_rows
 from tests.served import served
-from train.tiny import build
 
 VERSION = "0.9.1"
 UNDECLARED = ("cachetools", "uvicorn", "fastapi")

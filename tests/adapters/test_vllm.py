@@ -20,20 +20,20 @@ import openai
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.demo.images.targets import ENAMELS
-from pipelines.models.policies import Completion, OpenAIPolicy
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.policies.settings import Endpoint
-from pipelines.models.protocols import ParsedTurn, Thyme
-from pipelines.models.serving.processes import MARKER
-from pipelines.models.serving.vllm_environments import CPU_LOCK
-from pipelines.models.tasks import Task, question_text
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.demo.images.targets import ENAMELS
+from darkroom.pipelines.models.policies import Completion, OpenAIPolicy
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.settings import Endpoint
+from darkroom.pipelines.models.protocols import ParsedTurn, Thyme
+from darkroom.pipelines.models.serving.processes import MARKER
+from darkroom.pipelines.models.serving.vllm_environments import CPU_LOCK
+from darkroom.pipelines.models.tasks import Task, question_text
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.rl.rollouts.prompts import open_prompts, question_of
 from scripts.ports import free_port
 from tests.adapters.vllm_server import ROOT, Server, clean_environment, run
 from tests.e2e.demo_runs import digests
 from tests.served import served
-from train.rl.rollouts.prompts import open_prompts, question_of
 
 SCHEMA = {
     "type": "object",
@@ -154,7 +154,7 @@ def test_an_evaluation_over_http_has_the_answers_of_one_in_this_process(server: 
     for name, where in (("served", ("--url", server.url)), ("local", ("--batch-size", "64"))):
         output = server.home / "evaluations" / name
         command = ("--dataset", str(held_out), *limits, *where, "--output", str(output))
-        done = run(server.home, "python", "-m", "train.evaluate", "--model", str(server.checkpoint), *command)
+        done = run(server.home, "python", "-m", "darkroom.train.evaluate", "--model", str(server.checkpoint), *command)
         assert done.returncode == 0, done.stderr[-4000:]
         rows = pq.read_table(output / "rollouts.parquet", columns=["sample_id", "answer", "right"]).to_pylist()
         answers[name] = sorted((row["sample_id"], row["answer"], row["right"]) for row in rows)

@@ -1,4 +1,5 @@
-"""VLMEvalKit, unchanged, evaluates a model with its tools through `darkroom agent serve`: the rows of `train.evaluate`.
+"""VLMEvalKit, unchanged, evaluates a model with its tools through `darkroom agent serve`: the rows of
+`darkroom.train.evaluate`.
 
 Its classes for V* and HR-Bench are run on files of this machine with the benchmarks' columns. The package `ms-vlmeval`
 is OpenCompass' program as ModelScope publishes it on PyPI.

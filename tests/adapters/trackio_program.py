@@ -1,11 +1,11 @@
-"""`train.grpo` as it is, but that the model writes a script: `trackio_program.py ARGUMENTS`."""
+"""`darkroom.train.grpo` as it is, but that the model writes a script: `trackio_program.py ARGUMENTS`."""
 
 import sys
 
-from pipelines.storage.command_errors import program_of
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train.grpo import main
+from darkroom.train.rl.rollouts import training
 from tests.train.scripted import FIRST_TURNS, follow_script
-from train.grpo import main
-from train.rl.rollouts import training
 
 build_trainer = training.build_trainer
 

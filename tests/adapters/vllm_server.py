@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.models.serving import ServerRegistry
+from darkroom.pipelines.models.serving import ServerRegistry
 
 ROOT = Path(__file__).resolve().parents[2]
 _BIN = Path(sys.executable).parent

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from annotation.quality.metrics import Quality, measure
-from annotation.rounds.record_state import RecordState
-from annotation.rounds.submissions import RecordFields
-from pipelines.records import AnnotationEvent, FieldChange
-from pipelines.records.geometry import Box
+from darkroom.annotation.quality.metrics import Quality, measure
+from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import RecordFields
+from darkroom.pipelines.records import AnnotationEvent, FieldChange
+from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import Desk
 from tests.annotation.simulation import Campaign, simulate
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
+from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskListing
 from tests.annotation.desk import PEOPLE
 
 

@@ -14,14 +14,14 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
-from annotation.label_studio.forms import REASONS, names, to_percent
-from annotation.label_studio.protocol import Person
-from annotation.rounds.journal import Demand, Revision, Work
-from annotation.rounds.planted_errors import is_selected, plant
-from annotation.rounds.record_state import ROLE, RecordState
-from annotation.rounds.state_machine import StateMachine
-from annotation.rounds.submissions import CATEGORY_NAMES, RecordFields
-from pipelines.records.geometry import Box
+from darkroom.annotation.label_studio.forms import REASONS, names, to_percent
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.journal import Demand, Revision, Work
+from darkroom.annotation.rounds.planted_errors import is_selected, plant
+from darkroom.annotation.rounds.record_state import ROLE, RecordState
+from darkroom.annotation.rounds.state_machine import StateMachine
+from darkroom.annotation.rounds.submissions import CATEGORY_NAMES, RecordFields
+from darkroom.pipelines.records.geometry import Box
 
 SIZE = (4032, 3024)
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation._plugin.darkroom_studio.access import AccessTable, refusal
+from darkroom.annotation._plugin.darkroom_studio.access import AccessTable, refusal
 
 TABLE = AccessTable.load()
 TASK = {

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from annotation._plugin.darkroom_studio.permissions import OPEN_TO, ROLES, is_open, open_roles, round_of
-from annotation.label_studio.client import project_description
-from annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation._plugin.darkroom_studio.permissions import OPEN_TO, ROLES, is_open, open_roles, round_of
+from darkroom.annotation.label_studio.client import project_description
+from darkroom.annotation.label_studio.forms import ROUND_FORMS
 
 
 def person(role: str) -> SimpleNamespace:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation._plugin.darkroom_studio.content import FIELDS, find_errors
-from annotation._plugin.darkroom_studio.validation import find_submission_errors, read_body
-from annotation.queues.base import FORMS
-from annotation.rounds.submissions import ImageRules, read_submission
-from pipelines.records.reject_reasons import RowError
+from darkroom.annotation._plugin.darkroom_studio.content import FIELDS, find_errors
+from darkroom.annotation._plugin.darkroom_studio.validation import find_submission_errors, read_body
+from darkroom.annotation.queues.base import FORMS
+from darkroom.annotation.rounds.submissions import ImageRules, read_submission
+from darkroom.pipelines.records.reject_reasons import RowError
 from tests.annotation.desk import ANN, SIZE, accepts, box, choice, fixes, number, record, rejects, text
 
 GATE = {"kind": "annotate", "max_share": 0.05}

@@ -9,11 +9,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.definitions import definitions
-from assets.graph.partitions import SHARDS_OF, update_partitions
-from pipelines.sources.catalog import Catalog, SourceConfig
-from pipelines.sources.columns import Columns
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import definitions
+from darkroom.assets.graph.partitions import SHARDS_OF, update_partitions
+from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 
 PARTITION = "signs-0000"

@@ -6,10 +6,10 @@ With the words ``marks half`` it marks that and goes on until it is stopped.
 import sys
 import time
 
-from assets.runs.beside import mark
-from train.runs import TrainError
-from train.runs.command_line import guarded
-from train.runs.reporting import reporting
+from darkroom.assets.runs.beside import mark
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import guarded
+from darkroom.train.runs.reporting import reporting
 
 
 def main(words: str) -> None:

@@ -11,12 +11,12 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.generation.stage import SAMPLES
-from pipelines.records import Sample
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.judges.calibration_store import BUNDLED
+from darkroom.assets.cli import app
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.judges.calibration_store import BUNDLED
 from tests.pipelines.publishing.shipping import edit_rows
 
 runner = CliRunner()
@@ -46,7 +46,7 @@ def test_a_shell_completes_commands(typed: str, completed: str) -> None:
 
 def test_the_module_is_the_command_too() -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "assets.main", "nonsense"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "darkroom.assets.main", "nonsense"], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 2
     assert "Usage: darkroom" in ended.stderr
@@ -61,9 +61,13 @@ TRAINS = ("torch", "transformers", "trl", "peft")
 @pytest.mark.parametrize(
     ("start", "heavy"),
     [
-        ("import assets.cli", (*HEAVY, "dagster", "sqlalchemy", "cv2", "av")),
-        ("from assets.definitions import definitions; definitions().resolve_all_asset_keys()", HEAVY),
-        ("import train.sft, train.grpo, train.runs.job, train.rl.rollouts.prompts, train.models.sharding", TRAINS),
+        ("import darkroom.assets.cli", (*HEAVY, "dagster", "sqlalchemy", "cv2", "av")),
+        ("from darkroom.assets.definitions import definitions; definitions().resolve_all_asset_keys()", HEAVY),
+        (
+            "import darkroom.train.sft, darkroom.train.grpo, darkroom.train.runs.job, "
+            "darkroom.train.rl.rollouts.prompts, darkroom.train.models.sharding",
+            TRAINS,
+        ),
     ],
     ids=["command line", "code location", "training with nothing to do"],
 )
@@ -76,10 +80,10 @@ def test_a_start_imports_no_heavy_library(start: str, heavy: tuple[str, ...]) ->
 def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback() -> None:
     code = (
         "import sys\n"
-        "from assets.main import main\n"
+        "from darkroom.assets.main import main\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, *rest):\n"
-        "        if name == 'assets.cli':\n"
+        "        if name == 'darkroom.assets.cli':\n"
         "            raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Interrupt())\n"
         "main()\n"
@@ -89,7 +93,7 @@ def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback() -> None
 
 
 def test_the_program_is_the_command_line() -> None:
-    code = "import sys\nfrom assets.main import main\nsys.argv[1:] = ['sources', '--help']\nmain()\n"
+    code = "import sys\nfrom darkroom.assets.main import main\nsys.argv[1:] = ['sources', '--help']\nmain()\n"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Public datasets as sources" in ended.stdout
 

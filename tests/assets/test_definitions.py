@@ -10,14 +10,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.definitions import SFT, definitions
-from assets.graph.families import stage_key
-from pipelines.generation.engine import STAGES
-from pipelines.generation.released import all_recipes
-from pipelines.models.policies import oracles
-from pipelines.records import Trajectory
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import SFT, definitions
+from darkroom.assets.graph.families import stage_key
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.released import all_recipes
+from darkroom.pipelines.models.policies import oracles
+from darkroom.pipelines.records import Trajectory
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, materialize_shard
 
 RECIPES = Path(__file__).parent / "recipe"
@@ -34,7 +34,7 @@ def test_the_definitions_are_loadable() -> None:
 def test_loading_imports_no_library_that_takes_long_and_collects_garbage_afterwards() -> None:
     heavy = {"torch", "transformers", "datasets", "trl", "polars", "pandas", "openai", "scipy", "skimage", "sklearn"}
     heavy |= {"matplotlib", "duckdb", "sympy", "rapidocr", "onnxruntime", "label_studio_sdk.client", "ray"}
-    code = f"import gc, sys, assets.definitions; print(sorted({heavy} & set(sys.modules)), gc.isenabled())"
+    code = f"import gc, sys, darkroom.assets.definitions; print(sorted({heavy} & set(sys.modules)), gc.isenabled())"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.splitlines()[-1] == "[] True"
 

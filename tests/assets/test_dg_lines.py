@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 import yaml
 
-from assets.definitions import definitions
+from darkroom.assets.definitions import definitions
 
 PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
 

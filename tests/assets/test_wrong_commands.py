@@ -14,12 +14,15 @@ from click.types import StringParamType
 from typer.models import TyperPath
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.storage.command_errors import program_of
+from darkroom.assets.cli import app
+from darkroom.pipelines.storage.command_errors import program_of
 from tests.command_lines import COMMANDS, PAGES, command_of, lines_of_docs
 
 NO_SUCH = "no_such/thing"
-PROGRAMS = {name: program_of(import_module(name).main) for name in ("train.sft", "train.grpo", "train.evaluate")}
+PROGRAMS = {
+    name: program_of(import_module(name).main)
+    for name in ("darkroom.train.sft", "darkroom.train.grpo", "darkroom.train.evaluate")
+}
 
 
 def documented() -> set[tuple[str, ...]]:
@@ -167,18 +170,18 @@ def test_what_cannot_be_audited_is_status_2(folder: Path, words: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "train.sft --dataset nowhere --model nowhere --output out",
-        "train.sft --dataset junk --model junk --output out",
-        "train.sft --dataset junk --model nowhere --output out --set nonsense",
-        "train.sft --dataset junk --model nowhere --output out --phases nonsense",
-        "train.grpo --dataset nowhere --model nowhere --output out",
-        "train.grpo --dataset junk --model junk --output out --method nope",
-        "train.grpo --dataset junk --model junk --output out",
-        "train.evaluate --output out",
-        "train.evaluate --output out --model nowhere --dataset nowhere",
-        "train.evaluate --output out --oracle crop --dataset junk",
-        "train.evaluate --output out --oracle crop --benchmark nonsense",
-        "train.evaluate --output junk --oracle crop --source demo",
+        "darkroom.train.sft --dataset nowhere --model nowhere --output out",
+        "darkroom.train.sft --dataset junk --model junk --output out",
+        "darkroom.train.sft --dataset junk --model nowhere --output out --set nonsense",
+        "darkroom.train.sft --dataset junk --model nowhere --output out --phases nonsense",
+        "darkroom.train.grpo --dataset nowhere --model nowhere --output out",
+        "darkroom.train.grpo --dataset junk --model junk --output out --method nope",
+        "darkroom.train.grpo --dataset junk --model junk --output out",
+        "darkroom.train.evaluate --output out",
+        "darkroom.train.evaluate --output out --model nowhere --dataset nowhere",
+        "darkroom.train.evaluate --output out --oracle crop --dataset junk",
+        "darkroom.train.evaluate --output out --oracle crop --benchmark nonsense",
+        "darkroom.train.evaluate --output junk --oracle crop --source demo",
     ],
 )
 def test_wrong_words_of_a_program_are_one_line(folder: Path, words: str) -> None:

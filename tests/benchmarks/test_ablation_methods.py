@@ -10,8 +10,8 @@ from PIL import Image
 from benchmarks.ablations.methods import codev_by_boxes
 from benchmarks.ablations.methods.codev_by_boxes import evidence_of
 from benchmarks.ablations.methods.thyme_by_rules import ThymeByRules, is_consistent, process_quality
+from darkroom.train.rl.methods import Judges
 from tests.train.outcomes import SAMPLE, looked, outcome
-from train.rl.methods import Judges
 
 
 def test_boxes_judge_a_crop():

@@ -13,11 +13,11 @@ from benchmarks.ablations.world.films import CONTEXTS, FIRST, N_FRAMES, SHOWN, F
 from benchmarks.ablations.world.looks import Closeups, Looks, named_regions
 from benchmarks.ablations.world.needed_looks import SignsOfWalls
 from benchmarks.ablations.world.sums import Sums
-from pipelines.demo.images.street_signs import LEAST, PIECE, StreetSigns
-from pipelines.generation.recipes.operation_aware import PROMPTS
-from pipelines.publishing.dataset_reader import dataset_files, read_files
-from pipelines.records.geometry import Box
-from train.tiny import DIGIT_SPLIT
+from darkroom.pipelines.demo.images.street_signs import LEAST, PIECE, StreetSigns
+from darkroom.pipelines.generation.recipes.operation_aware import PROMPTS
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
+from darkroom.pipelines.records.geometry import Box
+from darkroom.train.tiny import DIGIT_SPLIT
 
 NUMBERS = re.compile(r"\d+, \d+, \d+, \d+")
 SHARES = re.compile(r"(?:0\.\d{3}, ){3}0\.\d{3}")
@@ -25,7 +25,7 @@ SHARES = re.compile(r"(?:0\.\d{3}, ){3}0\.\d{3}")
 
 def rows_of(folder, source, writer):
     """The rows of a writer, without their images."""
-    from train.examples.datasets import open_dataset
+    from darkroom.train.examples.datasets import open_dataset
 
     return list(open_dataset(shipped(folder, source, WRITERS[writer])).remove_columns("images"))
 
@@ -42,7 +42,7 @@ def looks(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def look_questions(tmp_path_factory):
-    from train.rl.rollouts.prompts import open_prompts
+    from darkroom.train.rl.rollouts.prompts import open_prompts
 
     folder = tmp_path_factory.mktemp("questions")
     return list(open_prompts(shipped(folder, Looks(1, seed=5), WRITERS["look_questions"])).remove_columns("images"))
@@ -192,8 +192,8 @@ def test_other_walls_share_no_image():
 
 
 def test_coordinates_are_tokens_digit_by_digit(tmp_path, rows):
-    from train.models.loading import load_processor
-    from train.tiny import build
+    from darkroom.train.models.loading import load_processor
+    from darkroom.train.tiny import build
 
     texts = [row["question"] + row["rounds"][0]["code"] for row in rows]
     build(tmp_path / "tiny", texts=texts, split=DIGIT_SPLIT)

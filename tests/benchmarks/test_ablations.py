@@ -16,7 +16,7 @@ from benchmarks.ablations.evaluations import evaluation_settings
 from benchmarks.ablations.experiment import MEASURES
 from benchmarks.ablations.models import METHODS, grpo_settings, sft_settings
 from benchmarks.ablations.statistics import paired
-from train.rl.settings import METHODS_VARIABLE
+from darkroom.train.rl.settings import METHODS_VARIABLE
 
 PROOF = EXPERIMENTS["learning_proof"]
 GAINS = {1: 0.13, 2: 0.17, 3: -0.05, 4: -0.20, 5: 0.16}

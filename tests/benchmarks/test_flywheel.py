@@ -10,10 +10,10 @@ from benchmarks.ablations.catalog.starts import FRESH, TUNED
 from benchmarks.ablations.experiment import MEASURES
 from benchmarks.ablations.models import sft_settings
 from benchmarks.ablations.world import ROWS
-from pipelines.demo.images.street_signs import StreetSigns
-from pipelines.generation.flywheel import TurnReport
-from pipelines.generation.funnel import Funnel, FunnelStep
-from pipelines.records import Usage
+from darkroom.pipelines.demo.images.street_signs import StreetSigns
+from darkroom.pipelines.generation.flywheel import TurnReport
+from darkroom.pipelines.generation.funnel import Funnel, FunnelStep
+from darkroom.pipelines.records import Usage
 
 WHEEL = flywheel.experiment(flywheel.first_student(), 2)
 

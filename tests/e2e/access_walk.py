@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from annotation._plugin.darkroom_studio.access import AccessRule
-from annotation.label_studio.client import LabelStudioClient
-from annotation.rounds.campaign import Campaign as Rules
-from annotation.rounds.journal import Journal
-from annotation.rounds.sync import Sync
-from pipelines.records import ImageRef, PoolImage
+from darkroom.annotation._plugin.darkroom_studio.access import AccessRule
+from darkroom.annotation.label_studio.client import LabelStudioClient
+from darkroom.annotation.rounds.campaign import Campaign as Rules
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.pipelines.records import ImageRef, PoolImage
 from tests.e2e.annotators import boxes, choice, http_client, text
 
 SIZE = (4000, 3000)

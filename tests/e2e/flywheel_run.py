@@ -4,8 +4,8 @@ import sys
 
 import dagster as dg
 
-from assets.definitions import definitions
-from assets.graph.flywheel import GROUP
+from darkroom.assets.definitions import definitions
+from darkroom.assets.graph.flywheel import GROUP
 
 SETTINGS = {"epochs": 1.0, "batch_size": 1, "learning_rate": 1e-4, "max_pixels": 3136}
 """Of each turn's SFT: it need not learn anything more."""

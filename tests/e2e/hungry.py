@@ -9,9 +9,9 @@ FOREVER = 100_000
 
 
 def main() -> None:
-    from sandbox import Limits, SandboxPool
-    from train.runs.command_line import guarded
-    from train.runs.reporting import reporting
+    from darkroom.sandbox import Limits, SandboxPool
+    from darkroom.train.runs.command_line import guarded
+    from darkroom.train.runs.reporting import reporting
 
     with guarded(), reporting() as report, SandboxPool(limits=Limits(seconds=FOREVER)) as pool:
         session = pool.group(images=[]).session(seed=0)

@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from assets.launching import LauncherResource, Program, launch
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.launching import LauncherResource, Program, launch
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 @dg.asset

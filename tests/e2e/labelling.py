@@ -10,12 +10,12 @@ from typing import Any
 
 from PIL import Image
 
-from annotation.rounds.image_pool import POOL
-from pipelines.demo.images.scenes import scenes
-from pipelines.records import ImageRef, PoolImage
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.pipelines.demo.images.scenes import scenes
+from darkroom.pipelines.records import ImageRef, PoolImage
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.e2e.visitor import PATIENCE_SECONDS, Point, Visitor, next_frame
 
 CAMPAIGN = "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0\n"

@@ -24,7 +24,7 @@ from pathlib import Path
 from scripts.ports import free_port
 from tests.e2e import vllm_without_gpu
 
-PROGRAMS = {"sft": "train.sft", "grpo": "train.grpo", "evaluate": "train.evaluate"}
+PROGRAMS = {"sft": "darkroom.train.sft", "grpo": "darkroom.train.grpo", "evaluate": "darkroom.train.evaluate"}
 FSDP = {
     "ACCELERATE_USE_FSDP": "true",
     "FSDP_VERSION": "2",
@@ -53,9 +53,9 @@ def import_libraries():
 
     for name in (
         *PROGRAMS.values(),
-        "train.rl.rollouts.trainer",
-        "train.finetuning.phases",
-        "train.models.local_policy",
+        "darkroom.train.rl.rollouts.trainer",
+        "darkroom.train.finetuning.phases",
+        "darkroom.train.models.local_policy",
     ):
         importlib.import_module(name)
 
@@ -101,7 +101,7 @@ def forked(run, rank, n, port):
 
 
 def run_program(run):
-    from pipelines.storage.command_errors import program_of
+    from darkroom.pipelines.storage.command_errors import program_of
 
     module = importlib.import_module(PROGRAMS[run["program"]])
     program = program_of(module.main)
@@ -109,8 +109,8 @@ def run_program(run):
         program(run["words"], standalone_mode=True)
     except SystemExit as ended:
         with contextlib.suppress(Exception):
-            from pipelines.generation.sandbox_sessions import close_process_pool
-            from sandbox import Limits
+            from darkroom.pipelines.generation.sandbox_sessions import close_process_pool
+            from darkroom.sandbox import Limits
 
             close_process_pool(Limits())
         sys.stdout.flush()
@@ -127,7 +127,7 @@ def shard_on_cpu():
     from accelerate.state import PartialState
     from accelerate.utils import DistributedType
 
-    from train.models import loading
+    from darkroom.train.models import loading
 
     os.environ.update(FSDP, ACCELERATE_TORCH_DEVICE="cpu")
     PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_XPU)
@@ -157,8 +157,8 @@ def follow_script(turns):
     from transformers import LogitsProcessorList
     from transformers.generation import GenerationMixin
 
+    from darkroom.train.rl.rollouts.trainer import SandboxGRPOTrainer
     from tests.train.scripted import OBSERVED, Scripted
-    from train.rl.rollouts.trainer import SandboxGRPOTrainer
 
     generate, build, tokenizers = GenerationMixin.generate, SandboxGRPOTrainer.__init__, []
 

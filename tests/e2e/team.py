@@ -19,9 +19,9 @@ import pytest
 import sqlalchemy
 import yaml
 
-from assets.definitions import SFT
-from assets.runs.worker import WORKER_TAG, host_of
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import SFT
+from darkroom.assets.runs.worker import WORKER_TAG, host_of
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import Postgres, PostgresMissing, postgres_server
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource

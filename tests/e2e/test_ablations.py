@@ -8,7 +8,7 @@ from benchmarks.ablations import report, results, runner
 from benchmarks.ablations import world as ablation_world
 from benchmarks.ablations.catalog import EXPERIMENTS
 from benchmarks.ablations.world import datasets
-from train.rl.settings import METHODS_VARIABLE
+from darkroom.train.rl.settings import METHODS_VARIABLE
 
 pytestmark = pytest.mark.filterwarnings(
     # TRL 1.16 reads the name that transformers 5.23 deprecates

@@ -15,7 +15,7 @@ import openai
 import pytest
 from PIL import ImageDraw
 
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.images import ImageStore
 from tests.image_files import encoded
 from tests.json_endpoint import endpoint
 from tests.pipelines.publishing.shipping import write_prompts

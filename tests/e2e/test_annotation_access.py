@@ -15,10 +15,10 @@ import httpx
 import pytest
 from PIL import Image
 
-from annotation._plugin.darkroom_studio.access import AccessTable
-from annotation.label_studio.server import PLUGIN, LabelStudioServer, connect, server_of
-from annotation.rounds.journal import Journal
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation._plugin.darkroom_studio.access import AccessTable
+from darkroom.annotation.label_studio.server import PLUGIN, LabelStudioServer, connect, server_of
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import running
 from scripts.ports import free_port
 from tests.e2e.access_walk import (

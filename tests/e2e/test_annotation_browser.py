@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from annotation._plugin.darkroom_studio.content import to_corners
-from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.server import connect, find_task_url, server_of
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.image_pool import materialize_pool
-from annotation.rounds.journal import Journal
-from annotation.rounds.sync import Sync
-from annotation.rounds.tables import AnnotationStages, PoolRecord
-from pipelines.records import PoolImage
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation._plugin.darkroom_studio.content import to_corners
+from darkroom.annotation.label_studio.client import LabelStudioClient
+from darkroom.annotation.label_studio.server import connect, find_task_url, server_of
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.image_pool import materialize_pool
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.annotation.rounds.tables import AnnotationStages, PoolRecord
+from darkroom.pipelines.records import PoolImage
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import running
 from scripts.ports import free_port
 from tests.e2e.annotators import SMALL, boxes, choice, http_client, settled, text

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from annotation.quality.metrics import measure
-from annotation.quality.report import write_report
+from darkroom.annotation.quality.metrics import measure
+from darkroom.annotation.quality.report import write_report
 from scripts.screenshots import tab
 from tests.annotation.simulation import simulate
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.definitions import SFT
-from assets.runs.places import TAG
 from benchmarks.drafting import DECISION
 from benchmarks.mock_endpoint import MockEndpoint
-from pipelines.storage.places import place
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import SFT
+from darkroom.assets.runs.places import TAG
+from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import Postgres
 from tests.assets.conftest import add_signs, materialize_shard
 from tests.conftest import SmallSource
@@ -39,7 +39,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSto
 def test_a_launched_run_comes_to_the_same_bytes_and_pays_for_no_more_than_was_in_flight(
     postgres_server: Postgres, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assets.graph.stage_assets._REPEAT_SECONDS", 2.0)
+    monkeypatch.setattr("darkroom.assets.graph.stage_assets._REPEAT_SECONDS", 2.0)
     with MockEndpoint() as endpoint:
         for name, value in {"": "openai", "_URL": endpoint.url, "_MODEL": "mock", "_CONCURRENCY": "1"}.items():
             monkeypatch.setenv(f"DARKROOM_POLICY{name}", value)

@@ -107,7 +107,7 @@ def test_a_training_that_is_terminated_in_the_ui_ends(
         ops = {"sft_checkpoint": {"config": {"epochs": 100_000.0}}}
         run = launch(port, "train", [["base_model"], ["sft_checkpoint"]], ops)
         wait_until(lambda: observed(home, "sft_checkpoint"))
-        processes = [one for one in descendants(ui.pid) if "train." in command_line(one)]
+        processes = [one for one in descendants(ui.pid) if "darkroom.train." in command_line(one)]
         assert processes
         ask(port, "mutation($id: String!) { terminateRun(runId: $id) { __typename } }", id=run)
         all_gone(processes)

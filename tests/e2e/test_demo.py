@@ -12,13 +12,13 @@ from typing import get_args
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.demo.images import DemoSource
-from pipelines.generation.recipes import load_recipes
-from pipelines.publishing.rl_dataset import KEY
-from pipelines.records import GraderKind, Reject, RLRow, SuitabilityVotes
-from pipelines.sources.catalog import partition_key
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.demo.images import DemoSource
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.publishing.rl_dataset import KEY
+from darkroom.pipelines.records import GraderKind, Reject, RLRow, SuitabilityVotes
+from darkroom.pipelines.sources.catalog import partition_key
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.e2e.demo_runs import demo, digests, ledger
 
 N_SHARDS = DemoSource().n_shards

@@ -17,7 +17,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from assets.cli import app
+from darkroom.assets.cli import app
 from tests.command_lines import lines_of_docs, lines_of_help
 from tests.pipelines.sources import releases
 

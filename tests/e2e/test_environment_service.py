@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.publishing.layouts.exporter import REWARD
-from pipelines.records import to_row
+from darkroom.pipelines.publishing.layouts.exporter import REWARD
+from darkroom.pipelines.records import to_row
 from tests.adapters.rollouts import write_rows
 from tests.pipelines.publishing.layouts.rl_rows import WRONG
 from tests.served import served

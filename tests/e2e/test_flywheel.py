@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.generation.engine import Family, intake
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import oracle_policy
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import Reject, Trajectory, Truth, TruthBox
-from pipelines.sources import SourceRow
-from pipelines.sources.catalog import Catalog, SourceConfig
-from pipelines.sources.columns import Columns
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.engine import Family, intake
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import oracle_policy
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import Reject, Trajectory, Truth, TruthBox
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import signed
 from tests.e2e.demo_runs import digests, ledger
 from tests.e2e.flywheel_run import run_turn
@@ -47,9 +47,9 @@ class OneSign:
 
 def train_student(home: Path) -> Path:
     """A tiny model that writes the oracle's row about ``OneSign`` for every image."""
-    from train import tiny
-    from train.finetuning.settings import SftSettings
-    from train.sft import finetune
+    from darkroom.train import tiny
+    from darkroom.train.finetuning.settings import SftSettings
+    from darkroom.train.sft import finetune
 
     recipe = load_recipes()["crop"]
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:

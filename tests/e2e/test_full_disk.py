@@ -13,13 +13,13 @@ pytestmark = pytest.mark.e2e
 
 SCRIPT = """
 mount -t tmpfs -o size=3m tmpfs "$DARKROOM_HOME" || exit 77
-build() { "$1" -m assets.main materialize demo --family direct --quota direct=12 >"$2" 2>&1; echo $?; }
+build() { "$1" -m darkroom.assets.main materialize demo --family direct --quota direct=12 >"$2" 2>&1; echo $?; }
 build "$1" database.log
 mount -o remount,size=25m "$DARKROOM_HOME"
 build "$1" image.log
 mount -o remount,size=900m "$DARKROOM_HOME"
 build "$1" enough.log
-"$1" -m assets.main audit direct >audit.log 2>&1; echo $?
+"$1" -m darkroom.assets.main audit direct >audit.log 2>&1; echo $?
 """
 """In namespaces of its own, whose mounts end with it."""
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.publishing.gallery import read_rejects, write_gallery
-from pipelines.publishing.gallery.index import open_index
-from pipelines.publishing.gallery.served import GalleryServer
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.publishing.gallery import read_rejects, write_gallery
+from darkroom.pipelines.publishing.gallery.index import open_index
+from darkroom.pipelines.publishing.gallery.served import GalleryServer
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.screenshots import tab
 from tests.pipelines.publishing.shipping import edit_rows
 

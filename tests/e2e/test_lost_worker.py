@@ -13,9 +13,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.definitions import SFT
-from assets.runs.worker import WORKER_TAG
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import SFT
+from darkroom.assets.runs.worker import WORKER_TAG
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
 from tests.conftest import SmallSource

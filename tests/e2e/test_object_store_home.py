@@ -11,9 +11,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.definitions import TRAIN, definitions
-from pipelines.storage.atomic_write import MARKER
-from pipelines.storage.places import Place, place
+from darkroom.assets.definitions import TRAIN, definitions
+from darkroom.pipelines.storage.atomic_write import MARKER
+from darkroom.pipelines.storage.places import Place, place
 from tests.conftest import SmallSource
 from tests.object_store import ObjectStore, object_store_server
 

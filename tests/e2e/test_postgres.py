@@ -14,16 +14,16 @@ import pytest
 from rich.console import Console
 from rich.status import Status
 
-from assets.definitions import SAMPLES
-from assets.runs.elsewhere import _patiently
-from assets.runs.queue import QueuedRuns
-from pipelines.models.policies import BudgetPool, SpendTracker
-from pipelines.models.policies.budget import Spending
-from pipelines.records import Usage
-from pipelines.storage.acts import Act
-from pipelines.storage.database import LedgerUnavailable
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import SAMPLES
+from darkroom.assets.runs.elsewhere import _patiently
+from darkroom.assets.runs.queue import QueuedRuns
+from darkroom.pipelines.models.policies import BudgetPool, SpendTracker
+from darkroom.pipelines.models.policies.budget import Spending
+from darkroom.pipelines.records import Usage
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.database import LedgerUnavailable
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import Postgres
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
 from tests.conftest import SmallSource
@@ -146,7 +146,7 @@ def test_acts_wait_for_a_server_that_is_killed_and_started_again(
         assert [act.result["n"] for act in asyncio.run(all_in_turn(ledger))] == list(range(60)) == performed
         assert ledger.totals()["killed"].acts == 60
         assert SpendTracker(ledger, "killed").others.usage.calls == 60
-        monkeypatch.setattr("pipelines.storage.database.AWAY_SECONDS", 0.5)
+        monkeypatch.setattr("darkroom.pipelines.storage.database.AWAY_SECONDS", 0.5)
         postgres_server.kill()
         with pytest.raises(LedgerUnavailable, match=r"start it, then run again: finished work is kept$") as raised:
             ledger.get("a" * 64)

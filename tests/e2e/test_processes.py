@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.storage.images import ImageStore
 from tests.train.conftest import mixed_pairs
 
 pytestmark = pytest.mark.e2e

@@ -12,10 +12,10 @@ import dagster as dg
 import pytest
 from dagster._core.launcher import WorkerStatus
 
-from assets.runs.places import RunSettings
-from assets.runs.ray import connected, ray_launcher
 from benchmarks.cluster_kills import PARTS, DisturbedBuild
 from benchmarks.cluster_site import Load, Site, cluster_site
+from darkroom.assets.runs.places import RunSettings
+from darkroom.assets.runs.ray import connected, ray_launcher
 from scripts.ports import free_port
 from scripts.postgres import PostgresMissing
 from tests.e2e.slurm_cluster import wait_until

@@ -15,14 +15,14 @@ from pathlib import Path
 import openai
 import pytest
 
-from pipelines.models.serving.processes import ProcessMark
+from darkroom.pipelines.models.serving.processes import ProcessMark
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def model(run: Run, tmp_path: Path) -> str:
-    run(sys.executable, "-m", "train.tiny", str(tmp_path / "tiny"))
+    run(sys.executable, "-m", "darkroom.train.tiny", str(tmp_path / "tiny"))
     return str(tmp_path / "tiny")
 
 

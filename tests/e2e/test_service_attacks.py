@@ -19,9 +19,9 @@ import pytest
 import uvicorn
 from PIL import Image
 
-from pipelines.services.http_api import service
-from pipelines.services.sessions import Sessions
-from sandbox import Edit, Observation, ShownImage
+from darkroom.pipelines.services.http_api import service
+from darkroom.pipelines.services.sessions import Sessions
+from darkroom.sandbox import Edit, Observation, ShownImage
 from tests.image_files import encoded
 from tests.sandbox.arena import Arena, descendants, open_arena
 from tests.sandbox.attacks import ATTACKS, LIMITS, attack, skip_where_it_is_known_to_succeed

@@ -11,8 +11,8 @@ import sys
 
 import pytest
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.storage.images import ImageStore
 from tests.train.conftest import mixed_pairs, sign, sum_without_image, text_round
 from tests.train.scripted import FIRST_TURNS, SECOND_TURN
 
@@ -28,7 +28,7 @@ CLOSE = 1e-3
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """All programs have run here, one after the other, in processes that import the libraries once."""
-    from train.tiny import build, dataset_texts
+    from darkroom.train.tiny import build, dataset_texts
 
     folder = tmp_path_factory.mktemp("sharded")
     store = ImageStore(str(folder / "store"))
@@ -126,9 +126,9 @@ def best_losses(folder, name):
     """The held-out loss of the saved weights, computed anew."""
     import torch
 
-    from train.examples.datasets import open_dataset
-    from train.examples.encoding import open_reader
-    from train.models.loading import load_model
+    from darkroom.train.examples.datasets import open_dataset
+    from darkroom.train.examples.encoding import open_reader
+    from darkroom.train.models.loading import load_model
 
     model, reader = load_model(folder / name).eval(), open_reader(folder / name)
     batches = [reader.read([row]) for row in open_dataset(folder / "held")]

@@ -14,7 +14,7 @@ import dagster as dg
 import psutil
 import pytest
 
-from assets.launching import LauncherResource
+from darkroom.assets.launching import LauncherResource
 from tests.assets.launching.launches import failure, losses, materialized, run
 from tests.waiting import wait_until
 

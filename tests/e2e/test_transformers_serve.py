@@ -14,25 +14,25 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.demo.images import DemoSource
-from pipelines.demo.images.material import LazyRow
-from pipelines.demo.oracle.rl_answers import script
-from pipelines.demo.rl_questions import DemoRLSource
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.generation.stage import Shard
-from pipelines.models.policies import OpenAIPolicy, OraclePolicy
-from pipelines.models.policies.settings import Endpoint
-from pipelines.records import PassRate, Reject
-from pipelines.rl.candidates import Candidates
-from pipelines.rl.labels import CheckedLabels
-from pipelines.rl.necessity import ToolNecessities
-from pipelines.rl.pass_rates import PassRates
-from pipelines.rl.suitability import Suitability
-from pipelines.sources import BadRow, SourceRow
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.demo.images import DemoSource
+from darkroom.pipelines.demo.images.material import LazyRow
+from darkroom.pipelines.demo.oracle.rl_answers import script
+from darkroom.pipelines.demo.rl_questions import DemoRLSource
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.models.policies import OpenAIPolicy, OraclePolicy
+from darkroom.pipelines.models.policies.settings import Endpoint
+from darkroom.pipelines.records import PassRate, Reject
+from darkroom.pipelines.rl.candidates import Candidates
+from darkroom.pipelines.rl.labels import CheckedLabels
+from darkroom.pipelines.rl.necessity import ToolNecessities
+from darkroom.pipelines.rl.pass_rates import PassRates
+from darkroom.pipelines.rl.suitability import Suitability
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from tests.waiting import answers, wait_until
 
@@ -42,7 +42,7 @@ PARTITION = "small-0000"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model") / "tiny"
-    subprocess.run([sys.executable, "-m", "train.tiny", str(folder)], check=True, timeout=900)
+    subprocess.run([sys.executable, "-m", "darkroom.train.tiny", str(folder)], check=True, timeout=900)
     return folder
 
 

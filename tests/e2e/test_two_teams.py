@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.drafting import DECISION
 from benchmarks.mock_endpoint import MockEndpoint
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource
 from tests.e2e.team import ROOT, command, tables_of

@@ -13,8 +13,8 @@ import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from scripts.screenshots import running, wait_for
 from tests.assets.conftest import add_signs

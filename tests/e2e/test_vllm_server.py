@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.storage.images import ImageStore
 from scripts.ports import free_port
 from tests.train.conftest import sign, sum_without_image
 
@@ -24,7 +24,7 @@ GRPO += ["--max-tokens", "400", "--learning-rate", "1e-2", "--save-steps", "1", 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """One run, one whose server fails at the second step and that resumes, one in two processes."""
-    from train.tiny import build, dataset_texts
+    from darkroom.train.tiny import build, dataset_texts
 
     folder = tmp_path_factory.mktemp("vllm")
     store = ImageStore(str(folder / "store"))

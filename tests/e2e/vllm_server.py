@@ -22,8 +22,8 @@ from pathlib import Path
 import torch
 from PIL import Image
 
+from darkroom.train.models.loading import load_model, load_processor
 from tests.train.scripted import FIRST_TURNS, OBSERVED, SECOND_TURN
-from train.models.loading import load_model, load_processor
 
 CROPS, ADDS, _, GUESSES = FIRST_TURNS
 OPENING = "<|im_start|>assistant\n"

@@ -59,7 +59,7 @@ def send(iterator, group, src, post_iter_func):
 
 def keep_sampling_metrics(path):
     """How far the server's log-probabilities are from the trainer's, of every step."""
-    from train.rl.rollouts.trainer import SandboxGRPOTrainer
+    from darkroom.train.rl.rollouts.trainer import SandboxGRPOTrainer
 
     log = SandboxGRPOTrainer.log
 

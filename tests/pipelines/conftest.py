@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
-from pipelines.storage.images import ImageStore
-from pipelines.verification.case import Case
+from darkroom.pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.case import Case
 from tests import image_files
 from tests.conftest import textured
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import Recipe
-from pipelines.models.policies import Completion, CompletionRequest, OraclePolicy, PolicyIdentity, oracle_policy
-from pipelines.records import Usage
-from pipelines.storage.stage import StageReport
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.policies import (
+    Completion,
+    CompletionRequest,
+    OraclePolicy,
+    PolicyIdentity,
+    oracle_policy,
+)
+from darkroom.pipelines.records import Usage
+from darkroom.pipelines.storage.stage import StageReport
 
 
 class Scripted:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
-from pipelines.records import Usage
+from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
+from darkroom.pipelines.records import Usage
 
 CODE = """from PIL import Image
 image = Image.open(image_path)

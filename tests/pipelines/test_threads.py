@@ -12,7 +12,9 @@ VARIABLE = "OPENBLAS_NUM_THREADS"
 
 
 @pytest.mark.parametrize(("own", "expected"), [({}, "1"), ({VARIABLE: "3"}, "3")], ids=["default", "the user's"])
-@pytest.mark.parametrize("module", ["assets.cli", "assets.definitions", "train.evaluate", "train.sft"])
+@pytest.mark.parametrize(
+    "module", ["darkroom.assets.cli", "darkroom.assets.definitions", "darkroom.train.evaluate", "darkroom.train.sft"]
+)
 def test_it_is_set_before_numpy_is_imported(module: str, own: dict[str, str], expected: str) -> None:
     program = f"""
 import os, sys

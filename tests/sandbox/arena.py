@@ -18,7 +18,7 @@ import psutil
 import pytest
 from PIL import Image
 
-from sandbox import Group, Limits, SandboxPool, Session
+from darkroom.sandbox import Group, Limits, SandboxPool, Session
 
 TOKEN = "TOKEN-" + "CANARY-" + hashlib.md5(b"canary").hexdigest()
 MARKERS = (Path("/dev/shm/sandbox_attack_marker"), Path("/tmp/sandbox_attack_marker"))

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck
 from PIL import Image
 
-from sandbox._guest.boxes import Repairs
+from darkroom.sandbox._guest.boxes import Repairs
 
 SIZE = WIDTH, HEIGHT = 200, 100
 ONE_CELL = [HealthCheck.function_scoped_fixture]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sandbox import Group, Limits, SandboxPool, Session
-from sandbox._guest.boxes import Repairs
-from sandbox._guest.video import VideoReader
-from sandbox.doctor import can_run, diagnose
+from darkroom.sandbox import Group, Limits, SandboxPool, Session
+from darkroom.sandbox._guest.boxes import Repairs
+from darkroom.sandbox._guest.video import VideoReader
+from darkroom.sandbox.doctor import can_run, diagnose
 from tests.sandbox.cells import PLAIN, Cell
 from tests.sandbox.clips import X264, encode
 

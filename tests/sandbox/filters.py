@@ -2,9 +2,9 @@
 
 import errno
 
-from sandbox._kernel import seccomp
-from sandbox._kernel.seccomp import conditional_calls
-from sandbox._kernel.tables import TABLES
+from darkroom.sandbox._kernel import seccomp
+from darkroom.sandbox._kernel.seccomp import conditional_calls
+from darkroom.sandbox._kernel.tables import TABLES
 from tests.sandbox.bpf import ERRNO
 
 MACHINES = sorted(TABLES)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from sandbox._kernel import syscalls
+from darkroom.sandbox._kernel import syscalls
 
 UID = 1001
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from sandbox._kernel import syscalls
+from darkroom.sandbox._kernel import syscalls
 from tests.sandbox.ordinary_user import make_enterable, needed_folders
 
 _FIRST_UID, _N_UIDS = 300_000, 65_536

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Group, Observation, SandboxPool, Session
+from darkroom.sandbox import Group, Observation, SandboxPool, Session
 from tests.sandbox.inputs import TRAJECTORIES, make_inputs
 
 pytestmark = pytest.mark.e2e

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox._guest.boxes import Repairs
+from darkroom.sandbox._guest.boxes import Repairs
 from tests.sandbox.cells import ONE_CELL, Cell, outcome_of
 
 

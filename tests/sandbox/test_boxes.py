@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from sandbox._guest.boxes import Repairs, fit_box
+from darkroom.sandbox._guest.boxes import Repairs, fit_box
 from tests.sandbox.cells import HEIGHT, ONE_CELL, PLAIN, SIZE, WIDTH, Cell, outcome_of
 
 MOST_PIXELS = Image.MAX_IMAGE_PIXELS or 0

@@ -10,11 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import cgroups, delegation
-from sandbox.cgroups import SessionCgroup, TreeCgroup, open_delegated, reason_for_none
-from sandbox.delegation import CgroupUnusable, Place, check_controllers, check_reach, delegated_parent, parse_place
-from sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
-from sandbox.protections import CGROUP_VARIABLE
+from darkroom.sandbox import cgroups, delegation
+from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup, open_delegated, reason_for_none
+from darkroom.sandbox.delegation import (
+    CgroupUnusable,
+    Place,
+    check_controllers,
+    check_reach,
+    delegated_parent,
+    parse_place,
+)
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
+from darkroom.sandbox.protections import CGROUP_VARIABLE
 
 UNIFIED = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n"
 HYBRID = """\
@@ -323,7 +330,8 @@ def test_the_tree_of_a_killed_host_is_removed_by_the_next(
     real_parent: Path, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from sandbox import cgroups; cgroups.subtree_control = lambda: '';"
+        "import sys, time; from pathlib import Path; from darkroom.sandbox import cgroups; "
+        "cgroups.subtree_control = lambda: '';"
         "tree = cgroups.TreeCgroup(Path(sys.argv[1])); (tree.folder / 'session-1').mkdir();"
         "(tree.folder / 'session-1' / 'cgroup.procs').write_text(sys.argv[2]); print(tree.folder, flush=True);"
         "time.sleep(60)"

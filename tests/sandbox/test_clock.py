@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from sandbox import Limits, SandboxPool
-from sandbox.clock import Deadline, ProcessClock
-from sandbox.frames import Channel
+from darkroom.sandbox import Limits, SandboxPool
+from darkroom.sandbox.clock import Deadline, ProcessClock
+from darkroom.sandbox.frames import Channel
 
 BUSY = "print('ready', flush=True)\nwhile True: pass"
 SLEEPS = "import time\nprint('ready', flush=True)\ntime.sleep(600)"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.doctor import can_run, diagnose
+from darkroom.sandbox.doctor import can_run, diagnose
 from tests.sandbox.arena import Arena, open_arena
 from tests.sandbox.attacks import ATTACKS, LIMITS, attack
 

@@ -7,12 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox import Limits, Session
-from sandbox._guest.differences import MAX_CHANGED_CHARS, MAX_EDITS, DoesNotApply, apply_difference, difference, rows_of
-from sandbox._guest.edits import SourceEdit, parse_repaired
-from sandbox.errors import ProtocolViolation
-from sandbox.frames import parse_reply, reply_cap
-from sandbox.observation import Edit
+from darkroom.sandbox import Limits, Session
+from darkroom.sandbox._guest.differences import (
+    MAX_CHANGED_CHARS,
+    MAX_EDITS,
+    DoesNotApply,
+    apply_difference,
+    difference,
+    rows_of,
+)
+from darkroom.sandbox._guest.edits import SourceEdit, parse_repaired
+from darkroom.sandbox.errors import ProtocolViolation
+from darkroom.sandbox.frames import parse_reply, reply_cap
+from darkroom.sandbox.observation import Edit
 
 codes = st.lists(st.sampled_from(["x = 1\n", "  y\n", "\t", "```", "é", "\u2028", "\r\n", " "]), max_size=12).map(
     "".join

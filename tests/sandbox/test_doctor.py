@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sandbox import Limits, digest, sandbox_digest
-from sandbox.cli import app
-from sandbox.doctor import Finding, can_run, describe_machine, diagnose
-from sandbox.errors import UserError
-from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY
+from darkroom.sandbox import Limits, digest, sandbox_digest
+from darkroom.sandbox.cli import app
+from darkroom.sandbox.doctor import Finding, can_run, describe_machine, diagnose
+from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY
 from tests.sandbox import ordinary_user
 
 pytestmark = pytest.mark.e2e
@@ -69,7 +69,7 @@ def test_the_doctor_command_shows_what_can_run() -> None:
 @pytest.mark.parametrize("columns", ["40", "80"])
 def test_what_to_do_can_be_copied_from_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     missing = Finding(DELEGATED_CGROUPS, "nobody has delegated one")
-    monkeypatch.setattr("sandbox.cli.diagnose", lambda: [missing])
+    monkeypatch.setattr("darkroom.sandbox.cli.diagnose", lambda: [missing])
     result = runner.invoke(app, ["doctor"], env={"COLUMNS": columns})
     assert f"{DELEGATED_CGROUPS}: {missing.reason}\n{missing.remedy}\n" in result.stdout
     assert "no     optional" in result.stdout
@@ -79,7 +79,7 @@ DIAGNOSE = """
 import resource, sys
 if sys.argv[1:]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
-from sandbox.doctor import can_run, diagnose, try_sessions
+from darkroom.sandbox.doctor import can_run, diagnose, try_sessions
 findings = diagnose()
 assert can_run("full", findings) and can_run("lite", findings), findings
 findings += try_sessions(findings)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
-from sandbox._guest.names import ImageLinks
+from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
+from darkroom.sandbox._guest.names import ImageLinks
 
 CODE = "import math\nfor i in range(3):\n    print(i)\n"
 NBSP = "\N{NO-BREAK SPACE}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.folders import make_scratch, remove_tree
+from darkroom.sandbox.folders import make_scratch, remove_tree
 from tests.sandbox import ordinary_user
 from tests.sandbox.test_pool import run_python
 from tests.waiting import wait_until
@@ -72,7 +72,7 @@ def test_folders_that_their_owner_may_not_list_or_enter_are_removed(as_ordinary_
 
 HOST = """
     import sys, time
-    from sandbox import SandboxPool
+    from darkroom.sandbox import SandboxPool
     pool = SandboxPool(tier="lite")
     print(pool.group().session().run("import os; os.mkdir('a', 0o300); print(os.getcwd()[::-1])").text[::-1].strip())
     print(pool.pid, flush=True)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox import Limits
-from sandbox.errors import ProtocolViolation
-from sandbox.frames import HEADER, encode_request, parse_header, parse_json, parse_reply, reply_cap
+from darkroom.sandbox import Limits
+from darkroom.sandbox.errors import ProtocolViolation
+from darkroom.sandbox.frames import HEADER, encode_request, parse_header, parse_json, parse_reply, reply_cap
 
 LIMITS = Limits(max_images=2, max_pixels=10_000)
 HONEST = {"status": "ok", "text": "a", "error": None, "edits": [], "images": [["x", 4, 5]], "artefacts": [["x", 1, ""]]}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from PIL import Image
 
-from sandbox import Observation
-from sandbox.observation import ShownImage, Status
+from darkroom.sandbox import Observation
+from darkroom.sandbox.observation import ShownImage, Status
 from tests.sandbox.fuzz import Bench, difference, fuzz, open_bench
 from tests.sandbox.plain_python import PlainRound, pixels_of
 

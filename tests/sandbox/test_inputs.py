@@ -16,9 +16,9 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from sandbox import ImageUnreadable, InputsTooLarge, Limits, ResourcesExhausted, SandboxPool
-from sandbox._kernel import syscalls
-from sandbox.inputs import open_inputs
+from darkroom.sandbox import ImageUnreadable, InputsTooLarge, Limits, ResourcesExhausted, SandboxPool
+from darkroom.sandbox._kernel import syscalls
+from darkroom.sandbox.inputs import open_inputs
 
 pytestmark = pytest.mark.e2e
 
@@ -63,7 +63,7 @@ def with_open_files(most: int, program: str) -> str:
 
 OPEN_IMAGES = """
     from PIL import Image
-    from sandbox import SandboxError, SandboxPool
+    from darkroom.sandbox import SandboxError, SandboxPool
     with SandboxPool() as pool:
         try:
             with pool.group([Image.new("RGB", (9, 9))] * N_IMAGES) as group, group.session() as session:
@@ -92,8 +92,8 @@ def test_a_lack_of_memory_blames_no_image(tmp_path: Path) -> None:
     Image.new("L", (7000, 7000)).save(path)
     program = f"""
         import os, resource
-        from sandbox._guest.decoder import Target, _decode_one
-        from sandbox import Limits
+        from darkroom.sandbox._guest.decoder import Target, _decode_one
+        from darkroom.sandbox import Limits
         source, pixels, bgr = os.open({str(path)!r}, os.O_RDONLY), os.memfd_create("a"), os.memfd_create("b")
         size = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)

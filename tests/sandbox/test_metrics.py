@@ -4,8 +4,8 @@ import urllib.request
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from sandbox import SandboxPool
-from sandbox.metrics import serve_metrics
+from darkroom.sandbox import SandboxPool
+from darkroom.sandbox.metrics import serve_metrics
 
 
 def test_a_scrape_tells_what_the_pool_did(full_tier: None) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sandbox import SandboxError, SandboxPool, Session
-from sandbox._guest.names import ImageLinks
-from sandbox.doctor import can_run, diagnose
+from darkroom.sandbox import SandboxError, SandboxPool, Session
+from darkroom.sandbox._guest.names import ImageLinks
+from darkroom.sandbox.doctor import can_run, diagnose
 from tests.sandbox.inputs import make_inputs
 
 IMAGES = make_inputs({"inputs": [["RGB", 60, 40], ["L", 20, 30]]})

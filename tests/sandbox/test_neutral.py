@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.neutral import neutralise
+from darkroom.sandbox.neutral import neutralise
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_length_stays_and_a_second_pass_finds_nothing(text: str, tokens: lis
 
 
 HOSTILE = """
-from sandbox.neutral import neutralise
+from darkroom.sandbox.neutral import neutralise
 for unit in ["<", " ", "< ", "[", "[INST", "<answer ", "<answer a", "<code_", "1", "<row_1", "\\ud800<", "<|", "◁"]:
     for start in ["", "<", "<answer ", "<function", "<unused", "<answer a", "[INST", "</"]:
         neutralise(start + unit * (50_000 // len(unit)), ("<own", "[own]", "<" + "a" * 50))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox import Session
+from darkroom.sandbox import Session
 
 SQUARE = "def square(x): return x * x\n"
 NOTE = "note: the sandbox starts no processes: multiprocessing runs in threads of this one\n"

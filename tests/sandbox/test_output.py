@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox import Group, Session
+from darkroom.sandbox import Group, Session
 
 WRAPPERS = {
     "buffer": "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')",

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox import pidfd
-from sandbox.pidfd import has_ended, is_doomed, open_parent, pid_of, proc_fields, wait_for_end
+from darkroom.sandbox import pidfd
+from darkroom.sandbox.pidfd import has_ended, is_doomed, open_parent, pid_of, proc_fields, wait_for_end
 
 
 @pytest.fixture

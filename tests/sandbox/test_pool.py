@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-import sandbox
-from sandbox import Group, ImageUnreadable, Limits, Observation, SandboxClosed, SandboxError, SandboxPool
-from sandbox.doctor import can_run, diagnose
-from sandbox.pidfd import attest
+from darkroom import sandbox
+from darkroom.sandbox import Group, ImageUnreadable, Limits, Observation, SandboxClosed, SandboxError, SandboxPool
+from darkroom.sandbox.doctor import can_run, diagnose
+from darkroom.sandbox.pidfd import attest
 from tests.sandbox.arena import descendants
 from tests.waiting import wait_until
 
@@ -106,7 +106,7 @@ def test_statistics_count_what_happened(full_tier: None) -> None:
 def test_a_killed_host_leaves_no_survivor(full_tier: None) -> None:
     host = run_python("""
         import sys, time
-        from sandbox import SandboxPool
+        from darkroom.sandbox import SandboxPool
         pool = SandboxPool(tier="full")
         sessions = [pool.group().session() for _ in range(2)]
         sessions[0].run("import threading, time; threading.Thread(target=time.sleep, args=(60,)).start()")
@@ -185,7 +185,7 @@ def test_a_delegated_cgroup_limits_every_session_and_its_kills_are_told_as_memor
     full_tier: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cgroup = RecordedCgroup()
-    monkeypatch.setattr("sandbox.pool.open_delegated", lambda _environment: cgroup)
+    monkeypatch.setattr("darkroom.sandbox.pool.open_delegated", lambda _environment: cgroup)
     with SandboxPool(tier="full", limits=Limits(memory_mb=100, disk_mb=20, reply_mb=12)) as pool, pool.group() as group:
         with group.session() as session:
             assert cgroup.pids[0] in descendants(pool.pid)
@@ -200,7 +200,7 @@ def test_a_delegated_cgroup_limits_every_session_and_its_kills_are_told_as_memor
 def test_a_pool_made_in_a_thread_outlives_the_thread(full_tier: None) -> None:
     host = run_python("""
         import threading
-        from sandbox import SandboxPool
+        from darkroom.sandbox import SandboxPool
         made = []
         thread = threading.Thread(target=lambda: made.append(SandboxPool(tier="full").group().session()))
         thread.start(); thread.join()
@@ -267,8 +267,8 @@ def test_an_unknown_tier_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 WITHOUT_NAMESPACES = """
     import errno, struct
-    from sandbox._kernel import seccomp, syscalls
-    from sandbox._kernel.tables import TABLES
+    from darkroom.sandbox._kernel import seccomp, syscalls
+    from darkroom.sandbox._kernel.tables import TABLES
     unshare = TABLES[syscalls.machine()].numbers["unshare"]
     refuse = [(0x20, 0, 0, 0), (0x15, 0, 1, unshare), (6, 0, 0, 0x50000 | errno.EPERM), (6, 0, 0, 0x7FFF0000)]
     syscalls.forbid_new_privileges()
@@ -280,7 +280,7 @@ def test_a_tier_that_the_kernel_refuses_is_an_error_that_says_what_to_do() -> No
     host = run_python(
         textwrap.dedent(WITHOUT_NAMESPACES)
         + textwrap.dedent("""
-        from sandbox import SandboxPool, SandboxUnavailable
+        from darkroom.sandbox import SandboxPool, SandboxUnavailable
         with SandboxPool(tier="full") as pool:
             try:
                 pool.group()
@@ -302,7 +302,7 @@ def test_tmp_is_writable_where_the_library_lies_below_it(full_tier: None) -> Non
         host = run_python(f"""
             import sys
             sys.path.insert(0, {folder!r})
-            from sandbox import SandboxPool
+            from darkroom.sandbox import SandboxPool
             with SandboxPool(tier="full") as pool, pool.group() as group, group.session() as session:
                 code = "open('/tmp/a.txt', 'w').write('kept'); print(open('/tmp/a.txt').read(), os.listdir('/tmp'))"
                 observation = session.run(code)
@@ -324,7 +324,7 @@ def test_where_namespaces_are_forbidden_the_lite_tier_runs_when_it_is_chosen() -
         textwrap.dedent(WITHOUT_NAMESPACES)
         + textwrap.dedent("""
         from PIL import Image
-        from sandbox import SandboxPool
+        from darkroom.sandbox import SandboxPool
         with SandboxPool() as pool, pool.group([Image.new("RGB", (30, 20))]) as group, group.session() as session:
             code = "p = '/mnt/data/temp_processed_images/a.png'; image_clue_0.save(p); print(p, image_path)"
             observation = session.run(code)

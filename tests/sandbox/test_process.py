@@ -14,7 +14,7 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
 HOST = """
     import select, signal, sys
-    from sandbox import SandboxPool
+    from darkroom.sandbox import SandboxPool
     signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2]
     for number in signals:
         signal.signal(number, lambda number, _: print(number, flush=True))
@@ -28,7 +28,7 @@ HOST = """
 """
 INTERRUPTED = """
     import signal, threading, time
-    from sandbox import SandboxPool
+    from darkroom.sandbox import SandboxPool
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs the tests in the background
     def tell():
         while not pool.stats().running: time.sleep(0.01)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox._kernel import bpf, syscalls
-from sandbox._kernel.tables import ALLOWED, METADATA, REFUSED, TABLES
+from darkroom.sandbox._kernel import bpf, syscalls
+from darkroom.sandbox._kernel.tables import ALLOWED, METADATA, REFUSED, TABLES
 from tests.sandbox.bpf import ALLOW, ERRNO, KILL, Call, InvalidProgram, load, verdict
 from tests.sandbox.filters import (
     CLONE_THREAD,

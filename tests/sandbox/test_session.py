@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sandbox import Group, Limits, SandboxPool, Session
-from sandbox.pidfd import pid_of, proc_fields
+from darkroom.sandbox import Group, Limits, SandboxPool, Session
+from darkroom.sandbox.pidfd import pid_of, proc_fields
 
 RANDOM_NUMBERS = """
 import random

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sandbox import Limits, SandboxPool, Session
+from darkroom.sandbox import Limits, SandboxPool, Session
 
 SHOWS_TWO_FIGURES = "plt.plot([1, 2])\nplt.figure(figsize=(2, 1))\nplt.plot([2, 1])\nplt.show()"
 

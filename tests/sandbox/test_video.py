@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sandbox._guest.video import NDArray, VideoReader, cpu, gpu, install_decord_alias, names_of_videos
+from darkroom.sandbox._guest.video import NDArray, VideoReader, cpu, gpu, install_decord_alias, names_of_videos
 from tests.sandbox.clips import FRAMES_PER_SECOND, N_FRAMES, STEP, X264, encode
 
 VARIABLE_TIMES = [0, *np.cumsum(np.random.default_rng(5).choice([1, 7, 40, 500], N_FRAMES - 1)).tolist()]
@@ -88,7 +88,7 @@ def test_any_order_of_access_gives_the_frames_of_a_full_decode(clip: Path) -> No
 
 
 def test_access_without_a_cache_is_as_exact(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sandbox._guest.video_frames._CACHED_FRAMES", 1)
+    monkeypatch.setattr("darkroom.sandbox._guest.video_frames._CACHED_FRAMES", 1)
     frames, reader = decoded(clip), VideoReader(str(clip))
     wrong = [number for number in reversed(range(len(reader))) if not np.array_equal(reader[number], frames[number])]
     assert wrong == []
@@ -196,7 +196,7 @@ def test_an_open_file_is_read_like_a_path(mp4: Path, reader: VideoReader) -> Non
 def test_no_thread_is_started(mp4: Path) -> None:
     code = f"""
 import os
-from sandbox._guest.video import VideoReader, import_decoder
+from darkroom.sandbox._guest.video import VideoReader, import_decoder
 import_decoder()
 threads = [len(os.listdir("/proc/self/task"))]
 reader = VideoReader({str(mp4)!r}, width=32, height=24)

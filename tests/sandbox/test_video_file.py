@@ -12,8 +12,8 @@ import av
 import numpy as np
 import pytest
 
-from sandbox._guest.video import VideoReader
-from sandbox._guest.video_file import FrameIndex, VideoError, read_index
+from darkroom.sandbox._guest.video import VideoReader
+from darkroom.sandbox._guest.video_file import FrameIndex, VideoError, read_index
 from tests.sandbox.clips import N_FRAMES, X264, encode
 
 

@@ -6,7 +6,7 @@ import av
 import numpy as np
 import pytest
 
-from sandbox import SandboxError, SandboxPool
+from darkroom.sandbox import SandboxError, SandboxPool
 
 pytestmark = pytest.mark.e2e
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.window import Window
+from darkroom.sandbox.window import Window
 
 N_BYTES = 24 << 20
 

@@ -15,9 +15,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # typer 0.25 imports names that click 8.4 deprecates
     import typer  # noqa: F401
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.records import Check, Observation, Provenance, Round, Sample, Trajectory, Truth, Usage
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.records import Check, Observation, Provenance, Round, Sample, Trajectory, Truth, Usage
+from darkroom.pipelines.storage.images import ImageStore
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220), "white": (250, 250, 250)}
 CROP = (
@@ -137,7 +137,7 @@ def signs(tmp_path_factory, store):
 @pytest.fixture(scope="session")
 def tinies(tmp_path_factory, dataset):
     """A tiny model of each type, by type."""
-    from train.tiny import ARCHITECTURES, build, dataset_texts
+    from darkroom.train.tiny import ARCHITECTURES, build, dataset_texts
 
     folder = tmp_path_factory.mktemp("models")
     for arch in ARCHITECTURES:
@@ -159,7 +159,7 @@ def model(request, tinies):
 @pytest.fixture(scope="session")
 def tiny_signs(tmp_path_factory, signs):
     """A model whose tokenizer knows the regular rows by heart."""
-    from train.tiny import build, dataset_texts
+    from darkroom.train.tiny import build, dataset_texts
 
     folder = tmp_path_factory.mktemp("models") / "tiny_signs"
     build(folder, texts=dataset_texts(signs))
@@ -168,14 +168,14 @@ def tiny_signs(tmp_path_factory, signs):
 
 @pytest.fixture(scope="session")
 def processor(tiny):
-    from train.models.loading import load_processor
+    from darkroom.train.models.loading import load_processor
 
     return load_processor(tiny)
 
 
 @pytest.fixture(scope="session")
 def rows(dataset):
-    from train.examples.datasets import open_dataset
+    from darkroom.train.examples.datasets import open_dataset
 
     return open_dataset(dataset)
 

@@ -2,11 +2,11 @@
 
 from PIL import Image
 
-from pipelines.generation.rollout import Rollout
-from pipelines.models.observations import pixel_ref
-from pipelines.records import Grader, ImageRef, Observation, Round, Sample, Truth, Usage
-from pipelines.records.reject_reasons import Reason, RowError
-from train.rl.methods.base import GradedQuestion, RolloutOutcome
+from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.models.observations import pixel_ref
+from darkroom.pipelines.records import Grader, ImageRef, Observation, Round, Sample, Truth, Usage
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.train.rl.methods.base import GradedQuestion, RolloutOutcome
 
 QUESTION_IMAGE = Image.new("RGB", (140, 112), (90, 90, 90))
 CROP_IMAGE = Image.new("RGB", (56, 56), (220, 20, 20))

@@ -8,12 +8,12 @@ import pytest
 import torch
 from datasets import load_dataset
 
-from pipelines.publishing.layouts import layout_of
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
-from pipelines.publishing.pivots.rows import step_rewards
+from darkroom.pipelines.publishing.layouts import layout_of
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.pipelines.publishing.pivots.rows import step_rewards
+from darkroom.train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template
 from tests.pipelines.publishing.pivots.shipped_pivots import ship_pivots
-from train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template
 
 pytestmark = pytest.mark.filterwarnings(
     # TRL 1.16 reads the name that transformers 5.23 deprecates

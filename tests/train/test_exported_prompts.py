@@ -8,16 +8,16 @@ from types import SimpleNamespace
 import pytest
 from datasets import load_dataset
 
-from pipelines.publishing.layouts import PROMPT_LAYOUTS
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
-from pipelines.records import Grader, RLRow
+from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.pipelines.records import Grader, RLRow
+from darkroom.train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template
+from darkroom.train.rl.rollouts.environment import RESPONSE_TEMPLATE, SandboxEnvironment
+from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, scripted_step
-from train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template
-from train.rl.rollouts.environment import RESPONSE_TEMPLATE, SandboxEnvironment
-from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 
 pytestmark = pytest.mark.filterwarnings(
     # TRL 1.16 reads the name that transformers 5.23 deprecates
@@ -49,7 +49,7 @@ def step(exported, tiny, tmp_path_factory):
     """One scripted step of two rollouts a prompt: each crops, then says that it is red."""
     from trl.trainer.grpo_config import GRPOConfig
 
-    from train.rl.rollouts.environment import MixedGRPOTrainer
+    from darkroom.train.rl.rollouts.environment import MixedGRPOTrainer
 
     spec = importlib.util.spec_from_file_location("reward", exported.folder / "reward.py")
     reward = importlib.util.module_from_spec(spec)

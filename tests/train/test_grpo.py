@@ -4,19 +4,19 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.storage.command_errors import program_of
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train.grpo import main, reinforce
+from darkroom.train.models.loading import load_processor
+from darkroom.train.rl.methods import METHODS, RolloutScore, named_method, settings_of
+from darkroom.train.rl.rollouts.prompts import open_prompts
+from darkroom.train.rl.rollouts.sample_log import SampleLog
+from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from darkroom.train.rl.rollouts.trainer import SandboxGRPOTrainer
+from darkroom.train.rl.rollouts.training import build_trainer
+from darkroom.train.runs import JudgeDown, TrainError
 from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, SECOND_TURN, rollout_segments, scripted_step
-from train.grpo import main, reinforce
-from train.models.loading import load_processor
-from train.rl.methods import METHODS, RolloutScore, named_method, settings_of
-from train.rl.rollouts.prompts import open_prompts
-from train.rl.rollouts.sample_log import SampleLog
-from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
-from train.rl.rollouts.trainer import SandboxGRPOTrainer
-from train.rl.rollouts.training import build_trainer
-from train.runs import JudgeDown, TrainError
 
 pytestmark = [
     pytest.mark.e2e,
@@ -174,7 +174,7 @@ GUESSED_IN = {
 @pytest.fixture(scope="module")
 def rl_signs(store, tmp_path_factory):
     """RL rows about signs."""
-    from pipelines.records import Grader, RLRow
+    from darkroom.pipelines.records import Grader, RLRow
     from tests.pipelines.publishing.shipping import write_prompts
 
     folder = tmp_path_factory.mktemp("rl")

@@ -6,18 +6,18 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipelines.models.policies import failures
-from pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.models.policies import failures
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.train.models.loading import load_processor
+from darkroom.train.rl.judging.judge_config import judges_of
+from darkroom.train.rl.methods import named_method, settings_of
+from darkroom.train.rl.rollouts.prompts import open_prompts
+from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from darkroom.train.rl.rollouts.training import build_trainer
+from darkroom.train.runs import JudgeDown, TrainError
 from tests.pipelines.models.policies.conftest import completion, refusal, serving
 from tests.train.conftest import CROP, sign
 from tests.train.scripted import FIRST_TURNS, scripted_step
-from train.models.loading import load_processor
-from train.rl.judging.judge_config import judges_of
-from train.rl.methods import named_method, settings_of
-from train.rl.rollouts.prompts import open_prompts
-from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
-from train.rl.rollouts.training import build_trainer
-from train.runs import JudgeDown, TrainError
 
 pytestmark = [
     pytest.mark.e2e,

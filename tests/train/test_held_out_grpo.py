@@ -5,18 +5,18 @@ import signal
 
 import pytest
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.records import Grader, RLRow
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.records import Grader, RLRow
+from darkroom.train.grpo import reinforce
+from darkroom.train.models.loading import load_model, load_processor
+from darkroom.train.rl.methods import named_method, settings_of
+from darkroom.train.rl.rollouts.prompts import open_prompts, prompts
+from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from darkroom.train.rl.rollouts.training import build_trainer
+from darkroom.train.runs import JudgeDown, TrainError
 from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.conftest import sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, OBSERVED, SECOND_TURN, Scripted
-from train.grpo import reinforce
-from train.models.loading import load_model, load_processor
-from train.rl.methods import named_method, settings_of
-from train.rl.rollouts.prompts import open_prompts, prompts
-from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
-from train.rl.rollouts.training import build_trainer
-from train.runs import JudgeDown, TrainError
 
 pytestmark = [
     pytest.mark.e2e,
@@ -92,13 +92,13 @@ def test_greedy_rollouts_on_held_out_rows_are_graded_and_change_nothing(script, 
 
 
 def test_they_are_those_of_the_checkpoints_own_evaluation(store, tiny_signs, tmp_path):
-    """Token by token as ``train.evaluate`` writes them, whatever the penalty and the noise of training."""
+    """Token by token as ``darkroom.train.evaluate`` writes them, whatever the penalty and the noise of training."""
     import asyncio
 
-    from pipelines.models.policies.base import CompletionRequest
-    from pipelines.models.protocols import PROTOCOLS
-    from pipelines.models.tasks import Task, question_text
-    from train.models.local_policy import LocalPolicy, Sampling
+    from darkroom.pipelines.models.policies.base import CompletionRequest
+    from darkroom.pipelines.models.protocols import PROTOCOLS
+    from darkroom.pipelines.models.tasks import Task, question_text
+    from darkroom.train.models.local_policy import LocalPolicy, Sampling
 
     pairs = [sign(store, 0), sum_without_image(7)]
     write_trajectories(tmp_path / "rows", pairs, store=store)
@@ -132,7 +132,7 @@ def values_of(monkeypatch, values, seen):
         seen[trainer.state.global_step] = {k: v.clone() for k, v in trainer.model.state_dict().items()}
         return {"eval_accuracy": value}
 
-    monkeypatch.setattr("train.rl.rollouts.training.held_out_accuracy", measure)
+    monkeypatch.setattr("darkroom.train.rl.rollouts.training.held_out_accuracy", measure)
 
 
 def test_training_stops_and_the_best_weights_are_saved(script, split, tiny, tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_an_interrupted_training_stops_where_the_whole_one_does_with_its_best_we
     PROMPT_GROUPS.close()
     if not (child := os.fork()):
         try:
-            monkeypatch.setattr("train.rl.rollouts.training.held_out_accuracy", killed_at_step_4(values))
+            monkeypatch.setattr("darkroom.train.rl.rollouts.training.held_out_accuracy", killed_at_step_4(values))
             reinforce(split, tiny, tmp_path / "out", chosen, save_steps=3)
         finally:
             os._exit(1)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.train.finetuning.settings import SftSettings
+from darkroom.train.models.loading import load_model
+from darkroom.train.runs import TrainError
+from darkroom.train.sft import finetune
 from tests.train.conftest import sign
-from train.finetuning.settings import SftSettings
-from train.models.loading import load_model
-from train.runs import TrainError
-from train.sft import finetune
 
 pytestmark = [
     pytest.mark.e2e,
@@ -59,8 +59,8 @@ def test_training_is_that_without_evaluations(evaluated, split, tiny, tmp_path):
 def test_the_loss_is_the_mean_over_all_trained_tokens_of_the_held_out_rows(evaluated, split):
     import torch
 
-    from train.examples.datasets import open_dataset
-    from train.examples.encoding import open_reader
+    from darkroom.train.examples.datasets import open_dataset
+    from darkroom.train.examples.encoding import open_reader
 
     model, reader = load_model(evaluated[0]).eval(), open_reader(evaluated[0])
     total = n_tokens = 0
@@ -92,7 +92,7 @@ def scripted(monkeypatch, values, seen):
         seen.append({name: value.clone() for name, value in state.items()})
         return {"eval_loss": values[len(seen) - 1], "eval_mean_token_accuracy": 0.0}
 
-    monkeypatch.setattr("train.finetuning.phases.held_out_loss", measure)
+    monkeypatch.setattr("darkroom.train.finetuning.phases.held_out_loss", measure)
 
 
 def test_the_weights_of_the_best_evaluation_are_saved(split, model, tmp_path, monkeypatch):
@@ -156,7 +156,7 @@ def test_a_killed_training_stops_where_an_uninterrupted_one_does(split, tiny, tm
     """With the same best weights: killed while they are written, then after the stop."""
     values = dict(zip(range(2, 25, 2), [4.0, 3.0, 2.0, 2.5, 2.0, 9.0, 1.0], strict=False))
     monkeypatch.setattr(
-        "train.finetuning.phases.held_out_loss",
+        "darkroom.train.finetuning.phases.held_out_loss",
         lambda trainer, *_, **__: {"eval_loss": values[trainer.state.global_step]},
     )
     settings = SftSettings(max_steps=24, batch_size=2, learning_rate=1e-2, eval_every=2, early_stop=3, keep_best=True)
@@ -173,7 +173,7 @@ def test_a_killed_training_stops_where_an_uninterrupted_one_does(split, tiny, tm
         killed(split, tiny, tmp_path / "killed", settings, save_steps=4)
     capsys.readouterr()
     with monkeypatch.context() as patch:
-        patch.setattr("train.finetuning.phases.save_checkpoint", interrupted)
+        patch.setattr("darkroom.train.finetuning.phases.save_checkpoint", interrupted)
         with pytest.raises(KeyboardInterrupt):
             finetune(split, tiny, tmp_path / "killed", settings, save_steps=4)
     assert trained_steps(capsys) == [f"step {step}" for step in range(5, 13)]

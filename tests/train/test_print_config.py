@@ -4,12 +4,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from pipelines.storage.command_errors import program_of
-from pipelines.verification.repetition import DARKROOM, PAPER
-from train.grpo import main
-from train.rl.methods import METHODS, named_method, settings_of
-from train.rl.rollouts.sampling import repetition_rule
-from train.rl.settings import MethodDefaults
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.verification.repetition import DARKROOM, PAPER
+from darkroom.train.grpo import main
+from darkroom.train.rl.methods import METHODS, named_method, settings_of
+from darkroom.train.rl.rollouts.sampling import repetition_rule
+from darkroom.train.rl.settings import MethodDefaults
 
 
 def printed(*arguments):

@@ -6,11 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.storage.command_errors import program_of
-from train.finetuning.settings import SftSettings
-from train.runs import TrainError
-from train.sft import finetune, main
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train.finetuning.settings import SftSettings
+from darkroom.train.runs import TrainError
+from darkroom.train.sft import finetune, main
 
 pytestmark = [
     pytest.mark.e2e,
@@ -73,9 +73,9 @@ def test_the_checkpoint_keeps_the_template_that_the_model_came_with(trained, tin
 def test_the_trained_model_writes_the_program(trained, signs):
     import torch
 
-    from train.examples.datasets import open_dataset
-    from train.examples.encoding import conversation
-    from train.models.loading import load_model, load_processor
+    from darkroom.train.examples.datasets import open_dataset
+    from darkroom.train.examples.encoding import conversation
+    from darkroom.train.models.loading import load_model, load_processor
 
     processor, model = load_processor(trained[0]), load_model(trained[0]).eval()
     said = conversation(open_dataset(signs)[0], layout="turns")
@@ -117,7 +117,7 @@ def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("train.finetuning.phases.save_checkpoint", killed)
+        patch.setattr("darkroom.train.finetuning.phases.save_checkpoint", killed)
         with pytest.raises(KeyboardInterrupt):
             finetune(dataset, tiny, output, arguments, save_steps=3)
     assert not output.exists()
@@ -130,7 +130,7 @@ def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, mon
 
 
 def test_lora_weights_are_merged_into_the_checkpoint(dataset, tiny, tmp_path):
-    from train.models.loading import load_model
+    from darkroom.train.models.loading import load_model
 
     finetune(dataset, tiny, tmp_path / "out", SftSettings(max_steps=2, batch_size=2, learning_rate=1e-2, lora=4))
     assert not (tmp_path / "out" / "adapter_config.json").exists()

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from train.models.loading import VISION_TOKENS, load_model, load_processor, model_type, suppressed_tokens
-from train.runs.checkpoints import folder_digest
-from train.tiny import ARCHITECTURES, build
+from darkroom.train.models.loading import VISION_TOKENS, load_model, load_processor, model_type, suppressed_tokens
+from darkroom.train.runs.checkpoints import folder_digest
+from darkroom.train.tiny import ARCHITECTURES, build
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

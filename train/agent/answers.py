@@ -10,24 +10,24 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipelines.generation.rollout import Rollout
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.models.policies import PolicyUnavailable, RecordedPolicy
-from pipelines.publishing.gallery import write_gallery
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.records import ImageRef, Sample, Trajectory, to_row
-from pipelines.records.reject_reasons import RETRYABLE, RowError
-from pipelines.services.errors import ServiceError
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.media_validation import probe
-from pipelines.storage.workspace import Workspace
-from sandbox import SandboxUnavailable
-from train.agent.recent_images import RecentImages
-from train.agent.settings import AgentSettings
-from train.evaluation.evaluated_policies import open_policy
-from train.evaluation.output import trajectory_of
-from train.evaluation.questions import Question
-from train.evaluation.rollouts import EvaluatedPolicy, run_rollout, task_of
+from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.models.policies import PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.publishing.gallery import write_gallery
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory, to_row
+from darkroom.pipelines.records.reject_reasons import RETRYABLE, RowError
+from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.media_validation import probe
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox import SandboxUnavailable
+from darkroom.train.agent.recent_images import RecentImages
+from darkroom.train.agent.settings import AgentSettings
+from darkroom.train.evaluation.evaluated_policies import open_policy
+from darkroom.train.evaluation.output import trajectory_of
+from darkroom.train.evaluation.questions import Question
+from darkroom.train.evaluation.rollouts import EvaluatedPolicy, run_rollout, task_of
 
 KEPT = 1000
 """Answers whose pages and images can be asked for, the latest ones."""

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from pipelines.services import TOKEN_VARIABLE
-from pipelines.services.access import require_token
-from pipelines.services.cli import Host, Port, require_extra
-from sandbox.help_text import Commands
-from sandbox.terminal import SafeConsole
-from train.agent.settings import AgentSettings
-from train.runs.command_line import Values, guarded, takes_settings
+from darkroom.pipelines.services import TOKEN_VARIABLE
+from darkroom.pipelines.services.access import require_token
+from darkroom.pipelines.services.cli import Host, Port, require_extra
+from darkroom.sandbox.help_text import Commands
+from darkroom.sandbox.terminal import SafeConsole
+from darkroom.train.agent.settings import AgentSettings
+from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
 app = Commands(no_args_is_help=True)
 
@@ -48,11 +48,11 @@ def serve(
     require_token(host, token)
     require_extra()
     with guarded():
-        from pipelines.services.listening import listen
-        from pipelines.storage.stage import code_version
-        from pipelines.storage.workspace import Workspace
-        from train.agent.answers import check
-        from train.agent.http_api import application
+        from darkroom.pipelines.services.listening import listen
+        from darkroom.pipelines.storage.stage import code_version
+        from darkroom.pipelines.storage.workspace import Workspace
+        from darkroom.train.agent.answers import check
+        from darkroom.train.agent.http_api import application
 
         chosen = AgentSettings(**settings)
         with Workspace.from_environment() as workspace:

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from pipelines.records import ImageRef, Sample, Truth, VideoRef
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import RowError
-from pipelines.services.errors import ServiceError
-from pipelines.services.files import decoded
-from pipelines.services.json_bodies import WholeText
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.records import ImageRef, Sample, Truth, VideoRef
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services.files import decoded
+from darkroom.pipelines.services.json_bodies import WholeText
+from darkroom.pipelines.storage.images import ImageStore
 
 SOURCE = "agent"
 

@@ -17,15 +17,15 @@ from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from starlette.types import ASGIApp
 
-from pipelines.models.policies.images import MEDIA_TYPES
-from pipelines.records import Sample, Usage
-from pipelines.services.errors import ServiceError
-from pipelines.services.listening import guarded, speak_json
-from pipelines.storage.ledger_requests import all_finished
-from pipelines.storage.workspace import Workspace
-from train.agent.answers import Agent, Answer
-from train.agent.conversations import ChatRequest, question_of
-from train.agent.settings import AgentSettings
+from darkroom.pipelines.models.policies.images import MEDIA_TYPES
+from darkroom.pipelines.records import Sample, Usage
+from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services.listening import guarded, speak_json
+from darkroom.pipelines.storage.ledger_requests import all_finished
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.train.agent.answers import Agent, Answer
+from darkroom.train.agent.conversations import ChatRequest, question_of
+from darkroom.train.agent.settings import AgentSettings
 
 ALIVE_SECONDS = 10.0
 """Between two comments of a stream whose answer is not there yet: else clients and proxies give up."""

@@ -8,10 +8,10 @@ meanwhile is not decoded again, and a plain PNG not at all.
 import threading
 from collections import OrderedDict
 
-from pipelines.records import ImageRef, VideoRef
-from pipelines.storage.images import ImageStore
-from pipelines.storage.media_validation import MAX_PIXELS
-from train.agent.png_files import plain_png
+from darkroom.pipelines.records import ImageRef, VideoRef
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.media_validation import MAX_PIXELS
+from darkroom.train.agent.png_files import plain_png
 
 MOST_BYTES = 128 * 2**20
 _END_BYTES = 64

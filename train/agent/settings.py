@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from train.evaluation.settings import EvaluationSettings, PolicySettings, check_policy
-from train.runs import TrainError
+from darkroom.train.evaluation.settings import EvaluationSettings, PolicySettings, check_policy
+from darkroom.train.runs import TrainError
 
 
 class AgentSettings(PolicySettings):

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipelines.services import TOKEN_VARIABLE
-from pipelines.services.access import require_token
-from pipelines.services.cli import Host, Port, require_extra
-from sandbox.help_text import Commands
-from sandbox.terminal import SafeConsole
-from train.rl.settings import JudgeOptions
-from train.runs.command_line import Values, guarded, takes_settings
+from darkroom.pipelines.services import TOKEN_VARIABLE
+from darkroom.pipelines.services.access import require_token
+from darkroom.pipelines.services.cli import Host, Port, require_extra
+from darkroom.sandbox.help_text import Commands
+from darkroom.sandbox.terminal import SafeConsole
+from darkroom.train.rl.settings import JudgeOptions
+from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
 app = Commands(no_args_is_help=True)
 
@@ -56,13 +56,13 @@ def serve(
     require_token(host, token)
     require_extra()
     with guarded():
-        from pipelines.services.listening import listen
-        from pipelines.storage.stage import code_version
-        from train.environment.episodes import Episodes
-        from train.environment.http_api import application
-        from train.rl.judging.judge_config import judges_of
-        from train.rl.methods import named_method, settings_of
-        from train.rl.rollouts.prompts import check_prompts, open_prompts
+        from darkroom.pipelines.services.listening import listen
+        from darkroom.pipelines.storage.stage import code_version
+        from darkroom.train.environment.episodes import Episodes
+        from darkroom.train.environment.http_api import application
+        from darkroom.train.rl.judging.judge_config import judges_of
+        from darkroom.train.rl.methods import named_method, settings_of
+        from darkroom.train.rl.rollouts.prompts import check_prompts, open_prompts
 
         part: Literal["held_out", "train"] = "held_out" if held_out else "train"
         rows = open_prompts(dataset, part)

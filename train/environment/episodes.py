@@ -8,23 +8,23 @@ from typing import Any
 
 from PIL import Image
 
-from pipelines.generation.rollout import Rollout, rollout
-from pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
-from pipelines.models.tasks import Task
-from pipelines.records import Observation
-from pipelines.records.digest import seed_from
-from pipelines.services.errors import ServiceError
-from pipelines.services.observation_parts import numbered
-from pipelines.services.registry import Registry
-from train.rl.methods import Judges, Method
-from train.rl.methods.base import RolloutOutcome
-from train.rl.rollouts.active_rollout import ActiveRollout
-from train.rl.rollouts.environment import SandboxEnvironment
-from train.rl.rollouts.prompts import opening, prompt
-from train.rl.rollouts.scoring import scored
-from train.rl.rollouts.transcript import Transcript
-from train.rl.settings import GrpoSettings
-from train.runs import JudgeDown, TrainError
+from darkroom.pipelines.generation.rollout import Rollout, rollout
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Observation
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services.observation_parts import numbered
+from darkroom.pipelines.services.registry import Registry
+from darkroom.train.rl.methods import Judges, Method
+from darkroom.train.rl.methods.base import RolloutOutcome
+from darkroom.train.rl.rollouts.active_rollout import ActiveRollout
+from darkroom.train.rl.rollouts.environment import SandboxEnvironment
+from darkroom.train.rl.rollouts.prompts import opening, prompt
+from darkroom.train.rl.rollouts.scoring import scored
+from darkroom.train.rl.rollouts.transcript import Transcript
+from darkroom.train.rl.settings import GrpoSettings
+from darkroom.train.runs import JudgeDown, TrainError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StepResult:
 class Episode:
     """One rollout, as a coroutine of the one loop that waits for its turns. It is its own policy.
 
-    ``row`` is as ``train.rl.rollouts.prompts.prompt`` asks it.
+    ``row`` is as ``darkroom.train.rl.rollouts.prompts.prompt`` asks it.
     """
 
     identity = PolicyIdentity("client", "client")
@@ -138,7 +138,7 @@ class Episodes:
     def __init__(
         self, rows: Any, settings: GrpoSettings, method: Method, judges: Judges, *, most_open: int, idle_seconds: float
     ) -> None:
-        """``rows`` are ``train.rl.rollouts.prompts.open_prompts``'."""
+        """``rows`` are ``darkroom.train.rl.rollouts.prompts.open_prompts``'."""
         self.rows, self.settings, self.method, self._judges = rows, settings, method, judges
         self.registry = Registry[Episode]("episode", most_open=most_open, idle_seconds=idle_seconds)
         self._index = {name: index for index, name in enumerate(rows["sample_id"])}
@@ -167,7 +167,7 @@ class Episodes:
         return asked
 
     async def score(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """The rewards of finished episodes of one row, as one group: all that ``train.grpo`` reads of them.
+        """The rewards of finished episodes of one row, as one group: all that ``darkroom.train.grpo`` reads of them.
 
         Raises ``ServiceError``: invalid_request where one goes on or they are of different rows, infrastructure_failed
         where a judge does not answer.

@@ -18,18 +18,18 @@ from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
-from pipelines.models.policies.images import MEDIA_TYPES
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.publishing.adapters import ADAPTERS, adapter_files
-from pipelines.publishing.html_page import data_url
-from pipelines.publishing.layouts.reward import by_toolkit
-from pipelines.services.errors import ServiceError
-from pipelines.services.files import encoded
-from pipelines.services.listening import guarded, speak_json
-from pipelines.services.observation_parts import ObservationPart
-from train.environment.episodes import Episodes
-from train.environment.openenv import add_openenv
-from train.environment.requests import GradeRequest, ResetRequest, ScoreRequest, StepRequest
+from darkroom.pipelines.models.policies.images import MEDIA_TYPES
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.publishing.adapters import ADAPTERS, adapter_files
+from darkroom.pipelines.publishing.html_page import data_url
+from darkroom.pipelines.publishing.layouts.reward import by_toolkit
+from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services.files import encoded
+from darkroom.pipelines.services.listening import guarded, speak_json
+from darkroom.pipelines.services.observation_parts import ObservationPart
+from darkroom.train.environment.episodes import Episodes
+from darkroom.train.environment.openenv import add_openenv
+from darkroom.train.environment.requests import GradeRequest, ResetRequest, ScoreRequest, StepRequest
 
 MOST_MB = 64
 """Of a request, which is a turn's text."""

@@ -17,8 +17,8 @@ from fastapi import FastAPI, WebSocket
 from pydantic import BaseModel, ValidationError
 from starlette.websockets import WebSocketDisconnect
 
-from pipelines.services.errors import ServiceError, invalid
-from train.environment.requests import ResetRequest, StepRequest
+from darkroom.pipelines.services.errors import ServiceError, invalid
+from darkroom.train.environment.requests import ResetRequest, StepRequest
 
 POLICY_VIOLATION = 1008
 """Of WebSockets' closing codes."""

@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from pipelines.records import Grader
-from pipelines.services.json_bodies import WholeText
+from darkroom.pipelines.records import Grader
+from darkroom.pipelines.services.json_bodies import WholeText
 
 
 class ResetRequest(BaseModel):

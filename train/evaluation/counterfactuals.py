@@ -18,17 +18,17 @@ from typing import Literal, get_args
 
 from PIL import Image
 
-from pipelines.generation.rollout import CodeSession, rollout
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyIdentity
-from pipelines.records import ImageRef, Observation
-from pipelines.records.answers import letter_of, matches
-from pipelines.records.digest import seed_from
-from pipelines.records.geometry import Box
-from pipelines.storage.images import ImageStore
-from train.evaluation.images import ImageTracer, ObservedImage
-from train.evaluation.intervals import Estimate, wilson
-from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, ViewableSession, names_of
+from darkroom.pipelines.generation.rollout import CodeSession, rollout
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyIdentity
+from darkroom.pipelines.records import ImageRef, Observation
+from darkroom.pipelines.records.answers import letter_of, matches
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.evaluation.images import ImageTracer, ObservedImage
+from darkroom.train.evaluation.intervals import Estimate, wilson
+from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, ViewableSession, names_of
 
 Control = Literal["blank", "other_region", "other_sample", "other_draw"]
 CONTROLS: tuple[Control, ...] = get_args(Control)

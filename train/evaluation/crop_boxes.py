@@ -11,8 +11,8 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-from pipelines.models.parsing import parsed
-from pipelines.records.geometry import Box, box_from_corners
+from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.records.geometry import Box, box_from_corners
 
 _SIGNS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,

@@ -6,19 +6,19 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import Endpoint, Policy, oracle_policy, oracles
-from pipelines.records import ImageRef, Sample, VideoRef
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.vision.frame_sampling import sampled_frames
-from pipelines.vision.visual_tokens import QWEN2_5_VL, QWEN3_VL, VisionModel
-from train.evaluation.rollouts import EvaluatedPolicy
-from train.evaluation.settings import EvaluationSettings
-from train.rl.judging.judge_config import JudgeSettings
-from train.runs import TrainError
-from train.runs.named_endpoint import NamedEndpoint, NamedJudge
-from train.runs.wording import chosen_wording
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import Endpoint, Policy, oracle_policy, oracles
+from darkroom.pipelines.records import ImageRef, Sample, VideoRef
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.vision.frame_sampling import sampled_frames
+from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, QWEN3_VL, VisionModel
+from darkroom.train.evaluation.rollouts import EvaluatedPolicy
+from darkroom.train.evaluation.settings import EvaluationSettings
+from darkroom.train.rl.judging.judge_config import JudgeSettings
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.named_endpoint import NamedEndpoint, NamedJudge
+from darkroom.train.runs.wording import chosen_wording
 
 
 def open_policy(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
@@ -66,7 +66,7 @@ def vision_of(settings: EvaluationSettings) -> VisionModel:
     The oracle counts as Qwen2.5-VL.
     """
     if settings.model and not settings.url:
-        from train.models.loading import load_processor
+        from darkroom.train.models.loading import load_processor
 
         folder = Path(settings.model)
         sees = load_processor(folder, max_pixels=settings.max_pixels).image_processor
@@ -102,7 +102,7 @@ def _endpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
 
 
 def _checkpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
-    from train.models.local_policy import LocalPolicy, Sampling
+    from darkroom.train.models.local_policy import LocalPolicy, Sampling
 
     return LocalPolicy(
         Path(settings.model),

@@ -8,22 +8,22 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
-from pipelines.records import ImageRef, Usage, to_row
-from pipelines.records.reject_reasons import RowError
-from pipelines.storage.stage import Pace, Progress, StageProgress, map_rows
-from pipelines.storage.workspace import Workspace
-from pipelines.vision.visual_tokens import VisionModel
-from sandbox import SandboxUnavailable
-from train.evaluation.counterfactuals import CONTROLS, Control, Counterfactual, CounterfactualRunner, eligible
-from train.evaluation.images import ImageTracer
-from train.evaluation.questions import Question, QuestionSet
-from train.evaluation.results import Findings, results, shown_to
-from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
-from train.evaluation.settings import EvaluationSettings
-from train.runs import TrainError
-from train.runs.reporting import RunReporter
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.records import ImageRef, Usage, to_row
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.storage.stage import Pace, Progress, StageProgress, map_rows
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.vision.visual_tokens import VisionModel
+from darkroom.sandbox import SandboxUnavailable
+from darkroom.train.evaluation.counterfactuals import CONTROLS, Control, Counterfactual, CounterfactualRunner, eligible
+from darkroom.train.evaluation.images import ImageTracer
+from darkroom.train.evaluation.questions import Question, QuestionSet
+from darkroom.train.evaluation.results import Findings, results, shown_to
+from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
+from darkroom.train.evaluation.settings import EvaluationSettings
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.reporting import RunReporter
 
 T = TypeVar("T")
 _TELL_SECONDS = 10.0
@@ -123,7 +123,7 @@ class EvaluationRun:
     async def _words(self, played: Sequence[ScoredRollout], judge: Policy | None) -> dict[tuple[str, str], bool] | None:
         if judge is None:
             return None
-        from train.rl.judging.judges import shows_target
+        from darkroom.train.rl.judging.judges import shows_target
 
         async def shows(question: str, image: ImageRef) -> bool:
             return (await shows_target(question, image, judge, n_votes=self.settings.judge_votes)).says_yes

@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from pipelines.storage.atomic_write import whole_file
-from pipelines.storage.images import ImageStore
-from train.evaluation.inspect_log import write_inspect_log
-from train.evaluation.output import REPORT
-from train.evaluation.settings import ExportFormat
+from darkroom.pipelines.storage.atomic_write import whole_file
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.evaluation.inspect_log import write_inspect_log
+from darkroom.train.evaluation.output import REPORT
+from darkroom.train.evaluation.settings import ExportFormat
 
 _BATCH = 64
 _CELL = 32_767

@@ -14,16 +14,16 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from pipelines.generation.rollout import Rollout
-from pipelines.records import ImageRef, to_row
-from pipelines.records.geometry import Box, box_from_fractions
-from pipelines.storage.acts import Act
-from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Ledger
-from pipelines.verification.checks.crop import executed_code
-from pipelines.vision.crop_localization import best_of
-from pipelines.vision.image_transform import TURNED_DEGREES, ImageTransform, measure_transform, residual
-from train.evaluation.crop_boxes import crop_boxes
+from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.records import ImageRef, to_row
+from darkroom.pipelines.records.geometry import Box, box_from_fractions
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.verification.checks.crop import executed_code
+from darkroom.pipelines.vision.crop_localization import best_of
+from darkroom.pipelines.vision.image_transform import TURNED_DEGREES, ImageTransform, measure_transform, residual
+from darkroom.train.evaluation.crop_boxes import crop_boxes
 
 _LEAST_SHARE = 0.02
 _MOST_PANELS = 12

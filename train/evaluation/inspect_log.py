@@ -15,9 +15,9 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from PIL import Image
 
-from pipelines.publishing.html_page import data_url
-from pipelines.records.reject_reasons import RETRYABLE
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.publishing.html_page import data_url
+from darkroom.pipelines.records.reject_reasons import RETRYABLE
+from darkroom.pipelines.storage.images import ImageStore
 
 Row = Mapping[str, Any]
 """A row of ``rollouts.parquet`` (``output.SCHEMA``)."""

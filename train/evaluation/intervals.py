@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from pipelines.verification.proportion import Proportion
+from darkroom.pipelines.verification.proportion import Proportion
 
 _RESAMPLES = 2_000
 

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipelines.vision.visual_tokens import VisionModel, visual_tokens
-from train.evaluation.intervals import Estimate, estimate, pass_at_k
-from train.evaluation.rollouts import ScoredRollout
-from train.evaluation.taxonomy import Tool, tools_of
+from darkroom.pipelines.vision.visual_tokens import VisionModel, visual_tokens
+from darkroom.train.evaluation.intervals import Estimate, estimate, pass_at_k
+from darkroom.train.evaluation.rollouts import ScoredRollout
+from darkroom.train.evaluation.taxonomy import Tool, tools_of
 
 K = TypeVar("K", bound=Hashable)
 BUCKETS = ("no tools", "1 tool", "2 tools", "3+ tools")

@@ -20,24 +20,24 @@ import pyarrow.parquet as pq
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from pipelines.generation.drafting import provenance
-from pipelines.generation.rollout import Rollout
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.tasks import Task
-from pipelines.publishing.gallery import write_gallery
-from pipelines.publishing.html_page import data_url, html_page
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.records import Check, Trajectory, to_row
-from pipelines.records.schemas import schema_of
-from pipelines.storage.atomic_write import replace_folder
-from pipelines.storage.images import ImageStore
-from train.evaluation.charts import charts
-from train.evaluation.images import ObservedImage
-from train.evaluation.metrics import tools_by_round
-from train.evaluation.questions import Question
-from train.evaluation.results import Findings
-from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout
-from train.evaluation.tables import report
+from darkroom.pipelines.generation.drafting import provenance
+from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.publishing.gallery import write_gallery
+from darkroom.pipelines.publishing.html_page import data_url, html_page
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.records import Check, Trajectory, to_row
+from darkroom.pipelines.records.schemas import schema_of
+from darkroom.pipelines.storage.atomic_write import replace_folder
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.evaluation.charts import charts
+from darkroom.train.evaluation.images import ObservedImage
+from darkroom.train.evaluation.metrics import tools_by_round
+from darkroom.train.evaluation.questions import Question
+from darkroom.train.evaluation.results import Findings
+from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout
+from darkroom.train.evaluation.tables import report
 
 REPORT = "report.json"
 _STYLE = Path(__file__).with_name("templates").joinpath("report.css").read_text(encoding="utf-8").rstrip("\n")

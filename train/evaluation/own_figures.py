@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from pipelines.records.samples import details_of
-from train.evaluation.rollouts import ScoredRollout
+from darkroom.pipelines.records.samples import details_of
+from darkroom.train.evaluation.rollouts import ScoredRollout
 
 DIRECTION = "object_rel_direction"
 """VSI-Bench's task in three levels, named ``object_rel_direction_easy`` and so on."""

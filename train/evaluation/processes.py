@@ -12,8 +12,8 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
-from train.evaluation.evaluation_run import EvaluationRun
-from train.evaluation.questions import QuestionSet
+from darkroom.train.evaluation.evaluation_run import EvaluationRun
+from darkroom.train.evaluation.questions import QuestionSet
 
 _LONGEST_WAIT = timedelta(days=7)
 """Of a process that has finished for the last one."""

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipelines.publishing.dataset_reader import (
+from darkroom.pipelines.publishing.dataset_reader import (
     DatasetError,
     check_columns,
     columns_of,
@@ -21,23 +21,23 @@ from pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
-from pipelines.records import Grader, Sample, from_row
-from pipelines.records.answers import split_choice
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import RowError
-from pipelines.records.samples import details_of
-from pipelines.selection.splits import SPLITS
-from pipelines.sources import BadRow, Source, SourceError, SourceRow
-from pipelines.sources.catalog import Catalog
-from pipelines.sources.columns import list_in
-from pipelines.sources.ingest import ingest_shard
-from pipelines.storage.images import ImageStore
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.grading import grader_of
-from train.evaluation.benchmarks import BenchmarkConfig, Scoring, opened
-from train.evaluation.settings import EvaluationSettings
-from train.examples.encoding import sample_of
-from train.runs import TrainError
+from darkroom.pipelines.records import Grader, Sample, from_row
+from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.selection.splits import SPLITS
+from darkroom.pipelines.sources import BadRow, Source, SourceError, SourceRow
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.sources.columns import list_in
+from darkroom.pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.grading import grader_of
+from darkroom.train.evaluation.benchmarks import BenchmarkConfig, Scoring, opened
+from darkroom.train.evaluation.settings import EvaluationSettings
+from darkroom.train.examples.encoding import sample_of
+from darkroom.train.runs import TrainError
 
 
 @dataclass(frozen=True, slots=True)

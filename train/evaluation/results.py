@@ -14,15 +14,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipelines.records import ImageRef
-from pipelines.vision.visual_tokens import VisionModel
-from train.evaluation import metrics
-from train.evaluation.counterfactuals import CONTROLS, Counterfactual, effect
-from train.evaluation.images import ObservedImage
-from train.evaluation.intervals import Estimate, wilson
-from train.evaluation.own_figures import own_figures
-from train.evaluation.rollouts import ScoredRollout
-from train.evaluation.settings import COVER
+from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.vision.visual_tokens import VisionModel
+from darkroom.train.evaluation import metrics
+from darkroom.train.evaluation.counterfactuals import CONTROLS, Counterfactual, effect
+from darkroom.train.evaluation.images import ObservedImage
+from darkroom.train.evaluation.intervals import Estimate, wilson
+from darkroom.train.evaluation.own_figures import own_figures
+from darkroom.train.evaluation.rollouts import ScoredRollout
+from darkroom.train.evaluation.settings import COVER
 
 ShowsTarget = Callable[[str, ImageRef], Awaitable[bool]]
 """Arguments: the question, the image. Whether the image shows anything that the question is about."""

@@ -7,23 +7,23 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from pipelines.generation.rollout import CodeSession, Rollout, rollout
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.models.messages import Message
-from pipelines.models.observations import viewable
-from pipelines.models.paper_prompts import PaperPrompt
-from pipelines.models.policies import Policy
-from pipelines.models.protocols import PROTOCOLS, Protocol
-from pipelines.models.tasks import PreparedSample, Task, image_names, question_text
-from pipelines.records import ImageRef, Observation, Sample, VideoRef
-from pipelines.records.digest import digest, seed_from
-from pipelines.records.reject_reasons import RETRYABLE, Reason, RowError
-from pipelines.verification.grading import Grade, grade
-from pipelines.verification.grading.judged import grade_judged
-from train.evaluation.images import ObservedImage
-from train.evaluation.questions import Question
-from train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer
-from train.rl.judging.judges import answer_share
+from darkroom.pipelines.generation.rollout import CodeSession, Rollout, rollout
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.models.messages import Message
+from darkroom.pipelines.models.observations import viewable
+from darkroom.pipelines.models.paper_prompts import PaperPrompt
+from darkroom.pipelines.models.policies import Policy
+from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
+from darkroom.pipelines.models.tasks import PreparedSample, Task, image_names, question_text
+from darkroom.pipelines.records import ImageRef, Observation, Sample, VideoRef
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.reject_reasons import RETRYABLE, Reason, RowError
+from darkroom.pipelines.verification.grading import Grade, grade
+from darkroom.pipelines.verification.grading.judged import grade_judged
+from darkroom.train.evaluation.images import ObservedImage
+from darkroom.train.evaluation.questions import Question
+from darkroom.train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer
+from darkroom.train.rl.judging.judges import answer_share
 
 
 @dataclass(frozen=True, slots=True)

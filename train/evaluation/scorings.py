@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import isfinite
 
-from pipelines.records import Sample
-from pipelines.records.samples import details_of
-from pipelines.verification.grading.answer_text import bare
-from pipelines.verification.grading.choices import chosen_letter
-from pipelines.verification.grading.numeric import as_number
-from pipelines.verification.grading.quantity import read_quantity
-from pipelines.verification.grading.text_match import similarity
-from train.evaluation.benchmarks import Scoring
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.verification.grading.answer_text import bare
+from darkroom.pipelines.verification.grading.choices import chosen_letter
+from darkroom.pipelines.verification.grading.numeric import as_number
+from darkroom.pipelines.verification.grading.quantity import read_quantity
+from darkroom.pipelines.verification.grading.text_match import similarity
+from darkroom.train.evaluation.benchmarks import Scoring
 
 ANLS_THRESHOLD = 0.5
 """Less alike than this counts nothing (Biten et al. 2019, eq. 1; InfographicVQA §5)."""

@@ -6,14 +6,15 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.selection.splits import SPLITS
-from train.runs import TrainError
-from train.runs.command_line import Flag, MaxPixels, ProgramSettings, local_datasets
-from train.runs.wording import chosen_wording, wording_record
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.selection.splits import SPLITS
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import Flag, MaxPixels, ProgramSettings, local_datasets
+from darkroom.train.runs.wording import chosen_wording, wording_record
 
 WHOLE_SHARE = 0.8
-"""A crop with more than this proportion of an image is no crop (as ``pipelines.vision.image_transform.PART_SHARE``)."""
+"""A crop with more than this proportion of an image is no crop (as
+``darkroom.pipelines.vision.image_transform.PART_SHARE``)."""
 COVER = 0.5
 """A crop shows a target when it covers at least this proportion of its box."""
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
-from pipelines.models.parsing import parsed
-from pipelines.records import Observation
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.records import Observation
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 
 class Tool(StrEnum):

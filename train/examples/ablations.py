@@ -3,8 +3,8 @@
 import io
 import tokenize
 
-from pipelines.publishing.layouts.turns import Row
-from pipelines.records.trajectories import LossPolicy
+from darkroom.pipelines.publishing.layouts.turns import Row
+from darkroom.pipelines.records.trajectories import LossPolicy
 
 
 def ablated(row: Row, *, loss_policy: LossPolicy | None, without_comments: bool) -> Row:

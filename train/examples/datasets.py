@@ -7,11 +7,11 @@ from typing import Any, Literal, NamedTuple
 import pyarrow.parquet as pq
 from datasets import Dataset, Image, List, load_dataset
 
-from pipelines.publishing import dataset_reader
-from pipelines.publishing.dataset_reader import DatasetError, Kind
-from pipelines.publishing.features import TRAJECTORIES
-from train.runs import TrainError
-from train.runs.command_line import local_datasets
+from darkroom.pipelines.publishing import dataset_reader
+from darkroom.pipelines.publishing.dataset_reader import DatasetError, Kind
+from darkroom.pipelines.publishing.features import TRAJECTORIES
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import local_datasets
 
 Part = Literal["train", "held_out"]
 """``held_out`` is the split ``validation``, ``train`` all others."""

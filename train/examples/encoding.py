@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.publishing.layouts import turns as rendering
-from pipelines.publishing.layouts.trl import inline_messages, messages_of
-from pipelines.publishing.layouts.turns import Row, Unrenderable
-from pipelines.records import ImageRef, Sample, Truth, TruthBox, VideoRef
-from pipelines.records.trajectories import LossPolicy
-from train.examples.ablations import ablated
-from train.runs import TrainError
+from darkroom.pipelines.publishing.layouts import turns as rendering
+from darkroom.pipelines.publishing.layouts.trl import inline_messages, messages_of
+from darkroom.pipelines.publishing.layouts.turns import Row, Unrenderable
+from darkroom.pipelines.records import ImageRef, Sample, Truth, TruthBox, VideoRef
+from darkroom.pipelines.records.trajectories import LossPolicy
+from darkroom.train.examples.ablations import ablated
+from darkroom.train.runs import TrainError
 
 Layout = Literal["turns", "inline"]
 
@@ -115,7 +115,7 @@ class RowReader:
     ``train_observations`` is an ablation, the loss that a trainer without masks has: every token after the question
     counts, what the sandbox showed and its markers as well, whatever the rows' loss policy; only the tokens that stand
     for images have no label. A model trained so learns to write observations itself. The other two:
-    ``train.examples.ablations``.
+    ``darkroom.train.examples.ablations``.
     """
 
     processor: Any
@@ -152,7 +152,7 @@ class RowReader:
         """From the first trained token on, every token is its own label."""
         import torch
 
-        from train.models.loading import suppressed_tokens
+        from darkroom.train.models.loading import suppressed_tokens
 
         ids = batch["input_ids"]
         begun = (batch["labels"] != IGNORED).cumsum(dim=1) > 0
@@ -172,7 +172,7 @@ def open_reader(
 
     Raises ``TrainError`` when the templates do not fit the model.
     """
-    from train.models.loading import load_processor, model_type, template
+    from darkroom.train.models.loading import load_processor, model_type, template
 
     source = template("sft", model_type(model))
     processor = load_processor(model, min_pixels=min_pixels, max_pixels=max_pixels)

@@ -17,11 +17,11 @@ from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
-from pipelines.publishing.html_page import data_url, html_page
-from pipelines.publishing.layouts.turns import Row
-from sandbox.terminal import SafeConsole
-from train.examples.encoding import IGNORED, RowReader
-from train.runs import TrainError
+from darkroom.pipelines.publishing.html_page import data_url, html_page
+from darkroom.pipelines.publishing.layouts.turns import Row
+from darkroom.sandbox.terminal import SafeConsole
+from darkroom.train.examples.encoding import IGNORED, RowReader
+from darkroom.train.runs import TrainError
 
 Kind = Literal["trained", "not", "image"]
 """Of a token. ``image``: it stands for a part of an image."""
@@ -104,7 +104,7 @@ def _pieces(mask: LossMask) -> Iterator[Piece]:
 
 def row_at(dataset: Sequence[Path], index: int) -> Row:
     """One row of dataset folders. Raises ``TrainError`` when there are not so many."""
-    from train.examples.datasets import open_dataset  # reads the environment, which ``guarded`` sets
+    from darkroom.train.examples.datasets import open_dataset  # reads the environment, which ``guarded`` sets
 
     rows = open_dataset(*dataset)
     if not 0 <= index < len(rows):

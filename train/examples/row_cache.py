@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.publishing.layouts.turns import Row
-from train.examples.encoding import IGNORED, RowReader
+from darkroom.pipelines.publishing.layouts.turns import Row
+from darkroom.train.examples.encoding import IGNORED, RowReader
 
 ROOM = 2**29
 """Bytes of tensors that a process keeps; rows beyond them are read anew in every epoch."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from train.examples.encoding import RowReader
-from train.runs.held_out import shares
+from darkroom.train.examples.encoding import RowReader
+from darkroom.train.runs.held_out import shares
 
 
 def held_out_loss(trainer: Any, rows: Sequence[Any], reader: RowReader, *, size: int) -> dict[str, float]:

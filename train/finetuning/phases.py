@@ -19,14 +19,14 @@ from datasets import Dataset
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from pipelines.storage.atomic_write import write_whole
-from train.examples.conformance import ConformanceGate, examine, explanation, summary
-from train.examples.datasets import HeldOut, held_out, open_dataset, presented
-from train.examples.encoding import RowReader
-from train.examples.row_cache import RowCache
-from train.finetuning.held_out_loss import held_out_loss
-from train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
-from train.models.loading import (
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.train.examples.conformance import ConformanceGate, examine, explanation, summary
+from darkroom.train.examples.datasets import HeldOut, held_out, open_dataset, presented
+from darkroom.train.examples.encoding import RowReader
+from darkroom.train.examples.row_cache import RowCache
+from darkroom.train.finetuning.held_out_loss import held_out_loss
+from darkroom.train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
+from darkroom.train.models.loading import (
     context_length,
     load_model,
     lora_config,
@@ -34,15 +34,15 @@ from train.models.loading import (
     score_only_trained_tokens,
     trainer_arguments,
 )
-from train.models.sharding import always_sees, note_on_launch
-from train.runs import TrainError
-from train.runs.checkpoints import RestoresCheckpoints, Staging
-from train.runs.held_out import METRICS, spread
-from train.runs.history import read_steps
-from train.runs.periodic_evaluation import EvaluatesPeriodically
-from train.runs.reporting import RunReporter
-from train.runs.step_reports import report_steps
-from train.runs.trainer_options import configured, split_options
+from darkroom.train.models.sharding import always_sees, note_on_launch
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.checkpoints import RestoresCheckpoints, Staging
+from darkroom.train.runs.held_out import METRICS, spread
+from darkroom.train.runs.history import read_steps
+from darkroom.train.runs.periodic_evaluation import EvaluatesPeriodically
+from darkroom.train.runs.reporting import RunReporter
+from darkroom.train.runs.step_reports import report_steps
+from darkroom.train.runs.trainer_options import configured, split_options
 
 
 class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer):

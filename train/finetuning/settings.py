@@ -9,13 +9,13 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipelines.publishing.dataset_reader import dataset_files, dataset_folders
-from pipelines.records.trajectories import LossPolicy
-from train.examples.encoding import Layout
-from train.runs import TrainError
-from train.runs.command_line import Bf16Weights, Flag, MaxPixels, TrainerOptions, without_unset
-from train.runs.held_out import HeldOutSettings
-from train.runs.trainer_options import assigned
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders
+from darkroom.pipelines.records.trajectories import LossPolicy
+from darkroom.train.examples.encoding import Layout
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import Bf16Weights, Flag, MaxPixels, TrainerOptions, without_unset
+from darkroom.train.runs.held_out import HeldOutSettings
+from darkroom.train.runs.trainer_options import assigned
 
 
 @dataclass(frozen=True, slots=True)

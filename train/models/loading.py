@@ -10,10 +10,10 @@ import shutil
 from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
-from train.models.processor_files import save_processor
-from train.runs import TrainError
-from train.runs.trackers import trackers
+from darkroom.pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
+from darkroom.train.models.processor_files import save_processor
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.trackers import trackers
 
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
 """Tokens that only a processor may write: sampled by a model they would stand for missing images."""
@@ -54,7 +54,7 @@ def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: i
     """
     from transformers import AutoProcessor
 
-    from train.models.image_only import ImageOnlyProcessor
+    from darkroom.train.models.image_only import ImageOnlyProcessor
 
     config = folder / "processor_config.json"
     image_only = config.is_file() and json.loads(config.read_text()).get("processor_class") == "ImageOnlyProcessor"
@@ -203,6 +203,6 @@ MODEL_TYPES = tuple(DEFAULT_SYSTEM)
 
 
 def template(name: TemplateName, model_type: str = "qwen2_5_vl") -> str:
-    """The Jinja source for one of ``MODEL_TYPES``; ``train.models.loading.model_type`` reads a folder's."""
+    """The Jinja source for one of ``MODEL_TYPES``; ``darkroom.train.models.loading.model_type`` reads a folder's."""
     path = TEMPLATE if name == "sft" else Path(__file__).parents[1] / "templates" / "qwen_vl_grpo.jinja"
     return chat_template(path.read_text(), model_type)

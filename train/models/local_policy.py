@@ -21,15 +21,21 @@ from typing import Any, NamedTuple
 import torch
 from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria, TopKLogitsWarper, TopPLogitsWarper
 
-from pipelines.models.messages import ImagePart
-from pipelines.models.observations import is_too_thin
-from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity, PolicyUnavailable
-from pipelines.publishing.layouts.trl import content_parts
-from pipelines.records import Usage
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from train.models.loading import load_model, load_processor, model_type, suppressed_tokens
-from train.runs.checkpoints import folder_digest
+from darkroom.pipelines.models.messages import ImagePart
+from darkroom.pipelines.models.observations import is_too_thin
+from darkroom.pipelines.models.policies import (
+    Completion,
+    CompletionRequest,
+    PolicyError,
+    PolicyIdentity,
+    PolicyUnavailable,
+)
+from darkroom.pipelines.publishing.layouts.trl import content_parts
+from darkroom.pipelines.records import Usage
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.models.loading import load_model, load_processor, model_type, suppressed_tokens
+from darkroom.train.runs.checkpoints import folder_digest
 
 _GATHER_SECONDS = 0.02
 """How long a batch waits for further calls."""

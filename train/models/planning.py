@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from train.runs import TrainError
+from darkroom.train.runs import TrainError
 
 GIB = 2**30
 WEIGHT, GRADIENT, MOMENTS, COMPUTED = 4, 4, 8, 2
@@ -53,7 +53,7 @@ class Load:
 def shape_of(model: str) -> ModelShape:
     """Of a folder with config.json, or of a published model: ``7B``, ``qwen3-vl-8b``. Raises ``TrainError``."""
     if (Path(model) / "config.json").is_file():
-        from train.models.loading import configuration
+        from darkroom.train.models.loading import configuration
 
         configuration(Path(model) / "config.json")  # raises for a broken file, before what takes seconds to import
         from transformers import AutoConfig

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from train.runs import TrainError
+from darkroom.train.runs import TrainError
 
 if TYPE_CHECKING:
     import torch

@@ -17,10 +17,10 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Literal
 
-from pipelines.models.protocols import PROTOCOLS, ParsedTurn
-from pipelines.models.protocols.markup import Boxed, one_answer
-from pipelines.records import Grader, Sample
-from pipelines.verification.grading import grade
+from darkroom.pipelines.models.protocols import PROTOCOLS, ParsedTurn
+from darkroom.pipelines.models.protocols.markup import Boxed, one_answer
+from darkroom.pipelines.records import Grader, Sample
+from darkroom.pipelines.verification.grading import grade
 
 _SPANS = re.compile(r"<(/?)(think|answer)>")
 
@@ -70,7 +70,8 @@ Variant = Literal["paper", "code"]
 
 
 def correctness(answer: str | None, sample: Sample, grader: Grader | None = None) -> float:
-    """1.0 when ``answer`` is the sample's by its grader (``pipelines.verification.grading``); no answer is wrong.
+    """1.0 when ``answer`` is the sample's by its grader (``darkroom.pipelines.verification.grading``); no answer is
+    wrong.
 
     Raises ``GradingError`` when expressions cannot be compared on this machine.
     """

@@ -1,18 +1,25 @@
 """What determines a GRPO checkpoint besides its dataset and its model, and the terms that a paper names for it.
 
-``train.rl.methods.settings_of`` fills what is not set from the method's terms.
+``darkroom.train.rl.methods.settings_of`` fills what is not set from the method's terms.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pipelines.storage.user_files import added_files
-from train.runs import TrainError
-from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, TrainerOptions, without_unset
-from train.runs.held_out import HeldOutSettings
-from train.runs.trainer_options import assigned
-from train.runs.wording import chosen_wording, wording_record
+from darkroom.pipelines.storage.user_files import added_files
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import (
+    Bf16Weights,
+    Flag,
+    MaxPixels,
+    ProgramSettings,
+    TrainerOptions,
+    without_unset,
+)
+from darkroom.train.runs.held_out import HeldOutSettings
+from darkroom.train.runs.trainer_options import assigned
+from darkroom.train.runs.wording import chosen_wording, wording_record
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 """What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
@@ -24,7 +31,7 @@ group, then groups (Thyme §4.2). ``dapo``: all tokens of the batch (CodeV eq. 4
 RepetitionStop = Literal["darkroom", "paper", "off"]
 """The rule by which a rollout in circles is ended (``pipelines/verification/repetition.py``)."""
 Rubric = Literal["strict", "paper"]
-"""The score of an image that is no evidence (``train.rl.judging.judges.MATCHES``)."""
+"""The score of an image that is no evidence (``darkroom.train.rl.judging.judges.MATCHES``)."""
 Scale = Literal["group", "none"]
 """Whether advantages are divided by the group's standard deviation."""
 Schedule = Literal["linear", "cosine", "constant"]

@@ -7,7 +7,7 @@ TrainError
 
 from typing import ClassVar
 
-from sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError
 
 
 class TrainError(UserError):

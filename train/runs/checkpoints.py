@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.records.digest import digest
-from pipelines.storage.atomic_write import replace_folder
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.atomic_write import replace_folder
 
 HISTORY = "training.json"
 _NOT_INPUT = {HISTORY, "loss.png", "reward.png", "metrics.png", "rollouts.html", "rollouts"}

@@ -25,8 +25,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
-from sandbox.errors import UserError
-from train.runs.supervisor import JobDirectory, attend, die_with_parent
+from darkroom.sandbox.errors import UserError
+from darkroom.train.runs.supervisor import JobDirectory, attend, die_with_parent
 
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",  # models and datasets are folders: nothing is ever downloaded
@@ -66,7 +66,7 @@ class ProgramSettings(BaseModel):
 
 def local_datasets(names: Sequence[str]) -> list[Path]:
     """Folders, and local copies of URLs (below DARKROOM_LOCAL). Raises ``StorageError``."""
-    from pipelines.storage.workspace import Workspace  # heavy, for --help
+    from darkroom.pipelines.storage.workspace import Workspace  # heavy, for --help
 
     return [Workspace.from_environment().local_dataset(name) if "://" in name else Path(name) for name in names]
 

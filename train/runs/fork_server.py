@@ -1,12 +1,12 @@
 """A process that has imported torch, transformers and TRL, and forks programs: each would import them for seconds.
 
-    python -m train.runs.fork_server DESCRIPTOR
+    python -m darkroom.train.runs.fork_server DESCRIPTOR
 
 DESCRIPTOR is its end of a pair of sockets. An order is one message: JSON (``words``: what follows ``python -m``,
 ``environment``: what differs in it, null for what is gone; ``folder``) with three descriptors: the starter's socket for
 this program, its standard output and its standard error. The answer on the program's socket is the number and a pidfd
-of its supervisor (see ``train.runs.supervisor``), which leaves the exit status there in the end. The server ends with
-its starter, and supervisors end the programs that run then.
+of its supervisor (see ``darkroom.train.runs.supervisor``), which leaves the exit status there in the end. The server
+ends with its starter, and supervisors end the programs that run then.
 
 The fork server of ``multiprocessing`` gives a program neither its starter's output, environment and folder as they are
 now, nor a supervisor. This one imports none of our own modules that a program runs, and never asks torch for a GPU:
@@ -23,8 +23,8 @@ import socket
 import sys
 from typing import Any
 
-from train.runs.command_line import ENVIRONMENT
-from train.runs.supervisor import GONE, die_with_parent, new_session, supervise_process, termination_signals
+from darkroom.train.runs.command_line import ENVIRONMENT
+from darkroom.train.runs.supervisor import GONE, die_with_parent, new_session, supervise_process, termination_signals
 
 LIBRARIES = ("torch", "transformers.models.auto.modeling_auto", "trl.trainer.sft_trainer", "trl.trainer.grpo_trainer")
 MOST_BYTES, N_DESCRIPTORS = 1 << 17, 3
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _supervise(gone: int, order: dict[str, Any], job: int, output: int, errors: int) -> None:
-    """In the first child: as ``train.runs.supervisor`` does, but forks the program instead of starting it."""
+    """In the first child: as ``darkroom.train.runs.supervisor`` does, but forks the program instead of starting it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signalled = termination_signals()
     own = os.getpid()

@@ -23,11 +23,11 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from pipelines.publishing.html_page import data_url, html_page
-from pipelines.publishing.trajectory_style import trajectory_style
-from train.runs import history
-from train.runs.history import CodeVersion
-from train.runs.reporting import is_number
+from darkroom.pipelines.publishing.html_page import data_url, html_page
+from darkroom.pipelines.publishing.trajectory_style import trajectory_style
+from darkroom.train.runs import history
+from darkroom.train.runs.history import CodeVersion
+from darkroom.train.runs.reporting import is_number
 
 FOLDER, IMAGES, PAGE = "rollouts", "images", "rollouts.html"
 N_EXAMPLES, N_TABLED = 3, 8

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from train.runs import TrainError
-from train.runs.command_line import ProgramSettings
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import ProgramSettings
 
 HELD_OUT_FIELDS = frozenset({"eval_every", "eval_dataset", "eval_limit", "early_stop", "keep_best"})
 

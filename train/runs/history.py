@@ -19,9 +19,9 @@ from typing import Any
 import yaml
 from PIL import Image, ImageDraw
 
-from pipelines.publishing.charts import mark_integers, new_figure
-from pipelines.publishing.html_page import data_url
-from train.runs.reporting import is_number
+from darkroom.pipelines.publishing.charts import mark_integers, new_figure
+from darkroom.pipelines.publishing.html_page import data_url
+from darkroom.train.runs.reporting import is_number
 
 PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")
 PANELS = "metrics.png"

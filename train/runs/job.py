@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.records.digest import digest
-from train.runs import TrainError, gallery, history
-from train.runs.checkpoints import HISTORY, CheckpointInputs, Staging, finished, folder_digest
-from train.runs.command_line import is_first_process
-from train.runs.held_out import evaluation_record
-from train.runs.reporting import RunReporter, reporting
+from darkroom.pipelines.records.digest import digest
+from darkroom.train.runs import TrainError, gallery, history
+from darkroom.train.runs.checkpoints import HISTORY, CheckpointInputs, Staging, finished, folder_digest
+from darkroom.train.runs.command_line import is_first_process
+from darkroom.train.runs.held_out import evaluation_record
+from darkroom.train.runs.reporting import RunReporter, reporting
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """An endpoint that an option of a command names: where nothing answers, the error names the option."""
 
-from pipelines.models.policies import OpenAIPolicy
-from pipelines.models.policies.settings import EndpointSettings
+from darkroom.pipelines.models.policies import OpenAIPolicy
+from darkroom.pipelines.models.policies.settings import EndpointSettings
 
 
 class NamedEndpoint(OpenAIPolicy):

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from transformers import TrainerCallback
 
-from train.runs.held_out import Evaluations, HeldOutSettings, Metric
-from train.runs.reporting import RunReporter
+from darkroom.train.runs.held_out import Evaluations, HeldOutSettings, Metric
+from darkroom.train.runs.reporting import RunReporter
 
 Measure = Callable[[], Mapping[str, float]]
 """The values of one evaluation by column of the log, the same in every process."""

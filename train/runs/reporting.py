@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from train.runs.command_line import is_first_process
+from darkroom.train.runs.command_line import is_first_process
 
 STEP = "step"
 """The kind of a step's message."""

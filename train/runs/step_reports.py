@@ -5,8 +5,8 @@ from typing import Any
 
 from transformers import PrinterCallback, TrainerCallback
 
-from train.runs import history
-from train.runs.reporting import RunReporter
+from darkroom.train.runs import history
+from darkroom.train.runs.reporting import RunReporter
 
 LINES = 20
 """About so many steps of a training are printed."""

@@ -1,6 +1,6 @@
 """A job's directory, through which it and its starter communicate, and the supervisor that ends its processes.
 
-    python -m train.runs.supervisor PARENT COMMAND...
+    python -m darkroom.train.runs.supervisor PARENT COMMAND...
 
 PARENT is the process id of the starter. The command gets a process group of its own. On SIGTERM or SIGINT, or when the
 parent has ended (by SIGKILL, too), the command receives SIGTERM, and SIGKILL with its whole group after

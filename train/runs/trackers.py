@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from train.runs import TrainError
+from darkroom.train.runs import TrainError
 
 VARIABLE = "DARKROOM_REPORT_TO"
 TRACKERS = ("trackio", "wandb", "tensorboard", "mlflow", "swanlab")

@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from train.runs import TrainError
+from darkroom.train.runs import TrainError
 
 MODEL_OPTIONS = frozenset({"attn_implementation"})
 """Arguments of the model's loading."""

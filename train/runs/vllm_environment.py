@@ -4,9 +4,9 @@ import json
 from importlib.metadata import distribution
 from pathlib import Path
 
-from pipelines.models.serving import VirtualEnvironment
-from pipelines.models.serving.engines import Device
-from pipelines.models.serving.vllm_environments import (
+from darkroom.pipelines.models.serving import VirtualEnvironment
+from darkroom.pipelines.models.serving.engines import Device
+from darkroom.pipelines.models.serving.vllm_environments import (
     PYTHON_WITH_PIP,
     VllmCpuEnvironment,
     locked_requirements,
@@ -14,7 +14,7 @@ from pipelines.models.serving.vllm_environments import (
 )
 
 _ROOT = Path(__file__).resolve().parents[2]
-_LOCKS = _ROOT / "train" / "launch"
+_LOCKS = Path(__file__).parents[1] / "launch"
 _SIZE = "several gigabytes"
 
 

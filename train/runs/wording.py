@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from pipelines.models.paper_prompts import PaperPrompt, paper_prompt
-from pipelines.models.prompts import PromptError
-from train.runs import TrainError
+from darkroom.pipelines.models.paper_prompts import PaperPrompt, paper_prompt
+from darkroom.pipelines.models.prompts import PromptError
+from darkroom.train.runs import TrainError
 
 
 def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPrompt | None:

@@ -7,13 +7,13 @@ from typing import ClassVar
 from PIL import Image
 
 from benchmarks.ablations.world import named_regions
-from pipelines.records import Round
-from pipelines.vision.image_transform import measure_transform
-from train.evaluation.crop_boxes import crop_boxes
-from train.evaluation.settings import COVER, WHOLE_SHARE
-from train.rl.judging.judges import MATCHES, Judges
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
-from train.rl.methods.codev import CodeVMethod
+from darkroom.pipelines.records import Round
+from darkroom.pipelines.vision.image_transform import measure_transform
+from darkroom.train.evaluation.crop_boxes import crop_boxes
+from darkroom.train.evaluation.settings import COVER, WHOLE_SHARE
+from darkroom.train.rl.judging.judges import MATCHES, Judges
+from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
+from darkroom.train.rl.methods.codev import CodeVMethod
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
 
-from pipelines.demo.images.targets import ENAMELS
-from train.rl.judging.judges import CONCLUSION_CHARS, Judges
-from train.rl.methods.base import RolloutOutcome
-from train.rl.methods.thyme import ThymeMethod
+from darkroom.pipelines.demo.images.targets import ENAMELS
+from darkroom.train.rl.judging.judges import CONCLUSION_CHARS, Judges
+from darkroom.train.rl.methods.base import RolloutOutcome
+from darkroom.train.rl.methods.thyme import ThymeMethod
 
 _WORD, _SENTENCE_END = re.compile(r"[a-z]+"), re.compile(r"[.!?;:\n]+(?:\s+|\Z)")
 

@@ -13,23 +13,23 @@ from benchmarks.ablations.world.films import FRAMES_IN_CONTEXT, Films
 from benchmarks.ablations.world.looks import Closeups, Looks
 from benchmarks.ablations.world.needed_looks import NEEDED_LOOKS, SignsOfWalls
 from benchmarks.ablations.world.sums import Sums
-from pipelines.demo import street_sign_datasets
-from pipelines.demo.images.street_signs import StreetSigns
-from pipelines.demo.street_sign_datasets import FEW_WORDS, policy_of, ship_trajectories
-from pipelines.generation.engine import intake
-from pipelines.generation.recipes import Recipe, load_recipes
-from pipelines.generation.recipes.operation_aware import PROMPTS
-from pipelines.generation.stage import Shard
-from pipelines.models.policies import oracle_policy
-from pipelines.models.policies.embedded import Script
-from pipelines.publishing.parquet_shards import ShardWriter, prompt_row
-from pipelines.publishing.pivots.dataset import PIVOTS, PivotDataset
-from pipelines.records import RLRow, Sample, SuitabilityLabel
-from pipelines.records.rl import majority
-from pipelines.records.samples import details_of
-from pipelines.rl.rows import annotated_row
-from pipelines.sources import Source
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.demo import street_sign_datasets
+from darkroom.pipelines.demo.images.street_signs import StreetSigns
+from darkroom.pipelines.demo.street_sign_datasets import FEW_WORDS, policy_of, ship_trajectories
+from darkroom.pipelines.generation.engine import intake
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes
+from darkroom.pipelines.generation.recipes.operation_aware import PROMPTS
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.models.policies import oracle_policy
+from darkroom.pipelines.models.policies.embedded import Script
+from darkroom.pipelines.publishing.parquet_shards import ShardWriter, prompt_row
+from darkroom.pipelines.publishing.pivots.dataset import PIVOTS, PivotDataset
+from darkroom.pipelines.records import RLRow, Sample, SuitabilityLabel
+from darkroom.pipelines.records.rl import majority
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.rl.rows import annotated_row
+from darkroom.pipelines.sources import Source
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 class Rows(NamedTuple):

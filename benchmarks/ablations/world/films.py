@@ -11,22 +11,22 @@ from random import Random
 
 from PIL import Image
 
-from pipelines.demo.images import DEMO_VERSION
-from pipelines.demo.images.films import FILMED, HEIGHT, WIDTH, encoded
-from pipelines.demo.images.material import PHOTOGRAPHS, joint_license, photograph_image
-from pipelines.demo.images.targets import street_signs
-from pipelines.generation.recipes import Recipe
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import PyVision
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample, Truth
-from pipelines.records.digest import digest, seed_from
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.samples import FRAME, TemporalSegment, as_details, temporal_segments
-from pipelines.sources import SourceRow
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import answer_matches, no_program
-from pipelines.vision.frame_sampling import sampled_frames
+from darkroom.pipelines.demo.images import DEMO_VERSION
+from darkroom.pipelines.demo.images.films import FILMED, HEIGHT, WIDTH, encoded
+from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, joint_license, photograph_image
+from darkroom.pipelines.demo.images.targets import street_signs
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import PyVision
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample, Truth
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import FRAME, TemporalSegment, as_details, temporal_segments
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import answer_matches, no_program
+from darkroom.pipelines.vision.frame_sampling import sampled_frames
 
 N_FRAMES = 260
 FIRST, SHOWN = 100, 9

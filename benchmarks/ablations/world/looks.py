@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from PIL import Image
 
-from pipelines.demo.images import DEMO_VERSION
-from pipelines.demo.images.street_signs import LEAST, HungSign, hung_signs, moved, sign_row, view_of
-from pipelines.records import Truth
-from pipelines.records.digest import digest
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo.images import DEMO_VERSION
+from darkroom.pipelines.demo.images.street_signs import LEAST, HungSign, hung_signs, moved, sign_row, view_of
+from darkroom.pipelines.records import Truth
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
 
 FAR = (1040, 780)
 """A piece in which a sign is a detail: the family ``operation_aware`` zooms in on it."""

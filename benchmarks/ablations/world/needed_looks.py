@@ -11,17 +11,17 @@ from pathlib import Path
 
 from PIL import Image
 
-from pipelines.demo.images import DEMO_VERSION
-from pipelines.demo.images.material import jpeg_bytes
-from pipelines.demo.images.street_signs import LEAST, HungSign, hung_signs
-from pipelines.generation.recipes import Recipe, prepare_images
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Thyme
-from pipelines.records import Truth, TruthBox
-from pipelines.records.digest import digest
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
-from pipelines.verification.checks import answer_matches, executes, shows_an_image
+from darkroom.pipelines.demo.images import DEMO_VERSION
+from darkroom.pipelines.demo.images.material import jpeg_bytes
+from darkroom.pipelines.demo.images.street_signs import LEAST, HungSign, hung_signs
+from darkroom.pipelines.generation.recipes import Recipe, prepare_images
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.verification.checks import answer_matches, executes, shows_an_image
 
 WIDTH = 960
 """Of a wall: its coordinates have three digits."""

@@ -8,12 +8,12 @@ import re
 from random import Random
 
 from benchmarks.ablations.world.looks import named_regions, named_sides
-from pipelines.demo.oracle.family_script import family_script
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import PyVision, Thyme, ToolCall
-from pipelines.models.protocols.markup import write_box
-from pipelines.models.protocols.tools import crop_line
-from pipelines.records.samples import reference_solution
+from darkroom.pipelines.demo.oracle.family_script import family_script
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import PyVision, Thyme, ToolCall
+from darkroom.pipelines.models.protocols.markup import write_box
+from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.records.samples import reference_solution
 
 FRAME_CODE = """\
 import matplotlib.pyplot as plt

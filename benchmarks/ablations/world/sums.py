@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from pipelines.demo.images.problems import problem_row
-from pipelines.records.digest import digest
-from pipelines.records.samples import ReferenceSolution
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo.images.problems import problem_row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.samples import ReferenceSolution
+from darkroom.pipelines.sources import SourceRow
 
 LEAST, MOST = 100, 499
 """Of a summand: a sum has three digits, too."""

@@ -15,18 +15,18 @@ from functools import partial
 from itertools import groupby
 from typing import ClassVar
 
-from pipelines.demo.images.charts import chart_questions, charts
-from pipelines.demo.images.deal import dealt, offered
-from pipelines.demo.images.diagrams import diagrams
-from pipelines.demo.images.figures import figures
-from pipelines.demo.images.films import films
-from pipelines.demo.images.material import PHOTOGRAPHS, LazyRow, built, installed, photograph_bytes
-from pipelines.demo.images.maths import maths
-from pipelines.demo.images.notices import notice_questions, notices
-from pipelines.demo.images.pages import page_questions, pages
-from pipelines.demo.images.photographs import overviews, photographs, snapshots
-from pipelines.demo.images.scenes import scene_questions, scenes
-from pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.demo.images.charts import chart_questions, charts
+from darkroom.pipelines.demo.images.deal import dealt, offered
+from darkroom.pipelines.demo.images.diagrams import diagrams
+from darkroom.pipelines.demo.images.figures import figures
+from darkroom.pipelines.demo.images.films import films
+from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, LazyRow, built, installed, photograph_bytes
+from darkroom.pipelines.demo.images.maths import maths
+from darkroom.pipelines.demo.images.notices import notice_questions, notices
+from darkroom.pipelines.demo.images.pages import page_questions, pages
+from darkroom.pipelines.demo.images.photographs import overviews, photographs, snapshots
+from darkroom.pipelines.demo.images.scenes import scene_questions, scenes
+from darkroom.pipelines.sources import BadRow, SourceRow
 
 DEMO_VERSION = "4"
 PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image
 
-from pipelines.demo.images.material import Choices, LazyRow, in_order, jpeg_bytes, lazy_rows, lettered, table
-from pipelines.records import Truth, TruthBox
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo.images.material import Choices, LazyRow, in_order, jpeg_bytes, lazy_rows, lettered, table
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pipelines.demo import data_beside
-from pipelines.demo.images.material import LazyRow
-from pipelines.records.digest import digest
-from pipelines.records.samples import FAMILIES
-from pipelines.selection.stratified import mixture
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.images.material import LazyRow
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.samples import FAMILIES
+from darkroom.pipelines.selection.stratified import mixture
+from darkroom.pipelines.sources import SourceRow
 
 _SHARES = data_beside(__file__)
 

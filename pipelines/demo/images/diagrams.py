@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw
 
-from pipelines.demo import data_beside
-from pipelines.demo.images.material import LazyRow, font, lazy_rows
-from pipelines.demo.images.problems import problem_row, solution, written
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.images.material import LazyRow, font, lazy_rows
+from darkroom.pipelines.demo.images.problems import problem_row, solution, written
+from darkroom.pipelines.sources import SourceRow
 
 WORDS = data_beside(__file__)
 SIZE = (480, 360)

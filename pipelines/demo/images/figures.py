@@ -10,10 +10,10 @@ from math import gcd, isqrt
 from random import Random
 from typing import Any
 
-from pipelines.demo import data_beside
-from pipelines.demo.images.material import LazyRow, lazy_rows
-from pipelines.demo.images.problems import problem_row, solution, terms, written
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.images.material import LazyRow, lazy_rows
+from darkroom.pipelines.demo.images.problems import problem_row, solution, terms, written
+from darkroom.pipelines.sources import SourceRow
 
 WORDS = data_beside(__file__)
 N_OF_EACH = 5

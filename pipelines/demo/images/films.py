@@ -16,7 +16,7 @@ import av
 import numpy as np
 from PIL import Image
 
-from pipelines.demo.images.material import (
+from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     Choices,
     LazyRow,
@@ -27,10 +27,10 @@ from pipelines.demo.images.material import (
     lettered,
     photograph_image,
 )
-from pipelines.demo.images.targets import Target, badges, pictogram_signs, street_signs
-from pipelines.records import Truth
-from pipelines.records.samples import TemporalSegment, as_details
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo.images.targets import Target, badges, pictogram_signs, street_signs
+from darkroom.pipelines.records import Truth
+from darkroom.pipelines.records.samples import TemporalSegment, as_details
+from darkroom.pipelines.sources import SourceRow
 
 SIZE = WIDTH, HEIGHT = 384, 288
 FPS, N_FRAMES = 8, 48

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 from PIL import Image, ImageFont
 
-from pipelines.demo import data_beside
-from pipelines.records.reject_reasons import Reason
-from pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources import BadRow, SourceRow
 
 PUBLIC_DOMAIN = "public-domain"
 

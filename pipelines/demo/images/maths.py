@@ -12,10 +12,10 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-from pipelines.demo import data_beside
-from pipelines.demo.images.material import LazyRow, lazy_rows
-from pipelines.demo.images.problems import problem_row, solution
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.images.material import LazyRow, lazy_rows
+from darkroom.pipelines.demo.images.problems import problem_row, solution
+from darkroom.pipelines.sources import SourceRow
 
 SOLUTIONS = data_beside(__file__)
 N_OF_EACH = 3

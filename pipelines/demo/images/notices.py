@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFilter
 
-from pipelines.demo import data_beside
-from pipelines.demo.grammar import nth_form
-from pipelines.demo.images.material import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.grammar import nth_form
+from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,
     LazyRow,
@@ -24,9 +24,9 @@ from pipelines.demo.images.material import (
     photograph_image,
     texture,
 )
-from pipelines.records import Truth, TruthBox
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
 
 SIZE = (800, 600)
 N_NOTICES = 24

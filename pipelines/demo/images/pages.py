@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFilter
 
-from pipelines.demo import data_beside
-from pipelines.demo.grammar import nth_form
-from pipelines.demo.images.material import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.grammar import nth_form
+from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     PUBLIC_DOMAIN,
     LazyRow,
@@ -30,9 +30,9 @@ from pipelines.demo.images.material import (
     photograph_bytes,
     texture,
 )
-from pipelines.records import Truth, TruthBox
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
 
 WIDTH, HEIGHT, MARGIN = 1654, 2339, 190
 TYPE_SIZE, LEADING = 28, 48

@@ -13,8 +13,8 @@ from typing import Any
 
 from PIL import Image
 
-from pipelines.demo import data_beside
-from pipelines.demo.images.material import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     Choices,
     LazyRow,
@@ -23,8 +23,8 @@ from pipelines.demo.images.material import (
     photograph_bytes,
     photograph_image,
 )
-from pipelines.records import Truth, TruthBox
-from pipelines.sources import SourceRow
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.sources import SourceRow
 
 QUESTIONS = data_beside(__file__)
 DARKEST = 9

@@ -6,10 +6,10 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from pipelines.demo.grammar import one_form
-from pipelines.records import Truth
-from pipelines.records.samples import ReferenceSolution
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo.grammar import one_form
+from darkroom.pipelines.records import Truth
+from darkroom.pipelines.records.samples import ReferenceSolution
+from darkroom.pipelines.sources import SourceRow
 
 
 def problem_row(

@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 
 from PIL import Image
 
-from pipelines.demo import data_beside
-from pipelines.demo.grammar import nth_form
-from pipelines.demo.images.material import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.grammar import nth_form
+from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,
     Choices,
@@ -30,11 +30,11 @@ from pipelines.demo.images.material import (
     lettered,
     photograph_image,
 )
-from pipelines.demo.images.targets import MAKERS, Target, weathered
-from pipelines.demo.images.walls import backdrop, cast_shadow, lit, mounted
-from pipelines.records import Truth, TruthBox
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo.images.targets import MAKERS, Target, weathered
+from darkroom.pipelines.demo.images.walls import backdrop, cast_shadow, lit, mounted
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
 
 SIZES = ((2400, 1500), (2560, 1600), (3072, 1620), (3200, 1700))
 NOT_HUNG = ("motorcycle", "page", "officer", "cell", "clock")

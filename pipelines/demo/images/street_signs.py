@@ -14,15 +14,15 @@ from typing import ClassVar, NamedTuple
 
 from PIL import Image
 
-from pipelines.demo.images import DEMO_VERSION
-from pipelines.demo.images.material import TEXTURE_LICENSE, joint_license, jpeg_bytes
-from pipelines.demo.images.scenes import TOPICS, Placed, hung
-from pipelines.demo.images.walls import lit
-from pipelines.generation.recipes import MARGIN
-from pipelines.records import Truth, TruthBox
-from pipelines.records.digest import digest
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo.images import DEMO_VERSION
+from darkroom.pipelines.demo.images.material import TEXTURE_LICENSE, joint_license, jpeg_bytes
+from darkroom.pipelines.demo.images.scenes import TOPICS, Placed, hung
+from darkroom.pipelines.demo.images.walls import lit
+from darkroom.pipelines.generation.recipes import MARGIN
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
 
 PIECE = (480, 360)
 VIEWS = 2

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from PIL import Image, ImageChops, ImageDraw
 
-from pipelines.demo import data_beside
-from pipelines.demo.images.material import font, texture
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.images.material import font, texture
 
 Colour = tuple[int, int, int]
 DETAIL = 3

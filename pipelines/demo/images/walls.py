@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageOps
 
-from pipelines.demo.images.material import texture
-from pipelines.records.geometry import Box
+from darkroom.pipelines.demo.images.material import texture
+from darkroom.pipelines.records.geometry import Box
 
 Colour = tuple[int, int, int]
 Tint = tuple[Colour, Colour, Colour]

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.oracle.family_script import (
     after_crop,
     answer_turn,
     before_look,
@@ -15,13 +15,13 @@ from pipelines.demo.oracle.family_script import (
     silent,
     visibility,
 )
-from pipelines.generation.recipes import as_looked_up, with_margin
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import PyVision
-from pipelines.models.tasks import Task
-from pipelines.records import Sample
-from pipelines.records.digest import seed_from
-from pipelines.records.geometry import Box
+from darkroom.pipelines.generation.recipes import as_looked_up, with_margin
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import PyVision
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.geometry import Box
 
 _SAYS = data_beside(__file__)
 _CODE = _SAYS["code"]

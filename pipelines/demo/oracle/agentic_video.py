@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from functools import partial
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.grammar import some_form
-from pipelines.demo.oracle.family_script import answer_turn, before_look, family_script
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import PyVision
-from pipelines.records import Sample, VideoRef
-from pipelines.records.samples import TemporalSegment, temporal_segments
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.grammar import some_form
+from darkroom.pipelines.demo.oracle.family_script import answer_turn, before_look, family_script
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import PyVision
+from darkroom.pipelines.records import Sample, VideoRef
+from darkroom.pipelines.records.samples import TemporalSegment, temporal_segments
 
 _SAYS = data_beside(__file__)
 N_OVERVIEW = 8

@@ -3,10 +3,10 @@
 from functools import partial
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import answer_turn, before_look, family_script, silent
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import Thyme
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.oracle.family_script import answer_turn, before_look, family_script, silent
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import Thyme
 
 _SAYS = data_beside(__file__)
 

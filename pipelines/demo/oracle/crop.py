@@ -2,8 +2,8 @@
 
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.oracle.family_script import (
     after_crop,
     answer_turn,
     crop_turn,
@@ -16,11 +16,11 @@ from pipelines.demo.oracle.family_script import (
     where_to_crop,
     why_closer,
 )
-from pipelines.generation.recipes.further_enhancement import generous
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import Thyme
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.generation.recipes.further_enhancement import generous
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import RowError
 
 _SAYS = data_beside(__file__)
 TOO_WIDE = 1 / 6

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.oracle.family_script import (
     closing_of,
     family_script,
     label_of,
@@ -11,9 +11,9 @@ from pipelines.demo.oracle.family_script import (
     operation_plan,
     visibility,
 )
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import spelled_answer
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import spelled_answer
 
 _SAYS = data_beside(__file__)
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.oracle.family_script import (
     after_crop,
     answer_turn,
     crop_turn,
@@ -15,9 +15,9 @@ from pipelines.demo.oracle.family_script import (
     visibility,
     why_closer,
 )
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import Thyme
-from pipelines.records.geometry import Box
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.records.geometry import Box
 
 _SAYS = data_beside(__file__)
 

@@ -11,23 +11,23 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from pipelines.demo import data_beside
-from pipelines.demo.grammar import some_form
-from pipelines.generation.recipes import as_fractions, as_looked_up
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.policies.embedded import Script
-from pipelines.models.protocols import Thyme
-from pipelines.models.protocols.base import Protocol
-from pipelines.models.tasks import Task, spelled_answer
-from pipelines.records import Sample
-from pipelines.records.answers import split_choice
-from pipelines.records.digest import seed_from
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.visibility import Visibility
-from pipelines.verification.checks.anticipation import names_answer
-from pipelines.vision.image_transform import Operation
-from pipelines.vision.visibility import shown_side
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.grammar import some_form
+from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.embedded import Script
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.protocols.base import Protocol
+from darkroom.pipelines.models.tasks import Task, spelled_answer
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.visibility import Visibility
+from darkroom.pipelines.verification.checks.anticipation import names_answer
+from darkroom.pipelines.vision.image_transform import Operation
+from darkroom.pipelines.vision.visibility import shown_side
 
 _SAYS = data_beside(__file__)
 READ_AT_FIRST_SIGHT = 0.6

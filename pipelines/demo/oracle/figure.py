@@ -2,13 +2,13 @@
 
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.grammar import some_form
-from pipelines.demo.oracle.family_script import family_script
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import ToolCall
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.samples import reference_solution
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.grammar import some_form
+from darkroom.pipelines.demo.oracle.family_script import family_script
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import ToolCall
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import reference_solution
 
 _SAYS = data_beside(__file__)
 

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.oracle.family_script import (
     answer_turn,
     before_look,
     family_script,
@@ -12,12 +12,12 @@ from pipelines.demo.oracle.family_script import (
     visibility,
     why_closer,
 )
-from pipelines.generation.recipes import as_fractions, as_looked_up
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import ToolCall
-from pipelines.models.protocols.tools import crop_line
-from pipelines.records.digest import seed_from
-from pipelines.records.geometry import box_from_fractions
+from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import ToolCall
+from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.geometry import box_from_fractions
 
 _SAYS = data_beside(__file__)
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import (
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.oracle.family_script import (
     after_crop,
     before_look,
     by_scale,
@@ -21,11 +21,11 @@ from pipelines.demo.oracle.family_script import (
     visibility,
     why_closer,
 )
-from pipelines.generation.recipes import target_region
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import Task, spelled_answer
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.generation.recipes import target_region
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import Task, spelled_answer
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 _SAYS = data_beside(__file__)
 _CODE = _SAYS["code"]

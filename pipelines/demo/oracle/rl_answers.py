@@ -10,15 +10,15 @@ import re
 from collections.abc import Sequence
 from random import Random
 
-from pipelines.demo import data_beside
-from pipelines.demo.oracle.simulated_ability import competence, competence_with_tools, right_answer, slip
-from pipelines.generation.recipes import as_fractions, with_margin
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import ToolCall
-from pipelines.models.protocols.tools import crop_line
-from pipelines.records import Sample
-from pipelines.records.digest import seed_from
-from pipelines.records.samples import details_of
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.oracle.simulated_ability import competence, competence_with_tools, right_answer, slip
+from darkroom.pipelines.generation.recipes import as_fractions, with_margin
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import ToolCall
+from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.samples import details_of
 
 _SAYS = data_beside(__file__)
 MALFORMED = 1 / 60

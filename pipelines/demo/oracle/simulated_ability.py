@@ -7,13 +7,13 @@ solved, some always, most are in between. A tiny target is seen less well, and g
 import re
 from random import Random
 
-from pipelines.records import Sample
-from pipelines.records.answers import split_choice
-from pipelines.records.digest import seed_from
-from pipelines.records.samples import details_of
-from pipelines.verification.grading import grader_of
-from pipelines.verification.grading.boxes import read_box
-from pipelines.verification.grading.lists import elements
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.verification.grading import grader_of
+from darkroom.pipelines.verification.grading.boxes import read_box
+from darkroom.pipelines.verification.grading.lists import elements
 
 NEVER = ALWAYS = 0.12
 """Shares of the samples that are never and always answered rightly."""

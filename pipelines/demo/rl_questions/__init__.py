@@ -13,10 +13,18 @@ from functools import partial
 from random import Random
 from typing import ClassVar
 
-from pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, built, installed, lettered, photograph_image
-from pipelines.demo.images.problems import problem_row
-from pipelines.demo.rl_questions.constructions import CONSTRUCTIONS
-from pipelines.demo.rl_questions.questions import (
+from darkroom.pipelines.demo.images.material import (
+    PHOTOGRAPHS,
+    Choices,
+    LazyRow,
+    built,
+    installed,
+    lettered,
+    photograph_image,
+)
+from darkroom.pipelines.demo.images.problems import problem_row
+from darkroom.pipelines.demo.rl_questions.constructions import CONSTRUCTIONS
+from darkroom.pipelines.demo.rl_questions.questions import (
     COLOURS,
     DrawnKind,
     DrawnQuestion,
@@ -27,7 +35,7 @@ from pipelines.demo.rl_questions.questions import (
     sheet,
     write,
 )
-from pipelines.demo.rl_questions.readings import (
+from darkroom.pipelines.demo.rl_questions.readings import (
     board,
     box_of_a_photograph,
     dial,
@@ -37,8 +45,8 @@ from pipelines.demo.rl_questions.readings import (
     ruler,
     thermometer,
 )
-from pipelines.demo.rl_questions.reckonings import RECKONINGS
-from pipelines.demo.rl_questions.shapes import (
+from darkroom.pipelines.demo.rl_questions.reckonings import RECKONINGS
+from darkroom.pipelines.demo.rl_questions.shapes import (
     colour_of_a_shape,
     form_of_a_shape,
     letters_on_shapes,
@@ -49,8 +57,8 @@ from pipelines.demo.rl_questions.shapes import (
     sector,
     share,
 )
-from pipelines.records.digest import digest
-from pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.sources import BadRow, SourceRow
 
 _LOOKED_UP = (
     ("astronaut", "On which mission did this astronaut first fly into space?", "STS-63"),

@@ -4,8 +4,8 @@ from fractions import Fraction
 from itertools import product
 from random import Random
 
-from pipelines.demo.images.problems import terms
-from pipelines.demo.rl_questions.questions import Reckoned, problem_kinds
+from darkroom.pipelines.demo.images.problems import terms
+from darkroom.pipelines.demo.rl_questions.questions import Reckoned, problem_kinds
 
 _TRIPLES = ((3, 4, 5), (5, 12, 13), (8, 15, 17), (7, 24, 25), (20, 21, 29))
 

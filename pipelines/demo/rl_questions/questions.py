@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw
 
-from pipelines.demo import data_beside
-from pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, font, jpeg_bytes, photograph_image
-from pipelines.demo.images.problems import problem_row
-from pipelines.records import Truth, TruthBox
-from pipelines.records.geometry import Box
-from pipelines.sources import SourceRow
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, font, jpeg_bytes, photograph_image
+from darkroom.pipelines.demo.images.problems import problem_row
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.sources import SourceRow
 
 SIZE = (480, 360)
 INK, PAPER = (28, 32, 44), (250, 248, 240)

@@ -6,10 +6,17 @@ from random import Random
 
 from PIL import Image, ImageOps
 
-from pipelines.demo import data_beside
-from pipelines.demo.images.material import PHOTOGRAPHS, Choices, font, joint_license, lettered, photograph_image
-from pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
-from pipelines.records.geometry import Box
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.images.material import (
+    PHOTOGRAPHS,
+    Choices,
+    font,
+    joint_license,
+    lettered,
+    photograph_image,
+)
+from darkroom.pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
+from darkroom.pipelines.records.geometry import Box
 
 _WORDS = data_beside(__file__)
 _PRINT = (9, 12, 18, 30, 46)

@@ -4,8 +4,8 @@ from fractions import Fraction
 from math import comb, factorial, gcd, lcm, prod
 from random import Random
 
-from pipelines.demo.images.problems import terms
-from pipelines.demo.rl_questions.questions import Reckoned, problem_kinds
+from darkroom.pipelines.demo.images.problems import terms
+from darkroom.pipelines.demo.rl_questions.questions import Reckoned, problem_kinds
 
 _PRIMES = (5, 7, 11, 13, 17, 19)
 _WORDS = ("LEVEL", "COFFEE", "PEPPER", "BALLOON", "PAPAYA", "TOMORROW", "CINNAMON", "SUCCESS")

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from PIL import ImageDraw
 
-from pipelines.demo import data_beside
-from pipelines.demo.images.material import lettered
-from pipelines.demo.images.problems import terms
-from pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
-from pipelines.records.geometry import Box
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.images.material import lettered
+from darkroom.pipelines.demo.images.problems import terms
+from darkroom.pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
+from darkroom.pipelines.records.geometry import Box
 
 LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
 FORMS = ("circle", "square", "triangle", "diamond")

@@ -14,19 +14,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT
-from pipelines.models.prompts import Prompt, bundled_prompt
-from pipelines.models.protocols import Protocol, Thyme
-from pipelines.models.tasks import PreparedSample, Task
-from pipelines.records import ImageRef, LossPolicy, Round, Sample, Trajectory
-from pipelines.records.digest import digest, digest_bytes, seed_from
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.visibility import LARGE_SIDE, SMALL_SHARE
-from pipelines.selection.stratified import mixture
-from pipelines.storage.images import ImageStore
-from pipelines.storage.user_files import added_files, imported
-from pipelines.verification.checks import (
+from darkroom.pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT
+from darkroom.pipelines.models.prompts import Prompt, bundled_prompt
+from darkroom.pipelines.models.protocols import Protocol, Thyme
+from darkroom.pipelines.models.tasks import PreparedSample, Task
+from darkroom.pipelines.records import ImageRef, LossPolicy, Round, Sample, Trajectory
+from darkroom.pipelines.records.digest import digest, digest_bytes, seed_from
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.visibility import LARGE_SIDE, SMALL_SHARE
+from darkroom.pipelines.selection.stratified import mixture
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.user_files import added_files, imported
+from darkroom.pipelines.verification.checks import (
     EVERY_FAMILY,
     answer_matches,
     crop_contains_target,
@@ -37,11 +37,11 @@ from pipelines.verification.checks import (
     shows_an_image,
     two_programs,
 )
-from pipelines.verification.checks.base import CheckFunction
-from pipelines.verification.checks.necessity import Necessity
-from pipelines.vision.visibility import shown_side
-from pipelines.vision.visual_tokens import QWEN2_5_VL, resized
-from sandbox.errors import UserError
+from darkroom.pipelines.verification.checks.base import CheckFunction
+from darkroom.pipelines.verification.checks.necessity import Necessity
+from darkroom.pipelines.vision.visibility import shown_side
+from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, resized
+from darkroom.sandbox.errors import UserError
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
 Writer = Literal["draft", "convert", "released"]

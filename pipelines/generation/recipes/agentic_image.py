@@ -7,14 +7,14 @@ unsuitable: there one look is enough.
 
 from pathlib import Path
 
-from pipelines.generation.recipes import Recipe, require_small
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import PyVision
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import answer_matches, has_tool_turns, hint_stays_hidden, no_round_is_broken
+from darkroom.pipelines.generation.recipes import Recipe, require_small
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import PyVision
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import answer_matches, has_tool_turns, hint_stays_hidden, no_round_is_broken
 
 MAX_TARGET_SHARE = 0.1
 

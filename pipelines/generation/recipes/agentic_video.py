@@ -7,15 +7,15 @@ among them the ones that answer the question, where the truth names them (``pipe
 
 from pathlib import Path
 
-from pipelines.generation.recipes import Recipe
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import PyVision
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.samples import temporal_segments
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import (
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import PyVision
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import temporal_segments
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import (
     answer_matches,
     frames_within_budget,
     has_tool_turns,

@@ -11,19 +11,19 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from pipelines.generation.recipes import Recipe
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.records.digest import seed_from
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
-from pipelines.verification.checks.legibility import legibility_gain
-from pipelines.vision.degradation import sample_degradation
-from pipelines.vision.legibility import FAINT, contrast, likeness
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
+from darkroom.pipelines.verification.checks.legibility import legibility_gain
+from darkroom.pipelines.vision.degradation import sample_degradation
+from darkroom.pipelines.vision.legibility import FAINT, contrast, likeness
 
 MAX_SIDE = 2048
 """Pixels. What is small in a larger image needs a crop before it needs contrast."""

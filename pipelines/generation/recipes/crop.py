@@ -9,13 +9,13 @@ cropping it would be lazy. Rows whose question is always answered without tools 
 
 from pathlib import Path
 
-from pipelines.generation.recipes import Recipe, as_text, target_region, told_region
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import (
+from darkroom.pipelines.generation.recipes import Recipe, as_text, target_region, told_region
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import (
     Necessity,
     answer_matches,
     crop_contains_target,

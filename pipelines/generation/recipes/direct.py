@@ -7,11 +7,11 @@ answers are kept is the selection's business: a seeded sample of as many as are 
 
 from pathlib import Path
 
-from pipelines.generation.operation_planning import plan
-from pipelines.generation.recipes import Recipe, prepare_images
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Thyme
-from pipelines.verification.checks import Necessity, answer_matches, consistency, hint_stays_hidden, no_program
+from darkroom.pipelines.generation.operation_planning import plan
+from darkroom.pipelines.generation.recipes import Recipe, prepare_images
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.verification.checks import Necessity, answer_matches, consistency, hint_stays_hidden, no_program
 
 recipe = Recipe(
     family="direct",

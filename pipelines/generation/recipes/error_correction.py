@@ -7,11 +7,11 @@ receives it at the start and the right one beside the first observation; the tra
 import random
 from pathlib import Path
 
-from pipelines.generation.recipes import two_crops
-from pipelines.records import Sample
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.verification.checks import first_crop_misses
+from darkroom.pipelines.generation.recipes import two_crops
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.verification.checks import first_crop_misses
 
 STRETCH = (1.0, 1.8)
 """How large the wrong region is, as a multiple of the exact region's sides."""

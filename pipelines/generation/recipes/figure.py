@@ -8,15 +8,15 @@ say, the words of its question decide.
 import re
 from pathlib import Path
 
-from pipelines.generation.recipes import Recipe
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import ToolCall
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.samples import details_of
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import answer_verified, drawing_needed, executes, figure_rendered
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import ToolCall
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import answer_verified, drawing_needed, executes, figure_rendered
 
 CATEGORIES = ("math", "geometry")
 """Samples whose category has one of these in it are mathematical problems."""

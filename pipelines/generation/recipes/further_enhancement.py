@@ -9,11 +9,11 @@ import math
 import random
 from pathlib import Path
 
-from pipelines.generation.recipes import two_crops
-from pipelines.records import Sample
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.verification.checks import first_crop_is_generous
+from darkroom.pipelines.generation.recipes import two_crops
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.verification.checks import first_crop_is_generous
 
 GENEROSITY = (4.0, 10.0)
 """How many times the exact region's area the first region has."""

@@ -9,22 +9,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.generation.recipes import Plan, Recipe
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Malformed, Thyme
-from pipelines.models.protocols.markup import one_answer
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import (
+from darkroom.pipelines.generation.recipes import Plan, Recipe
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import Malformed, Thyme
+from darkroom.pipelines.models.protocols.markup import one_answer
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import (
     answer_verified,
     executes,
     output_supports_answer,
     program_computes,
     solution_stays_hidden,
 )
-from pipelines.verification.grading import grade
+from darkroom.pipelines.verification.grading import grade
 
 CATEGORY = "math"
 """Samples whose category has this in it are problems to be computed."""

@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pipelines.generation.recipes import Recipe, RecipeError, as_fractions, as_looked_up, with_margin
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import ToolCall
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample, Trajectory
-from pipelines.records.digest import seed_from
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.visibility import Visibility
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import (
+from darkroom.pipelines.generation.recipes import Recipe, RecipeError, as_fractions, as_looked_up, with_margin
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import ToolCall
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.visibility import Visibility
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import (
     answer_matches,
     calls_are_valid,
     hint_stays_hidden,
@@ -31,7 +31,7 @@ from pipelines.verification.checks import (
     no_round_is_broken,
     zooms_on_target,
 )
-from pipelines.vision.visibility import visibility_of
+from darkroom.pipelines.vision.visibility import visibility_of
 
 Style = Literal["tool", "text"]
 PROMPTS = "DARKROOM_OPERATION_PROMPTS"

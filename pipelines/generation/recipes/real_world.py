@@ -7,11 +7,11 @@ came with it. Samples that can be answered directly are not applicable.
 
 from pathlib import Path
 
-from pipelines.generation.operation_planning import plan
-from pipelines.generation.recipes import Recipe, prepare_images
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Thyme
-from pipelines.verification.checks import (
+from darkroom.pipelines.generation.operation_planning import plan
+from darkroom.pipelines.generation.recipes import Recipe, prepare_images
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.verification.checks import (
     Necessity,
     answer_matches,
     consistency,

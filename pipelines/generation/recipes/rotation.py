@@ -11,18 +11,18 @@ from pathlib import Path
 
 from PIL import Image
 
-from pipelines.generation.recipes import Recipe
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import ImageRef, Sample, TruthBox
-from pipelines.records.digest import seed_from
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
-from pipelines.verification.checks.rotation import angle_undone, angle_unspoken, upright
-from pipelines.vision.orientation import orientation
-from pipelines.vision.registration import degrees_between, pose_of
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import ImageRef, Sample, TruthBox
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
+from darkroom.pipelines.verification.checks.rotation import angle_undone, angle_unspoken, upright
+from darkroom.pipelines.vision.orientation import orientation
+from darkroom.pipelines.vision.registration import degrees_between, pose_of
 
 ANGLES = range(30, 336)
 """Degrees counter-clockwise: Thyme's range. What table 11 rules out is half a turn as the *sum* of turn and correction,

@@ -1,6 +1,6 @@
 """Policies continue conversations: ``OpenAIPolicy`` at OpenAI-compatible endpoints, ``OraclePolicy`` with no key."""
 
-from pipelines.models.policies.base import (
+from darkroom.pipelines.models.policies.base import (
     Completion,
     CompletionRequest,
     Policy,
@@ -9,11 +9,11 @@ from pipelines.models.policies.base import (
     PolicyUnavailable,
     SentImage,
 )
-from pipelines.models.policies.budget import BudgetPool, BudgetSpent, SpendLimit, SpendTracker
-from pipelines.models.policies.embedded import RL_STAGES, OraclePolicy, oracle_policy, oracle_script, oracles
-from pipelines.models.policies.openai import OpenAIPolicy
-from pipelines.models.policies.recorded import RecordedPolicy
-from pipelines.models.policies.settings import Endpoint
+from darkroom.pipelines.models.policies.budget import BudgetPool, BudgetSpent, SpendLimit, SpendTracker
+from darkroom.pipelines.models.policies.embedded import RL_STAGES, OraclePolicy, oracle_policy, oracle_script, oracles
+from darkroom.pipelines.models.policies.openai import OpenAIPolicy
+from darkroom.pipelines.models.policies.recorded import RecordedPolicy
+from darkroom.pipelines.models.policies.settings import Endpoint
 
 __all__ = [
     "RL_STAGES",

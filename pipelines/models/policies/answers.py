@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pipelines.models.policies.base import PolicyError
-from pipelines.records.reject_reasons import storable
+from darkroom.pipelines.models.policies.base import PolicyError
+from darkroom.pipelines.records.reject_reasons import storable
 
 _DEEPEST = 4
 """Lists and objects in one another that a message's content may have."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipelines.models.messages import Message
-from pipelines.models.tasks import Task
-from pipelines.records import Round, Usage
-from pipelines.storage.ledger_requests import all_finished
-from sandbox.errors import UserError
+from darkroom.pipelines.models.messages import Message
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Round, Usage
+from darkroom.pipelines.storage.ledger_requests import all_finished
+from darkroom.sandbox.errors import UserError
 
 
 class PolicyUnavailable(UserError):

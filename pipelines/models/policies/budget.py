@@ -22,10 +22,10 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pipelines.models.policies.base import PolicyUnavailable
-from pipelines.records import Usage
-from pipelines.storage.database import create_table, transact
-from pipelines.storage.ledger import Ledger
+from darkroom.pipelines.models.policies.base import PolicyUnavailable
+from darkroom.pipelines.records import Usage
+from darkroom.pipelines.storage.database import create_table, transact
+from darkroom.pipelines.storage.ledger import Ledger
 
 SETTLE_SECONDS = 0.05
 _ROUNDING = 1 - 1e-9

@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NoReturn
 
-from pipelines.models.policies.base import Completion, PolicyError, PolicyUnavailable
-from pipelines.models.policies.budget import BudgetPool
-from pipelines.models.policies.failures import TRY_ERRORS, Failure, failure_of, seconds_to_wait
-from pipelines.models.policies.limiter import CallOutcome, ConcurrencyLimiter
-from pipelines.models.policies.settings import Endpoint
-from pipelines.models.policies.shared_calls import SharedCalls
-from pipelines.records import Usage
+from darkroom.pipelines.models.policies.base import Completion, PolicyError, PolicyUnavailable
+from darkroom.pipelines.models.policies.budget import BudgetPool
+from darkroom.pipelines.models.policies.failures import TRY_ERRORS, Failure, failure_of, seconds_to_wait
+from darkroom.pipelines.models.policies.limiter import CallOutcome, ConcurrencyLimiter
+from darkroom.pipelines.models.policies.settings import Endpoint
+from darkroom.pipelines.models.policies.shared_calls import SharedCalls
+from darkroom.pipelines.records import Usage
 
 MAX_PATIENCE_SECONDS = 600.0
 """An endpoint that names a longer wait (a day's quota is used up) stops the stage instead."""

@@ -4,7 +4,7 @@ Its turns go through the same protocol, sandbox and checks as any other policy's
 the oracle. A package registers the script of a family as an entry point:
 
     [project.entry-points."darkroom.oracles"]
-    crop = "pipelines.demo.oracle.crop:script"
+    crop = "darkroom.pipelines.demo.oracle.crop:script"
 """
 
 import sys
@@ -13,9 +13,9 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity, PolicyUnavailable
-from pipelines.records.digest import digest, digest_bytes
-from pipelines.storage.stage import code_digest
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity, PolicyUnavailable
+from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.pipelines.storage.stage import code_digest
 
 Script = Callable[[CompletionRequest], str]
 """The next turn, as text in the protocol; a pure function of the turn's task, rounds and seed."""
@@ -27,12 +27,12 @@ RL_STAGES = "rl-stages"
 """The entry point that answers for all RL stages; no family can have this name."""
 
 SCRIPTS_CODE = (
-    "pipelines.generation.operation_planning",
-    "pipelines.generation.recipes",
-    "pipelines.models.protocols",
-    "pipelines.models.tasks",
-    "pipelines.records",
-    "pipelines.vision",
+    "darkroom.pipelines.generation.operation_planning",
+    "darkroom.pipelines.generation.recipes",
+    "darkroom.pipelines.models.protocols",
+    "darkroom.pipelines.models.tasks",
+    "darkroom.pipelines.records",
+    "darkroom.pipelines.vision",
 )
 """Code that scripts use: a change gives the embedded policy another revision."""
 
@@ -76,7 +76,7 @@ def oracle_script(family: str) -> Script:
 def oracle_code(family: str) -> tuple[str, ...]:
     """The code of ours that decides the turns of a family, as ``code_digest`` takes it."""
     package = oracles()[family].module.rpartition(".")[0]
-    return (*SCRIPTS_CODE, package) if package.startswith("pipelines.") else SCRIPTS_CODE
+    return (*SCRIPTS_CODE, package) if package.startswith("darkroom.pipelines.") else SCRIPTS_CODE
 
 
 def oracle_policy(family: str, *, revision: str = "") -> OraclePolicy:

@@ -14,8 +14,8 @@ from typing import Any
 
 import aiohttp
 
-from pipelines.models.policies.base import PolicyError
-from pipelines.records.digest import seed_from
+from darkroom.pipelines.models.policies.base import PolicyError
+from darkroom.pipelines.records.digest import seed_from
 
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0

@@ -18,11 +18,11 @@ import aiohttp
 import httpx2
 from yarl import URL
 
-from pipelines.models.messages import Message
-from pipelines.models.policies import failures
-from pipelines.models.policies.base import PolicyError
-from pipelines.models.policies.failures import StatusError
-from pipelines.models.policies.request_body import Fragments, body_of
+from darkroom.pipelines.models.messages import Message
+from darkroom.pipelines.models.policies import failures
+from darkroom.pipelines.models.policies.base import PolicyError
+from darkroom.pipelines.models.policies.failures import StatusError
+from darkroom.pipelines.models.policies.request_body import Fragments, body_of
 
 CHECK_SECONDS = 10.0
 _TITLE_BYTES = 4096

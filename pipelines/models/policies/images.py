@@ -1,8 +1,8 @@
 """Images as data URLs, within the model's pixel limits, encoded once.
 
-A model answers in coordinates of the image as sent (``SentImage``); ``pipelines.records.geometry.box_from_frame`` maps
-back. An image within the limits is sent as its stored bytes, a resized one as a JPEG if it was stored as one, else as a
-PNG.
+A model answers in coordinates of the image as sent (``SentImage``);
+``darkroom.pipelines.records.geometry.box_from_frame`` maps back. An image within the limits is sent as its stored
+bytes, a resized one as a JPEG if it was stored as one, else as a PNG.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from weakref import WeakValueDictionary
 import pybase64
 from PIL import Image
 
-from pipelines.records import ImageRef
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.storage.images import ImageStore
 
 MEDIA_TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 """Of the formats that intake stores (``pipelines/storage/media_validation.py``); an MPO is a JPEG with further images

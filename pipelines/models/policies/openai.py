@@ -8,22 +8,22 @@ import math
 import os
 from typing import Any, Self
 
-from pipelines.models.messages import ImagePart
-from pipelines.models.policies.answers import EndpointAnswer, read_answer, warn_of_oddities
-from pipelines.models.policies.base import (
+from darkroom.pipelines.models.messages import ImagePart
+from darkroom.pipelines.models.policies.answers import EndpointAnswer, read_answer, warn_of_oddities
+from darkroom.pipelines.models.policies.base import (
     Completion,
     CompletionRequest,
     PolicyError,
     PolicyUnavailable,
     SentImage,
 )
-from pipelines.models.policies.budget import BudgetPool, SpendTracker
-from pipelines.models.policies.images import ImageEncoder, PixelLimits
-from pipelines.models.policies.settings import Endpoint, EndpointSettings
-from pipelines.models.policies.shared_calls import SharedCalls
-from pipelines.records import Usage
-from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Ledger
+from darkroom.pipelines.models.policies.budget import BudgetPool, SpendTracker
+from darkroom.pipelines.models.policies.images import ImageEncoder, PixelLimits
+from darkroom.pipelines.models.policies.settings import Endpoint, EndpointSettings
+from darkroom.pipelines.models.policies.shared_calls import SharedCalls
+from darkroom.pipelines.records import Usage
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.ledger import Ledger
 
 
 class OpenAIPolicy:
@@ -45,8 +45,8 @@ class OpenAIPolicy:
         shared: SharedCalls | None = None,
     ) -> None:
         # aiohttp takes half a second, which commands that call no endpoint are spared
-        from pipelines.models.policies.calls import EndpointCalls
-        from pipelines.models.policies.http_client import ChatClient
+        from darkroom.pipelines.models.policies.calls import EndpointCalls
+        from darkroom.pipelines.models.policies.http_client import ChatClient
 
         self.endpoint = endpoint
         self.identity = endpoint.identity
@@ -80,7 +80,7 @@ class OpenAIPolicy:
         """Requests the list of models: any answer but a rejected key means that the endpoint is up."""
         import aiohttp
 
-        from pipelines.models.policies.failures import REJECTED_KEY
+        from darkroom.pipelines.models.policies.failures import REJECTED_KEY
 
         at = self.endpoint
         if self._missing_key:

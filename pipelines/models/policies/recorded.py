@@ -4,8 +4,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from pipelines.models.messages import as_json
-from pipelines.models.policies.base import (
+from darkroom.pipelines.models.messages import as_json
+from darkroom.pipelines.models.policies.base import (
     Completion,
     CompletionRequest,
     Policy,
@@ -14,10 +14,10 @@ from pipelines.models.policies.base import (
     SentImage,
     reseeded,
 )
-from pipelines.records import Usage, from_row, to_row
-from pipelines.storage.acts import Act
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.tracing import span
+from darkroom.pipelines.records import Usage, from_row, to_row
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.tracing import span
 
 
 class RecordedPolicy:

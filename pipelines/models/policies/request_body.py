@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
-from pipelines.models.messages import ImagePart, Message, Part, Text
+from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text
 
 _PIECE_BYTES = 2**17
 """What the socket does not take at once is copied, so it gets pieces and may say when to go on."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pipelines.models.policies.base import PolicyIdentity, PolicyUnavailable
-from pipelines.models.policies.budget import SpendLimit
-from pipelines.storage.settings import EnvironmentSettings, setting
+from darkroom.pipelines.models.policies.base import PolicyIdentity, PolicyUnavailable
+from darkroom.pipelines.models.policies.budget import SpendLimit
+from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from contextlib import suppress
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pipelines.models.policies.limiter import ConcurrencyLimiter
-from pipelines.records.digest import digest, seed_from
-from pipelines.storage.database import clock, create_table, first_line
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.process_identity import DEAD_SECONDS, has_ended, new_holder
+from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.storage.database import clock, create_table, first_line
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.process_identity import DEAD_SECONDS, has_ended, new_holder
 
 PERIOD_SECONDS = 0.5
 TURN_SECONDS = 30.0

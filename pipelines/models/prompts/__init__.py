@@ -30,9 +30,9 @@ import jinja2.meta
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipelines.records.answers import compatible
-from pipelines.records.digest import digest, digest_bytes
-from sandbox.errors import UserError
+from darkroom.pipelines.records.answers import compatible
+from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.sandbox.errors import UserError
 
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
 _PART = re.compile(r"^# (system|user)$", re.MULTILINE)

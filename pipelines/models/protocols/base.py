@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from pipelines.models.messages import ImagePart, Message, Part, Text, joined
-from pipelines.models.protocols.markup import Malformed, ParsedTurn, excerpt, lines, tag, without_stray_tags
-from pipelines.records import ImageRef, Observation, VideoRef
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text, joined
+from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn, excerpt, lines, tag, without_stray_tags
+from darkroom.pipelines.records import ImageRef, Observation, VideoRef
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 
 class Protocol(ABC):

@@ -17,10 +17,10 @@ It says 42.
 Images are already open as variables. A video is only such a variable: the policy sees the frames that its code shows.
 """
 
-from pipelines.models.messages import ImagePart, Message, Part, Text, joined, message
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols.base import Protocol
-from pipelines.models.protocols.markup import (
+from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text, joined, message
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols.base import Protocol
+from darkroom.pipelines.models.protocols.markup import (
     Malformed,
     ParsedTurn,
     code_or_answer,
@@ -30,9 +30,9 @@ from pipelines.models.protocols.markup import (
     unfenced,
     write_box,
 )
-from pipelines.models.tasks import video_info
-from pipelines.records import ImageRef, VideoRef
-from pipelines.records.samples import FRAME
+from darkroom.pipelines.models.tasks import video_info
+from darkroom.pipelines.records import ImageRef, VideoRef
+from darkroom.pipelines.records.samples import FRAME
 
 
 class PyVision(Protocol):

@@ -13,12 +13,12 @@ It says 42.</think>
 
 import re
 
-from pipelines.models.messages import ImagePart, Message, Part, Text, opening_messages
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols.base import Protocol
-from pipelines.models.protocols.markup import Malformed, ParsedTurn, code_or_answer, excerpt, tag, unfenced
-from pipelines.models.tasks import image_sizes
-from pipelines.records import ImageRef, Observation, VideoRef
+from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text, opening_messages
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols.base import Protocol
+from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn, code_or_answer, excerpt, tag, unfenced
+from darkroom.pipelines.models.tasks import image_sizes
+from darkroom.pipelines.records import ImageRef, Observation, VideoRef
 
 _THINK = tag("/?think")
 

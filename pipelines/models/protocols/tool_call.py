@@ -18,10 +18,10 @@ mode ``forbidden`` neither; ``tools.py`` has the calls as records store them.
 import json
 import re
 
-from pipelines.models.messages import Message, opening_messages
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols.base import Protocol
-from pipelines.models.protocols.markup import (
+from darkroom.pipelines.models.messages import Message, opening_messages
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols.base import Protocol
+from darkroom.pipelines.models.protocols.markup import (
     Malformed,
     ParsedTurn,
     excerpt,
@@ -31,9 +31,9 @@ from pipelines.models.protocols.markup import (
     tag,
     write_box,
 )
-from pipelines.models.protocols.tools import CODE_TOOL, CROP_SETUP, CROP_TOOL, read_call, write_call
-from pipelines.models.tasks import image_sizes
-from pipelines.records import ImageRef, VideoRef
+from darkroom.pipelines.models.protocols.tools import CODE_TOOL, CROP_SETUP, CROP_TOOL, read_call, write_call
+from darkroom.pipelines.models.tasks import image_sizes
+from darkroom.pipelines.records import ImageRef, VideoRef
 
 _AROUND = ((r"\$\$?", r"\$"), (r"\\\[", r"\\\]"), (r"\\\(", r"\\\)"), (r"\*\*", r"\*\*"))
 """Delimiters of mathematics and emphasis around a box; the opening one would be left in the thought."""

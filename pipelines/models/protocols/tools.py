@@ -17,11 +17,12 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipelines.models.protocols.markup import Malformed, excerpt, fenced_code, lines
+from darkroom.pipelines.models.protocols.markup import Malformed, excerpt, fenced_code, lines
 
 # Images are counted from 1: the question's, then all that crops, `plt.show()`, `display(…)` and `image.show()` showed,
 # in that order; image files that code saved do not count. A box becomes the pixels that it touches, without padding, as
-# in `pipelines.records.geometry.box_from_fractions`. The text is part of sandbox keys: a change runs everything again.
+# in `darkroom.pipelines.records.geometry.box_from_fractions`. The text is part of sandbox keys: a change runs
+# everything again.
 CROP_SETUP = '''\
 def _crop_tool():
     from math import ceil, floor

@@ -6,11 +6,11 @@
 >>> stop(servers, started.server)
 """
 
-from pipelines.models.serving.engines import Engine, ServedModel, TransformersEngine, VllmEngine
-from pipelines.models.serving.lifecycle import Progress, Started, start, state, stop, wait_until_ready
-from pipelines.models.serving.processes import ServingError, VirtualEnvironment
-from pipelines.models.serving.servers import ModelServer, ServerRegistry
-from pipelines.models.serving.vllm_environments import vllm_cpu_environment, vllm_environment
+from darkroom.pipelines.models.serving.engines import Engine, ServedModel, TransformersEngine, VllmEngine
+from darkroom.pipelines.models.serving.lifecycle import Progress, Started, start, state, stop, wait_until_ready
+from darkroom.pipelines.models.serving.processes import ServingError, VirtualEnvironment
+from darkroom.pipelines.models.serving.servers import ModelServer, ServerRegistry
+from darkroom.pipelines.models.serving.vllm_environments import vllm_cpu_environment, vllm_environment
 
 __all__ = [
     "Engine",

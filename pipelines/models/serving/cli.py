@@ -21,8 +21,8 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.models.serving import lifecycle
-from pipelines.models.serving.engines import (
+from darkroom.pipelines.models.serving import lifecycle
+from darkroom.pipelines.models.serving.engines import (
     Device,
     Engine,
     ServedModel,
@@ -30,14 +30,14 @@ from pipelines.models.serving.engines import (
     VllmEngine,
     refuse_own_flags,
 )
-from pipelines.models.serving.lifecycle import Progress, ending, state, wait_until_ready
-from pipelines.models.serving.processes import ServingError
-from pipelines.models.serving.servers import ModelServer, ServerRegistry
-from pipelines.models.serving.vllm_environments import vllm_cpu_environment, vllm_environment
-from sandbox.terminal import SafeConsole
+from darkroom.pipelines.models.serving.lifecycle import Progress, ending, state, wait_until_ready
+from darkroom.pipelines.models.serving.processes import ServingError
+from darkroom.pipelines.models.serving.servers import ModelServer, ServerRegistry
+from darkroom.pipelines.models.serving.vllm_environments import vllm_cpu_environment, vllm_environment
+from darkroom.sandbox.terminal import SafeConsole
 
 if TYPE_CHECKING:
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.storage.workspace import Workspace
 
 LINE_SECONDS = 15.0
 """Between two lines of progress, where there is no terminal."""
@@ -82,7 +82,7 @@ def serve(
 
     `darkroom serve --status`
     """
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.storage.workspace import Workspace
 
     console = SafeConsole(stderr=True)
     with Workspace.from_environment() as workspace:

@@ -13,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
-from pipelines.models.serving.processes import ServingError, VirtualEnvironment
-from pipelines.records.digest import digest
+from darkroom.pipelines.models.serving.processes import ServingError, VirtualEnvironment
+from darkroom.pipelines.records.digest import digest
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pipelines.models.serving.engines import Engine, ServedModel, hub_revision
-from pipelines.models.serving.processes import PausedProcess, ServingError, stop_session
-from pipelines.models.serving.servers import ModelServer, ServerRegistry, free_port
+from darkroom.pipelines.models.serving.engines import Engine, ServedModel, hub_revision
+from darkroom.pipelines.models.serving.processes import PausedProcess, ServingError, stop_session
+from darkroom.pipelines.models.serving.servers import ModelServer, ServerRegistry, free_port
 
 State = Literal["ready", "starting", "gone", "elsewhere"]
 TAIL_BYTES, TAIL_LINES, POLL_SECONDS = 16_384, 15, 0.5

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from pipelines.storage.process_identity import boot_id, stat_of
-from sandbox.errors import UserError
+from darkroom.pipelines.storage.process_identity import boot_id, stat_of
+from darkroom.sandbox.errors import UserError
 
 GATE = 'read -r _ && exec "$@" </dev/null'
 """Runs before the command: waits for a line, and ends without one (see ``PausedProcess``)."""

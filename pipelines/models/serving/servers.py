@@ -19,9 +19,9 @@ from pathlib import Path
 
 import cattrs
 
-from pipelines.models.serving.processes import ProcessMark, ServingError
-from pipelines.records.digest import digest
-from pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.models.serving.processes import ProcessMark, ServingError
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Addresses to listen on, and the one to connect to instead."""
@@ -72,7 +72,9 @@ class ModelServer:
     @property
     def settings(self) -> dict[str, str]:
         """The environment variables that make it the policy."""
-        from pipelines.models.policies.settings import EndpointSettings  # imports the ledger and the image store
+        from darkroom.pipelines.models.policies.settings import (
+            EndpointSettings,  # imports the ledger and the image store
+        )
 
         values = {"kind": "openai", "base_url": f"{self.root_url}/v1", "model": self.model, "revision": self.revision}
         variables = EndpointSettings.variables("DARKROOM_POLICY")

@@ -11,17 +11,22 @@ from typing import Literal, NamedTuple, get_args
 
 from cattrs import BaseValidationError
 
-import sandbox
-from pipelines.publishing.audit.findings import AuditFinding, AuditReport, shortened
-from pipelines.publishing.audit.known_truth import KnownTruth
-from pipelines.publishing.audit.pivot_checks import rewarded
-from pipelines.publishing.audit.plain import NotComparable, PlainPython
-from pipelines.publishing.audit.prompt_checks import recount, regrade
-from pipelines.publishing.audit.row_case import case_of, changed_images
-from pipelines.publishing.audit.row_checks import remeasure, stated_counts
-from pipelines.publishing.audit.totals import DatasetTotals
-from pipelines.publishing.audit.transcript_rows import Conversations, execute_rounds, find_conversations, row_of
-from pipelines.publishing.dataset_reader import (
+from darkroom import sandbox
+from darkroom.pipelines.publishing.audit.findings import AuditFinding, AuditReport, shortened
+from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
+from darkroom.pipelines.publishing.audit.pivot_checks import rewarded
+from darkroom.pipelines.publishing.audit.plain import NotComparable, PlainPython
+from darkroom.pipelines.publishing.audit.prompt_checks import recount, regrade
+from darkroom.pipelines.publishing.audit.row_case import case_of, changed_images
+from darkroom.pipelines.publishing.audit.row_checks import remeasure, stated_counts
+from darkroom.pipelines.publishing.audit.totals import DatasetTotals
+from darkroom.pipelines.publishing.audit.transcript_rows import (
+    Conversations,
+    execute_rounds,
+    find_conversations,
+    row_of,
+)
+from darkroom.pipelines.publishing.dataset_reader import (
     KEYS,
     Kind,
     check_columns,
@@ -32,12 +37,12 @@ from pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
-from pipelines.publishing.replay import Execute, SetupFailed, in_sandbox, replay_row
-from pipelines.publishing.row_images import NotKnown, Row
-from pipelines.sources import BadRow, SourceRow
-from pipelines.storage.places import Place
-from pipelines.storage.stage import Progress
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.publishing.replay import Execute, SetupFailed, in_sandbox, replay_row
+from darkroom.pipelines.publishing.row_images import NotKnown, Row
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.stage import Progress
+from darkroom.pipelines.storage.workspace import Workspace
 
 Executor = Literal["sandbox", "plain"]
 EXECUTORS: tuple[Executor, ...] = get_args(Executor)

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pipelines.generation.stage import SAMPLES
-from pipelines.records import Draft, PassRate, Sample, SuitabilityVotes, ToolNecessity, Votes, from_row, to_row
-from pipelines.rl import necessity, pass_rates, suitability
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import Draft, PassRate, Sample, SuitabilityVotes, ToolNecessity, Votes, from_row, to_row
+from darkroom.pipelines.rl import necessity, pass_rates, suitability
+from darkroom.pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
 _FORCED, _FORBIDDEN = "forced", "forbidden"

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from pipelines.publishing.audit.findings import AuditFinding, shortened
-from pipelines.publishing.pivots.rows import StepReward
-from pipelines.publishing.replay import Execute
-from pipelines.publishing.row_images import Row
-from pipelines.records import from_row
-from pipelines.records.pivots import Action, RejectedAction
+from darkroom.pipelines.publishing.audit.findings import AuditFinding, shortened
+from darkroom.pipelines.publishing.pivots.rows import StepReward
+from darkroom.pipelines.publishing.replay import Execute
+from darkroom.pipelines.publishing.row_images import Row
+from darkroom.pipelines.records import from_row
+from darkroom.pipelines.records.pivots import Action, RejectedAction
 
 
 def rewarded(row: Row, dataset: str, execute: Execute) -> Iterator[AuditFinding]:

@@ -20,10 +20,10 @@ from typing import Any, Self
 import numpy as np
 from PIL import Image
 
-import sandbox
-from pipelines.models.tasks import image_names
-from pipelines.publishing.replay import SetupFailed, setup_of
-from sandbox.neutral import neutralise
+from darkroom import sandbox
+from darkroom.pipelines.models.tasks import image_names
+from darkroom.pipelines.publishing.replay import SetupFailed, setup_of
+from darkroom.sandbox.neutral import neutralise
 
 WORK_FOLDER, IMAGE_FOLDER = "/mnt/data/temp_processed_images", "/mnt/data/input_images"
 """Folders that code names; each is a folder of its own here."""

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipelines.publishing.audit.findings import AuditFinding, shortened
-from pipelines.publishing.audit.known_truth import KnownTruth
-from pipelines.publishing.row_images import Row, sample_of
-from pipelines.records import Grader, ImageRef, PassRate, Truth, TruthBox, Votes, from_row
-from pipelines.records.reject_reasons import RowError
-from pipelines.records.rl import majority
-from pipelines.rl import pass_rates, suitability
-from pipelines.rl.rows import difficulty_of
-from pipelines.verification.grading import grade, require_discrimination
+from darkroom.pipelines.publishing.audit.findings import AuditFinding, shortened
+from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
+from darkroom.pipelines.publishing.row_images import Row, sample_of
+from darkroom.pipelines.records import Grader, ImageRef, PassRate, Truth, TruthBox, Votes, from_row
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.rl import majority
+from darkroom.pipelines.rl import pass_rates, suitability
+from darkroom.pipelines.rl.rows import difficulty_of
+from darkroom.pipelines.verification.grading import grade, require_discrimination
 
 _EXACT = 1e-9
 

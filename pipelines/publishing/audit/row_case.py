@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipelines.publishing.audit.known_truth import KnownTruth
-from pipelines.publishing.row_images import NotKnown, Row, RowImages, sample_of, trajectory_of
-from pipelines.records import Sample, Trajectory, VideoRef, from_row
-from pipelines.records.digest import digest_bytes
-from pipelines.verification.case import Case
+from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
+from darkroom.pipelines.publishing.row_images import NotKnown, Row, RowImages, sample_of, trajectory_of
+from darkroom.pipelines.records import Sample, Trajectory, VideoRef, from_row
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.verification.case import Case
 
 
 class UnknownHint(Mapping[str, Any]):

@@ -7,12 +7,12 @@ that is not known here (another trainer's export, a release) take those of every
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from pipelines.generation.released import all_recipes
-from pipelines.publishing.audit.findings import AuditFinding, shortened
-from pipelines.publishing.row_images import NotKnown, Row
-from pipelines.records import Check
-from pipelines.verification.case import Case
-from pipelines.verification.checks import (
+from darkroom.pipelines.generation.released import all_recipes
+from darkroom.pipelines.publishing.audit.findings import AuditFinding, shortened
+from darkroom.pipelines.publishing.row_images import NotKnown, Row
+from darkroom.pipelines.records import Check
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks import (
     EVERY_FAMILY,
     MeasuredCheck,
     hint_stays_hidden,

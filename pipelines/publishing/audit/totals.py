@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.publishing.audit.findings import AuditFinding, shortened
-from pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
-from pipelines.publishing.row_images import Row
-from pipelines.records.digest import digest
-from pipelines.storage.atomic_write import MARKER
-from pipelines.storage.places import Place
+from darkroom.pipelines.publishing.audit.findings import AuditFinding, shortened
+from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
+from darkroom.pipelines.publishing.row_images import Row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.atomic_write import MARKER
+from darkroom.pipelines.storage.places import Place
 
 _ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader|goal) (.+?) \| (\d+) \|$", re.MULTILINE)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)

@@ -14,23 +14,23 @@ from typing import Any
 
 from PIL import Image
 
-from pipelines.models.protocols import PROTOCOLS, ParsedTurn
-from pipelines.publishing.audit.plain import NotComparable
-from pipelines.publishing.dataset_reader import read_marker
-from pipelines.publishing.layouts.text import unescaped
-from pipelines.publishing.replay import Execute
-from pipelines.records import ImageRef, Observation, to_row
-from pipelines.records.digest import digest_bytes
-from pipelines.records.reject_reasons import Reason
-from pipelines.sources import BadRow, SourceRow
-from pipelines.sources.catalog import SourceConfig, placed, public_sources, read_config
-from pipelines.sources.columns import Columns, TranscriptColumns
-from pipelines.sources.jsonl import parsed_lines
-from pipelines.sources.mapping import map_row
-from pipelines.sources.transcripts import RELEASED
-from pipelines.storage.atomic_write import MARKER
-from pipelines.verification.checks.released import MAX_DIFFERENCE, observation_difference
-from sandbox.errors import UserError
+from darkroom.pipelines.models.protocols import PROTOCOLS, ParsedTurn
+from darkroom.pipelines.publishing.audit.plain import NotComparable
+from darkroom.pipelines.publishing.dataset_reader import read_marker
+from darkroom.pipelines.publishing.layouts.text import unescaped
+from darkroom.pipelines.publishing.replay import Execute
+from darkroom.pipelines.records import ImageRef, Observation, to_row
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.catalog import SourceConfig, placed, public_sources, read_config
+from darkroom.pipelines.sources.columns import Columns, TranscriptColumns
+from darkroom.pipelines.sources.jsonl import parsed_lines
+from darkroom.pipelines.sources.mapping import map_row
+from darkroom.pipelines.sources.transcripts import RELEASED
+from darkroom.pipelines.storage.atomic_write import MARKER
+from darkroom.pipelines.verification.checks.released import MAX_DIFFERENCE, observation_difference
+from darkroom.sandbox.errors import UserError
 
 EXPORTS: Mapping[str, str] = {
     "llama_factory": "conversations",

@@ -5,22 +5,22 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.generation.funnel import Funnel
-from pipelines.generation.recipes import Recipe
-from pipelines.publishing.cards.row_facts import PivotFacts, RlFacts, SftFacts
-from pipelines.publishing.judge_stats import JudgeStats
-from pipelines.publishing.release_facts import ReleaseFacts
-from pipelines.publishing.replay import Replay
-from pipelines.publishing.templates import render
-from pipelines.publishing.text_charts import text_bars
-from pipelines.records import Sample, Trajectory
-from pipelines.records.stand_ins import asked, measured_on
-from pipelines.rl import pass_rates, suitability
-from pipelines.rl.facts import all_votes, polled, stage_facts
-from pipelines.storage.stage import StageReport
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.checks.base import CheckFunction, MeasuredCheck
-from pipelines.verification.proportion import Proportion
+from darkroom.pipelines.generation.funnel import Funnel
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.publishing.cards.row_facts import PivotFacts, RlFacts, SftFacts
+from darkroom.pipelines.publishing.judge_stats import JudgeStats
+from darkroom.pipelines.publishing.release_facts import ReleaseFacts
+from darkroom.pipelines.publishing.replay import Replay
+from darkroom.pipelines.publishing.templates import render
+from darkroom.pipelines.publishing.text_charts import text_bars
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.records.stand_ins import asked, measured_on
+from darkroom.pipelines.rl import pass_rates, suitability
+from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
+from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.checks.base import CheckFunction, MeasuredCheck
+from darkroom.pipelines.verification.proportion import Proportion
 
 
 def sft_card(
@@ -43,8 +43,8 @@ def sft_card(
     ``replayed`` None: not measured. ``languages``: by source. ``release``: of a family of released trajectories.
     ``ablation``: which rows there are that did not pass every check.
     """
-    from pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
-    from pipelines.publishing.features import TRAJECTORIES
+    from darkroom.pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
+    from darkroom.pipelines.publishing.features import TRAJECTORIES
 
     title, tags = f"Darkroom SFT: {recipe.family}", [recipe.family, recipe.protocol.name]
     return _render(
@@ -75,8 +75,8 @@ def pivot_card(
     facts: PivotFacts, report: StageReport, *, n_by_split: Mapping[str, int], languages: Mapping[str, str]
 ) -> str:
     """The card of all pivots. ``languages``: by source."""
-    from pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
-    from pipelines.publishing.features import PIVOTS
+    from darkroom.pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
+    from darkroom.pipelines.publishing.features import PIVOTS
 
     tags = ["reinforcement-learning", "preference"]
     return _render(
@@ -100,8 +100,8 @@ def rl_card(
     languages: Mapping[str, str],
 ) -> str:
     """The card of all RL rows. ``agreement``: of votes with people, in words; ``languages``: by source."""
-    from pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
-    from pipelines.publishing.features import PROMPTS
+    from darkroom.pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
+    from darkroom.pipelines.publishing.features import PROMPTS
 
     title, tags = "Darkroom RL prompts", ["reinforcement-learning"]
     return _render(

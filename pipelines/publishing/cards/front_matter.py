@@ -7,7 +7,7 @@ from datasets import DatasetInfo, Features
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCardData
 
-from pipelines.publishing.cards.row_facts import SampleFacts
+from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _HUB_IDS = {"apache-2.0", "bsd-3-clause", "cc-by-2.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc0-1.0", "mit"}

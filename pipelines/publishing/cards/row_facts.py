@@ -11,13 +11,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
-from pipelines.records.digest import key64
-from pipelines.records.pivots import Pivot
-from pipelines.records.stand_ins import Annotators, asked, measured_on
-from pipelines.rl import labels
-from pipelines.rl.facts import shards_with
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
+from darkroom.pipelines.records.digest import key64
+from darkroom.pipelines.records.pivots import Pivot
+from darkroom.pipelines.records.stand_ins import Annotators, asked, measured_on
+from darkroom.pipelines.rl import labels
+from darkroom.pipelines.rl.facts import shards_with
+from darkroom.pipelines.storage.workspace import Workspace
 
 _NOT_MEASURED = "not measured"
 

@@ -10,21 +10,21 @@ from uuid import uuid4
 
 import numpy as np
 
-from pipelines.generation.engine import STAGES
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
-from pipelines.publishing.gallery.entries import Entry, RejectedRows, entry_of_reject, entry_of_row
-from pipelines.publishing.gallery.shell import gallery_page
-from pipelines.publishing.html_page import data_url, embedded_json, embedded_text, json_text
-from pipelines.publishing.sft_dataset import ASSET
-from pipelines.records import Reject, Sample
-from pipelines.records.digest import key64
-from pipelines.storage.atomic_write import whole_file
-from pipelines.storage.places import Place
-from pipelines.storage.row_streams import KeyedSpill, RowStream
-from pipelines.storage.stage import Progress
-from pipelines.storage.tables import TableKey, Tables
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
+from darkroom.pipelines.publishing.gallery.entries import Entry, RejectedRows, entry_of_reject, entry_of_row
+from darkroom.pipelines.publishing.gallery.shell import gallery_page
+from darkroom.pipelines.publishing.html_page import data_url, embedded_json, embedded_text, json_text
+from darkroom.pipelines.publishing.sft_dataset import ASSET
+from darkroom.pipelines.records import Reject, Sample
+from darkroom.pipelines.records.digest import key64
+from darkroom.pipelines.storage.atomic_write import whole_file
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.row_streams import KeyedSpill, RowStream
+from darkroom.pipelines.storage.stage import Progress
+from darkroom.pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.storage.workspace import Workspace
 
 INLINE_BYTES = 24 << 20
 """The most that a page holds of images: a browser reads that at once, and a mail or an issue takes it."""

@@ -13,15 +13,15 @@ from PIL import Image, ImageDraw
 from pygments.lexers import PythonLexer
 from pygments.token import STANDARD_TYPES
 
-from pipelines.models.parsing import literal_boxes
-from pipelines.records import ImageRef, Reject, Sample, from_row
-from pipelines.records.digest import digest_bytes
-from pipelines.records.stand_ins import asked
-from pipelines.selection.duplicates.perceptual import on_white
-from pipelines.storage.images import ImageMissing, ImageStore
-from pipelines.storage.media_validation import decode
-from pipelines.storage.stage import reason_of
-from pipelines.vision.crop_localization import locate_crop
+from darkroom.pipelines.models.parsing import literal_boxes
+from darkroom.pipelines.records import ImageRef, Reject, Sample, from_row
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.stand_ins import asked
+from darkroom.pipelines.selection.duplicates.perceptual import on_white
+from darkroom.pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.pipelines.storage.media_validation import decode
+from darkroom.pipelines.storage.stage import reason_of
+from darkroom.pipelines.vision.crop_localization import locate_crop
 
 QUESTION_SIDE, OBSERVATION_SIDE = 900, 520
 _OUTLINE = (255, 0, 90)

@@ -14,12 +14,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.publishing.dataset_reader import dataset_files, read_files
-from pipelines.publishing.gallery.entries import RejectedRows, link_of, question_of_reject
-from pipelines.records import Reject, Sample, to_row
-from pipelines.records.digest import digest
-from pipelines.storage.places import Place
-from pipelines.storage.stage import Progress, reason_of
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
+from darkroom.pipelines.publishing.gallery.entries import RejectedRows, link_of, question_of_reject
+from darkroom.pipelines.records import Reject, Sample, to_row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.stage import Progress, reason_of
 
 _Row = tuple[tuple[Any, ...], Sequence[Mapping[str, Any]]]
 """An entry's values by column, and its checks."""

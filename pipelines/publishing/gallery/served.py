@@ -13,17 +13,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from pipelines.publishing.dataset_reader import row_at
-from pipelines.publishing.gallery.entries import Entry, entry_of_reject, entry_of_row
-from pipelines.publishing.gallery.index import EntryPlace, GalleryIndex
-from pipelines.publishing.gallery.shell import gallery_page
-from pipelines.publishing.html_page import data_url, embedded_json
-from pipelines.records import Reject, Sample, from_row
-from pipelines.services import LOOPBACK
-from pipelines.services.access import is_let_in
-from pipelines.storage.images import ImageStore
-from pipelines.storage.places import place
-from sandbox.errors import UserError
+from darkroom.pipelines.publishing.dataset_reader import row_at
+from darkroom.pipelines.publishing.gallery.entries import Entry, entry_of_reject, entry_of_row
+from darkroom.pipelines.publishing.gallery.index import EntryPlace, GalleryIndex
+from darkroom.pipelines.publishing.gallery.shell import gallery_page
+from darkroom.pipelines.publishing.html_page import data_url, embedded_json
+from darkroom.pipelines.records import Reject, Sample, from_row
+from darkroom.pipelines.services import LOOPBACK
+from darkroom.pipelines.services.access import is_let_in
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.places import place
+from darkroom.sandbox.errors import UserError
 
 _COOKIE = "darkroom_gallery"
 

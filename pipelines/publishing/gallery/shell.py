@@ -5,9 +5,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from pipelines.publishing.html_page import html_page
-from pipelines.publishing.templates import render
-from pipelines.publishing.trajectory_style import trajectory_style
+from darkroom.pipelines.publishing.html_page import html_page
+from darkroom.pipelines.publishing.templates import render
+from darkroom.pipelines.publishing.trajectory_style import trajectory_style
 
 _HERE = Path(__file__).parent
 

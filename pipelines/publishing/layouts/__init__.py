@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from pipelines.publishing.dataset_reader import Kind
-from pipelines.publishing.layouts.base import Layout
-from pipelines.publishing.layouts.export_source import LayoutError
-from pipelines.publishing.layouts.llama_factory import LLAMA_FACTORY
-from pipelines.publishing.layouts.ms_swift import MS_SWIFT, MS_SWIFT_GRPO, MS_SWIFT_INLINE
-from pipelines.publishing.layouts.openrlhf import OPENRLHF_PROMPTS, OPENRLHF_RL, OPENRLHF_SFT
-from pipelines.publishing.layouts.steps import TRL_DPO, TRL_STEPS
-from pipelines.publishing.layouts.trl import TRL_GRPO, TRL_INLINE, TRL_TURNS
-from pipelines.publishing.layouts.turns import Unfit, Unrenderable
-from pipelines.publishing.layouts.verl import EASYR1, VERL_PROMPTS, VERL_RL, VERL_SFT
+from darkroom.pipelines.publishing.dataset_reader import Kind
+from darkroom.pipelines.publishing.layouts.base import Layout
+from darkroom.pipelines.publishing.layouts.export_source import LayoutError
+from darkroom.pipelines.publishing.layouts.llama_factory import LLAMA_FACTORY
+from darkroom.pipelines.publishing.layouts.ms_swift import MS_SWIFT, MS_SWIFT_GRPO, MS_SWIFT_INLINE
+from darkroom.pipelines.publishing.layouts.openrlhf import OPENRLHF_PROMPTS, OPENRLHF_RL, OPENRLHF_SFT
+from darkroom.pipelines.publishing.layouts.steps import TRL_DPO, TRL_STEPS
+from darkroom.pipelines.publishing.layouts.trl import TRL_GRPO, TRL_INLINE, TRL_TURNS
+from darkroom.pipelines.publishing.layouts.turns import Unfit, Unrenderable
+from darkroom.pipelines.publishing.layouts.verl import EASYR1, VERL_PROMPTS, VERL_RL, VERL_SFT
 
 _OF_TRAJECTORIES = (
     TRL_TURNS,

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pipelines.publishing.dataset_reader import Kind
-from pipelines.publishing.layouts.export_source import ExportSource
-from pipelines.publishing.layouts.text import with_placeholders
-from pipelines.publishing.layouts.turns import Row, Turn
+from darkroom.pipelines.publishing.dataset_reader import Kind
+from darkroom.pipelines.publishing.layouts.export_source import ExportSource
+from darkroom.pipelines.publishing.layouts.text import with_placeholders
+from darkroom.pipelines.publishing.layouts.turns import Row, Turn
 
 Media = Literal["paths", "bytes", "none"]
 """How images are stored: files beside the rows, inside them, or (a trainer of texts) not at all."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.publishing.dataset_reader import (
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.publishing.dataset_reader import (
     DatasetError,
     Kind,
     check_columns,
@@ -17,9 +17,9 @@ from pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
-from pipelines.storage.places import Place
-from pipelines.storage.tables import TableMissing
-from sandbox.errors import UserError
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.tables import TableMissing
+from darkroom.sandbox.errors import UserError
 
 RL = "rl"
 DEFAULT_PROTOCOL = "thyme"

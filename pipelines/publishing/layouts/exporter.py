@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from pipelines.models.messages import Message, as_json
-from pipelines.publishing.dataset_reader import KEYS, marker_facts
-from pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout
-from pipelines.publishing.layouts.export_source import ExportSource, LayoutError
-from pipelines.publishing.layouts.prompt_rows import grader_of, prompt
-from pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
-from pipelines.publishing.layouts.steps import prefix_turns
-from pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
-from pipelines.publishing.templates import render
-from pipelines.records.digest import digest, digest_bytes
-from pipelines.storage.atomic_write import MARKER, replace_folder
-from pipelines.storage.stage import code_digest
-from pipelines.storage.table_files import file_digest
+from darkroom.pipelines.models.messages import Message, as_json
+from darkroom.pipelines.publishing.dataset_reader import KEYS, marker_facts
+from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout
+from darkroom.pipelines.publishing.layouts.export_source import ExportSource, LayoutError
+from darkroom.pipelines.publishing.layouts.prompt_rows import grader_of, prompt
+from darkroom.pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
+from darkroom.pipelines.publishing.layouts.steps import prefix_turns
+from darkroom.pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
+from darkroom.pipelines.publishing.templates import render
+from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.pipelines.storage.atomic_write import MARKER, replace_folder
+from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage.table_files import file_digest
 
 REWARD = Path(__file__).with_name("reward.py")
 _README = "layouts/readmes/readme.md.jinja"
@@ -149,12 +149,12 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
 
 _CODE = (
     __package__,
-    "pipelines.publishing.adapters",
-    "pipelines.publishing.dataset_reader",
-    "pipelines.publishing.templates",
-    "pipelines.models.messages",
-    "pipelines.models.prompts",
-    "pipelines.models.protocols",
+    "darkroom.pipelines.publishing.adapters",
+    "darkroom.pipelines.publishing.dataset_reader",
+    "darkroom.pipelines.publishing.templates",
+    "darkroom.pipelines.models.messages",
+    "darkroom.pipelines.models.prompts",
+    "darkroom.pipelines.models.protocols",
 )
 """What decides the bytes of an export."""
 

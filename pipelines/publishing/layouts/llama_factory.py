@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipelines.models.messages import Text
-from pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout
-from pipelines.publishing.layouts.text import escaped
+from darkroom.pipelines.models.messages import Text
+from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout
+from darkroom.pipelines.publishing.layouts.text import escaped
 
 _FROM = {"user": "human", "assistant": "gpt"}
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.publishing.adapters import adapter_files
-from pipelines.publishing.layouts.base import MESSAGE, TEXT, Layout, sft_record
-from pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
-from pipelines.publishing.layouts.text import with_placeholders
-from pipelines.publishing.layouts.turns import Turn
+from darkroom.pipelines.publishing.adapters import adapter_files
+from darkroom.pipelines.publishing.layouts.base import MESSAGE, TEXT, Layout, sft_record
+from darkroom.pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
+from darkroom.pipelines.publishing.layouts.text import with_placeholders
+from darkroom.pipelines.publishing.layouts.turns import Turn
 
 GRPO_SCHEMA = pa.schema(prompt_columns(("messages", pa.list_(MESSAGE)), image=TEXT, answer="solution"))
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.publishing.adapters import adapter_files
-from pipelines.publishing.layouts.base import BYTES, MESSAGE, ExportRow, Layout, texts
-from pipelines.publishing.layouts.prompt_rows import ground_truth, without_videos
-from pipelines.publishing.layouts.turns import Unfit, Unrenderable
+from darkroom.pipelines.publishing.adapters import adapter_files
+from darkroom.pipelines.publishing.layouts.base import BYTES, MESSAGE, ExportRow, Layout, texts
+from darkroom.pipelines.publishing.layouts.prompt_rows import ground_truth, without_videos
+from darkroom.pipelines.publishing.layouts.turns import Unfit, Unrenderable
 
 
 def _rl_schema(key: str, *labels: str) -> pa.Schema:

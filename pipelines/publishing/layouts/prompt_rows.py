@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.publishing.layouts.base import TEXT, Column, ExportRow, texts
-from pipelines.publishing.layouts.turns import (
+from darkroom.pipelines.publishing.layouts.base import TEXT, Column, ExportRow, texts
+from darkroom.pipelines.publishing.layouts.turns import (
     Row,
     Turn,
     Unfit,
@@ -21,8 +21,8 @@ from pipelines.publishing.layouts.turns import (
     refs,
     require_types,
 )
-from pipelines.records import Grader, TruthBox, to_row
-from pipelines.records.schemas import arrow_type
+from darkroom.pipelines.records import Grader, TruthBox, to_row
+from darkroom.pipelines.records.schemas import arrow_type
 
 GRADED: list[Column] = [("question", TEXT), ("choices", pa.list_(TEXT)), ("grader", arrow_type(Grader))]
 """What a rule needs besides the answer."""

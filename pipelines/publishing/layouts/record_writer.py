@@ -20,11 +20,11 @@ from typing import IO, Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.publishing.dataset_reader import KEYS, read_files
-from pipelines.publishing.layouts.base import Layout
-from pipelines.publishing.layouts.export_source import LayoutError
-from pipelines.publishing.layouts.text import IMAGE, PLACEHOLDERS
-from pipelines.publishing.layouts.turns import Unfit, Unrenderable
+from darkroom.pipelines.publishing.dataset_reader import KEYS, read_files
+from darkroom.pipelines.publishing.layouts.base import Layout
+from darkroom.pipelines.publishing.layouts.export_source import LayoutError
+from darkroom.pipelines.publishing.layouts.text import IMAGE, PLACEHOLDERS
+from darkroom.pipelines.publishing.layouts.turns import Unfit, Unrenderable
 
 REJECTS = "rejects.jsonl"
 ROWS_PER_GROUP = 64

@@ -125,7 +125,7 @@ def final_answer(response: str) -> str | None:
 def has_toolkit() -> bool:
     """Whether Darkroom is installed here."""
     try:
-        return importlib.util.find_spec("pipelines.verification.grading") is not None
+        return importlib.util.find_spec("darkroom.pipelines.verification.grading") is not None
     except ModuleNotFoundError:  # there is no pipelines, or it is something else
         return False
 
@@ -133,8 +133,8 @@ def has_toolkit() -> bool:
 def by_toolkit(final: str, truth: Mapping[str, Any]) -> bool:
     """Darkroom's own verdict."""
     grading, records = (
-        importlib.import_module("pipelines.verification.grading"),
-        importlib.import_module("pipelines.records"),
+        importlib.import_module("darkroom.pipelines.verification.grading"),
+        importlib.import_module("darkroom.pipelines.records"),
     )
     words, choices = (str(truth["question"]), str(truth["answer"])), tuple(map(str, truth["choices"]))
     sample = records.Sample("", "", "", "", (), words[0], choices, words[1], records.Truth(), "")

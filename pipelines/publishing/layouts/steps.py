@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.models.messages import Text
-from pipelines.publishing.layouts.base import IMAGE, TEXT, Column, ExportRow, Layout, hf_schema
-from pipelines.publishing.layouts.trl import messages_of, messages_type
-from pipelines.publishing.layouts.turns import Row, Turn, Unfit, Unrenderable, protocol_of, turns
-from pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.models.messages import Text
+from darkroom.pipelines.publishing.layouts.base import IMAGE, TEXT, Column, ExportRow, Layout, hf_schema
+from darkroom.pipelines.publishing.layouts.trl import messages_of, messages_type
+from darkroom.pipelines.publishing.layouts.turns import Row, Turn, Unfit, Unrenderable, protocol_of, turns
+from darkroom.pipelines.records.reject_reasons import RowError
 
 
 def prefix_turns(row: Row) -> tuple[Turn, ...]:

@@ -12,7 +12,7 @@ An image is ``<image>``, in all layouts but TRL's, which have parts and escape s
 import re
 from collections.abc import Iterable
 
-from pipelines.models.messages import Part, Text, joined
+from darkroom.pipelines.models.messages import Part, Text, joined
 
 IMAGE = "<image>"
 PLACEHOLDERS = ("image", "video", "audio", "img", "bbox", "ref-object", "cot-process", "start-image")

@@ -24,11 +24,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.models.messages import Part, Text
-from pipelines.publishing.layouts.base import IMAGE, TEXT, Column, ExportFacts, Layout, hf_schema, sft_record, texts
-from pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
-from pipelines.publishing.layouts.text import plain
-from pipelines.publishing.layouts.turns import Turn
+from darkroom.pipelines.models.messages import Part, Text
+from darkroom.pipelines.publishing.layouts.base import (
+    IMAGE,
+    TEXT,
+    Column,
+    ExportFacts,
+    Layout,
+    hf_schema,
+    sft_record,
+    texts,
+)
+from darkroom.pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
+from darkroom.pipelines.publishing.layouts.text import plain
+from darkroom.pipelines.publishing.layouts.turns import Turn
 
 TEMPLATE = Path(__file__).with_name("qwen_vl_sft.jinja")
 """The chat template with loss flags, but for what the model types differ in."""

@@ -10,13 +10,13 @@ from typing import Any, get_args
 
 from cattrs import BaseValidationError
 
-from pipelines.models.messages import ImagePart, Part, Role, Text
-from pipelines.models.protocols import PROTOCOLS, Protocol
-from pipelines.records import ImageRef, LossPolicy, Observation, VideoRef, from_row
-from pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.models.messages import ImagePart, Part, Role, Text
+from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
+from darkroom.pipelines.records import ImageRef, LossPolicy, Observation, VideoRef, from_row
+from darkroom.pipelines.records.reject_reasons import RowError
 
 Row = Mapping[str, Any]
-"""A row with the columns of ``pipelines.publishing.features.TRAJECTORIES``."""
+"""A row with the columns of ``darkroom.pipelines.publishing.features.TRAJECTORIES``."""
 
 
 class Unfit(StrEnum):
@@ -92,7 +92,7 @@ def question_turns(row: Row, images: tuple[ImageRef, ...]) -> tuple[Turn, ...]:
     protocol = protocol_of(row)
     if row["mode"] not in protocol.modes:
         raise Unrenderable(Unfit.MALFORMED_ROW, f"{protocol.name} has no mode {row['mode']!r}")
-    question = "\n".join([row["question"], *row["choices"]])  # as pipelines.models.tasks.question_text has it
+    question = "\n".join([row["question"], *row["choices"]])  # as darkroom.pipelines.models.tasks.question_text has it
     videos = tuple(record_of(VideoRef, ref) for ref in row.get("video_refs") or ())
     try:
         messages = protocol.opening(question, images, videos, mode=row["mode"])

@@ -25,10 +25,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.models.protocols.tools import CODE, CROP
-from pipelines.publishing.adapters import adapter_files
-from pipelines.publishing.layouts.base import IMAGE, MESSAGE, TEXT, Column, ExportRow, Layout, sft_record, texts
-from pipelines.publishing.layouts.prompt_rows import FACTS, GRADED, graded, ground_truth, measured, without_videos
+from darkroom.pipelines.models.protocols.tools import CODE, CROP
+from darkroom.pipelines.publishing.adapters import adapter_files
+from darkroom.pipelines.publishing.layouts.base import (
+    IMAGE,
+    MESSAGE,
+    TEXT,
+    Column,
+    ExportRow,
+    Layout,
+    sft_record,
+    texts,
+)
+from darkroom.pipelines.publishing.layouts.prompt_rows import (
+    FACTS,
+    GRADED,
+    graded,
+    ground_truth,
+    measured,
+    without_videos,
+)
 
 SFT_SCHEMA = pa.schema([("trajectory_id", TEXT), ("messages", pa.list_(MESSAGE)), ("images", pa.list_(IMAGE))])
 _create = pa.struct([("create_kwargs", pa.struct(texts("ground_truth")))])

@@ -12,26 +12,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.audit.known_truth import KnownTruth
-from pipelines.publishing.cards import pivot_card
-from pipelines.publishing.cards.row_facts import PivotFacts
-from pipelines.publishing.dataset_reader import dataset_files, map_in_threads
-from pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, languages
-from pipelines.publishing.parquet_shards import SHARD_BYTES
-from pipelines.publishing.pivots.decisions import Measure, TrajectoryStep, decisions
-from pipelines.publishing.pivots.rows import pivot_row
-from pipelines.publishing.row_selection import Selection
-from pipelines.publishing.sample_join import SampleJoin
-from pipelines.records import Sample, Trajectory
-from pipelines.records.digest import digest, key64
-from pipelines.records.pivots import Pivot
-from pipelines.selection.splits import Split
-from pipelines.storage.places import Place
-from pipelines.storage.row_streams import RowSpill
-from pipelines.storage.stage import StageReport, code_digest
-from pipelines.storage.tables import Mask, TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
+from darkroom.pipelines.publishing.cards import pivot_card
+from darkroom.pipelines.publishing.cards.row_facts import PivotFacts
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, map_in_threads
+from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, languages
+from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES
+from darkroom.pipelines.publishing.pivots.decisions import Measure, TrajectoryStep, decisions
+from darkroom.pipelines.publishing.pivots.rows import pivot_row
+from darkroom.pipelines.publishing.row_selection import Selection
+from darkroom.pipelines.publishing.sample_join import SampleJoin
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.records.digest import digest, key64
+from darkroom.pipelines.records.pivots import Pivot
+from darkroom.pipelines.selection.splits import Split
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.row_streams import RowSpill
+from darkroom.pipelines.storage.stage import StageReport, code_digest
+from darkroom.pipelines.storage.tables import Mask, TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 KEY = TableKey(("pivots",), "all")
 PIVOTS = ("pivots", "decisions")
@@ -84,7 +84,7 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
         ]
         keys += [TableKey(SAMPLES, shard) for shard in self.partitions]
         fingerprints = [[str(key), tables.fingerprint(key)] for key in (*self._shipped_keys, *tables.existing(keys))]
-        return digest([fingerprints, code_digest(*ROWS_CODE, __package__, "pipelines.verification")])
+        return digest([fingerprints, code_digest(*ROWS_CODE, __package__, "darkroom.pipelines.verification")])
 
     def file_inputs(self) -> str:
         """The table's, the splits, and the code that writes files and card."""
@@ -122,7 +122,7 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
 
     def splits(self) -> InheritedSplits:
         """Those of the shipped files."""
-        from pipelines.publishing.table_search import columns_of
+        from darkroom.pipelines.publishing.table_search import columns_of
 
         files = [
             file

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.generation.stage import row_error
-from pipelines.publishing.audit.known_truth import KnownTruth
-from pipelines.records import Check, Sample, Trajectory, to_row
-from pipelines.records.digest import digest
-from pipelines.records.pivots import Action, Goal, Pivot, RejectedAction
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.verification.case import Case
-from pipelines.verification.step_rewards import code_goal, judge_action
+from darkroom.pipelines.generation.stage import row_error
+from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
+from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.pivots import Action, Goal, Pivot, RejectedAction
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.step_rewards import code_goal, judge_action
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-import sandbox
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.models.protocols.markup import Malformed
-from pipelines.publishing.dataset_reader import dataset_files, map_in_threads
-from pipelines.publishing.parquet_shards import conversation_columns, embedded, record_columns
-from pipelines.publishing.replay import Execute, in_sandbox
-from pipelines.publishing.row_images import Row, RowImages, sample_of, trajectory_of
-from pipelines.records import Check, Edit, ImageRef, Observation, Round, Sample, Truth, TruthBox, from_row
-from pipelines.records.digest import digest_bytes
-from pipelines.records.pivots import Action, Goal, Pivot
-from pipelines.storage.images import ImageStore
-from pipelines.verification.case import Case
-from pipelines.verification.step_rewards import judge_action
+from darkroom import sandbox
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.models.protocols.markup import Malformed
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, map_in_threads
+from darkroom.pipelines.publishing.parquet_shards import conversation_columns, embedded, record_columns
+from darkroom.pipelines.publishing.replay import Execute, in_sandbox
+from darkroom.pipelines.publishing.row_images import Row, RowImages, sample_of, trajectory_of
+from darkroom.pipelines.records import Check, Edit, ImageRef, Observation, Round, Sample, Truth, TruthBox, from_row
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.pivots import Action, Goal, Pivot
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.step_rewards import judge_action
 
 _IDS = ("pivot_id", "trajectory_id", "sample_id", "family", "protocol", "mode")
 _GOAL = ("action", "goal", "evidence", "boxes", "angle", "gold", "rejected", "provenance")
@@ -52,7 +52,8 @@ class StepReward:
 
     @classmethod
     def of(cls, row: Row, *, execute: Execute | None = None) -> Self:
-        """``row`` has the columns of ``pipelines.publishing.features.PIVOTS``; ``execute`` None: in the sandbox.
+        """``row`` has the columns of ``darkroom.pipelines.publishing.features.PIVOTS``; ``execute`` None: in the
+        sandbox.
 
         Raises ``cattrs`` errors and ``KeyError`` for a row that is no pivot's."""
         refs = [from_row(ImageRef, ref) for ref in row["image_refs"]]

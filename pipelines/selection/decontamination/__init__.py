@@ -4,7 +4,7 @@ index = BenchmarkIndex.build(read_benchmarks(Path("benchmarks.yaml")), workspace
 report = Scanner(index, workspace.images).report(TrainingRow.of_sample(sample) for sample in samples)
 """
 
-from pipelines.selection.decontamination.base import (
+from darkroom.pipelines.selection.decontamination.base import (
     CONTAMINATION,
     BenchmarkCounts,
     Contamination,
@@ -13,8 +13,8 @@ from pipelines.selection.decontamination.base import (
     TrainingRow,
     to_table,
 )
-from pipelines.selection.decontamination.benchmarks import Benchmark, read_benchmarks
-from pipelines.selection.decontamination.index import BenchmarkIndex, ContaminationReport, Scanner
+from darkroom.pipelines.selection.decontamination.benchmarks import Benchmark, read_benchmarks
+from darkroom.pipelines.selection.decontamination.index import BenchmarkIndex, ContaminationReport, Scanner
 
 __all__ = [
     "CONTAMINATION",

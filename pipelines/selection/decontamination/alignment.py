@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.local_features import Gray, Places, scaled
-from pipelines.vision.refinement import details, refined
-from pipelines.vision.registration import Matrix, correlation, laid_over
+from darkroom.pipelines.selection.duplicates.local_features import Gray, Places, scaled
+from darkroom.pipelines.vision.refinement import details, refined
+from darkroom.pipelines.vision.registration import Matrix, correlation, laid_over
 
 ALIKE = 0.9
 """Correlation of grey levels from which two regions show the same (docs/decontamination.md)."""

@@ -7,9 +7,9 @@ from typing import Literal, Self
 
 import pyarrow as pa
 
-from pipelines.models.tasks import question_text
-from pipelines.records import ImageRef, Sample, Trajectory, schemas
-from sandbox.errors import UserError
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory, schemas
+from darkroom.sandbox.errors import UserError
 
 ContaminationKind = Literal["question", "phrase", "image", "near_image", "image_part"]
 """The same short question; shared runs of words; the same bytes; the same image, changed; a part of one in another."""

@@ -25,12 +25,12 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason
-from pipelines.selection.decontamination.base import DecontaminationError
-from pipelines.sources import BadRow, SourceError, SourceRow
-from pipelines.sources.catalog import SourceConfig
-from pipelines.storage.places import Place
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.selection.decontamination.base import DecontaminationError
+from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
+from darkroom.pipelines.sources.catalog import SourceConfig
+from darkroom.pipelines.storage.places import Place
 
 _SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".jp2", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.records.digest import digest, digest_bytes
-from pipelines.selection.duplicates.local_features import Features, Gray, Sought, features_of_both, scaled
-from pipelines.selection.duplicates.looks import gray_pixels
-from pipelines.selection.duplicates.perceptual import PerceptualHash, perceptual_hash
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.media_validation import decode, probe
+from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.pipelines.selection.duplicates.local_features import Features, Gray, Sought, features_of_both, scaled
+from darkroom.pipelines.selection.duplicates.looks import gray_pixels
+from darkroom.pipelines.selection.duplicates.perceptual import PerceptualHash, perceptual_hash
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.media_validation import decode, probe
 
 LARGEST_SIDE = 1536
 MOST_FEATURES = 2048

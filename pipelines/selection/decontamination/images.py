@@ -12,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from pipelines.selection.decontamination.alignment import Alignment, align
-from pipelines.selection.decontamination.base import ContaminationKind
-from pipelines.selection.decontamination.features import KEPT_SIDE, SOUGHT, Fingerprint
-from pipelines.selection.duplicates.key_index import Positions
-from pipelines.selection.duplicates.local_features import Features, Gray, features_of_both, scaled
-from pipelines.selection.duplicates.looks import Look, gray_pixels, look_of_gray
-from pipelines.selection.duplicates.part_index import SAME_PLACE, PartIndex
-from pipelines.selection.duplicates.perceptual import BITS, TURNS, PerceptualHash, perceptual_hash
-from pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
+from darkroom.pipelines.selection.decontamination.alignment import Alignment, align
+from darkroom.pipelines.selection.decontamination.base import ContaminationKind
+from darkroom.pipelines.selection.decontamination.features import KEPT_SIDE, SOUGHT, Fingerprint
+from darkroom.pipelines.selection.duplicates.key_index import Positions
+from darkroom.pipelines.selection.duplicates.local_features import Features, Gray, features_of_both, scaled
+from darkroom.pipelines.selection.duplicates.looks import Look, gray_pixels, look_of_gray
+from darkroom.pipelines.selection.duplicates.part_index import SAME_PLACE, PartIndex
+from darkroom.pipelines.selection.duplicates.perceptual import BITS, TURNS, PerceptualHash, perceptual_hash
+from darkroom.pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
 
 _CANDIDATES = 5
 _MOST_PAIRS = 128

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import RowError
-from pipelines.selection.decontamination.base import (
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.selection.decontamination.base import (
     BenchmarkCounts,
     Contamination,
     ContaminationKind,
@@ -17,14 +17,14 @@ from pipelines.selection.decontamination.base import (
     TrainingRow,
     count,
 )
-from pipelines.selection.decontamination.benchmarks import Benchmark
-from pipelines.selection.decontamination.features import CACHE_VERSION, FingerprintCache
-from pipelines.selection.decontamination.images import ImageIndex, ImageMatch
-from pipelines.selection.decontamination.phrases import N_WORDS, BenchmarkQuestion, PhraseIndex
-from pipelines.selection.duplicates import normalised
-from pipelines.sources import BadRow, SourceRow
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.selection.decontamination.benchmarks import Benchmark
+from darkroom.pipelines.selection.decontamination.features import CACHE_VERSION, FingerprintCache
+from darkroom.pipelines.selection.decontamination.images import ImageIndex, ImageMatch
+from darkroom.pipelines.selection.decontamination.phrases import N_WORDS, BenchmarkQuestion, PhraseIndex
+from darkroom.pipelines.selection.duplicates import normalised
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.images import ImageStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pipelines.selection.duplicates.words import Words, n_grams, words
+from darkroom.pipelines.selection.duplicates.words import Words, n_grams, words
 
 N_WORDS = 13
 TEMPLATE_ROWS = 3

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.base import Duplicate, repeated
-from pipelines.selection.duplicates.key_index import Positions, expanded
-from pipelines.selection.duplicates.perceptual import BITS, TURNS, PerceptualHash
+from darkroom.pipelines.selection.duplicates.base import Duplicate, repeated
+from darkroom.pipelines.selection.duplicates.key_index import Positions, expanded
+from darkroom.pipelines.selection.duplicates.perceptual import BITS, TURNS, PerceptualHash
 
 Hashes = NDArray[np.uint64]
 Keys = NDArray[np.uint32]

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.mapped_file import MappedFile
+from darkroom.pipelines.selection.duplicates.mapped_file import MappedFile
 
 Keys = NDArray[np.uint64]
 Items = NDArray[np.uint32]

@@ -17,12 +17,12 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.base import Duplicate
-from pipelines.selection.duplicates.images import Hashes, band_keys, flips, pairs_once
-from pipelines.selection.duplicates.key_index import KeyIndex, Keys, Positions, mixed
-from pipelines.selection.duplicates.looks import Look
-from pipelines.selection.duplicates.perceptual import BITS, TURNS
-from pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
+from darkroom.pipelines.selection.duplicates.base import Duplicate
+from darkroom.pipelines.selection.duplicates.images import Hashes, band_keys, flips, pairs_once
+from darkroom.pipelines.selection.duplicates.key_index import KeyIndex, Keys, Positions, mixed
+from darkroom.pipelines.selection.duplicates.looks import Look
+from darkroom.pipelines.selection.duplicates.perceptual import BITS, TURNS
+from darkroom.pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
 
 MIN_SHARED = 2
 """Features of the later image. Of unrelated images of the tuning set one pair in a hundred shares as many."""

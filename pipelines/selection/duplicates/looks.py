@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from pipelines.selection.duplicates.local_features import Features, Gray, Sought, features_of_both, scaled
-from pipelines.selection.duplicates.perceptual import PerceptualHash, on_white, perceptual_hash
+from darkroom.pipelines.selection.duplicates.local_features import Features, Gray, Sought, features_of_both, scaled
+from darkroom.pipelines.selection.duplicates.perceptual import PerceptualHash, on_white, perceptual_hash
 
 SIDE = 320
 """The longer side, pixels, at which images are compared with one another."""

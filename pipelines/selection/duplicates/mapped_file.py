@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.storage.row_streams import scratch_file
+from darkroom.pipelines.storage.row_streams import scratch_file
 
 
 class MappedFile:

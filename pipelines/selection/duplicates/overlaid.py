@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.local_features import Gray
-from pipelines.vision.refinement import details
-from pipelines.vision.registration import Matrix, laid_over
+from darkroom.pipelines.selection.duplicates.local_features import Gray
+from darkroom.pipelines.vision.refinement import details
+from darkroom.pipelines.vision.registration import Matrix, laid_over
 
 Mask = NDArray[np.bool_]
 

@@ -11,9 +11,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.images import pairs_once
-from pipelines.selection.duplicates.key_index import Positions, expanded
-from pipelines.selection.duplicates.local_features import SIGNATURE_WORDS, Features, Signatures
+from darkroom.pipelines.selection.duplicates.images import pairs_once
+from darkroom.pipelines.selection.duplicates.key_index import Positions, expanded
+from darkroom.pipelines.selection.duplicates.local_features import SIGNATURE_WORDS, Features, Signatures
 
 SAME_PLACE = 56
 """Bits of 256: nine in ten true matches of a recompressed crop stay below, of chance pairs one in several thousand."""

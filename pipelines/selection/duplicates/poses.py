@@ -4,8 +4,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.local_features import Features, Places, Signatures
-from pipelines.vision.registration import Matrix
+from darkroom.pipelines.selection.duplicates.local_features import Features, Places, Signatures
+from darkroom.pipelines.vision.registration import Matrix
 
 FEWEST = 3
 """So many features that agree give a frame."""

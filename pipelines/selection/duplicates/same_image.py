@@ -15,12 +15,12 @@ from typing import NamedTuple, Self
 import cv2
 import numpy as np
 
-from pipelines.selection.duplicates.local_features import Gray
-from pipelines.selection.duplicates.looks import Look
-from pipelines.selection.duplicates.overlaid import Mask, Overlaid, Places, Scale
-from pipelines.selection.duplicates.poses import FEWEST, pose_of_features
-from pipelines.vision.refinement import refined
-from pipelines.vision.registration import Matrix
+from darkroom.pipelines.selection.duplicates.local_features import Gray
+from darkroom.pipelines.selection.duplicates.looks import Look
+from darkroom.pipelines.selection.duplicates.overlaid import Mask, Overlaid, Places, Scale
+from darkroom.pipelines.selection.duplicates.poses import FEWEST, pose_of_features
+from darkroom.pipelines.vision.refinement import refined
+from darkroom.pipelines.vision.registration import Matrix
 
 HASH_BITS = 12
 """Hashes of 64 bits that differ in as few may be of one image; the pixels tell."""

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.records.digest import key64
-from pipelines.selection.duplicates.key_index import Keys, mixed
-from pipelines.selection.duplicates.words import Words, n_grams, numbers, words
-from pipelines.storage.row_streams import scratch_file
+from darkroom.pipelines.records.digest import key64
+from darkroom.pipelines.selection.duplicates.key_index import Keys, mixed
+from darkroom.pipelines.selection.duplicates.words import Words, n_grams, numbers, words
+from darkroom.pipelines.storage.row_streams import scratch_file
 
 N_WORDS = 3
 """Of a run."""

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.base import Duplicate, repeated
-from pipelines.selection.duplicates.key_index import KeyIndex, Keys, mixed
-from pipelines.selection.duplicates.text_bands import N_WORDS, TextBands
-from pipelines.selection.duplicates.words import Words, n_grams, normalised, numbers, words
+from darkroom.pipelines.selection.duplicates.base import Duplicate, repeated
+from darkroom.pipelines.selection.duplicates.key_index import KeyIndex, Keys, mixed
+from darkroom.pipelines.selection.duplicates.text_bands import N_WORDS, TextBands
+from darkroom.pipelines.selection.duplicates.words import Words, n_grams, normalised, numbers, words
 
 THRESHOLD = 0.8
 _REMEMBERED = 4096

@@ -1,8 +1,8 @@
 """Checks: each looks at one finished rollout and says whether one property holds. A recipe lists the ones it needs."""
 
-from pipelines.verification.checks.answer import answer_judged, answer_matches, answer_verified, consistency
-from pipelines.verification.checks.anticipation import answer_not_anticipated
-from pipelines.verification.checks.base import (
+from darkroom.pipelines.verification.checks.answer import answer_judged, answer_matches, answer_verified, consistency
+from darkroom.pipelines.verification.checks.anticipation import answer_not_anticipated
+from darkroom.pipelines.verification.checks.base import (
     CheckFunction,
     CheckResult,
     Flaw,
@@ -12,16 +12,16 @@ from pipelines.verification.checks.base import (
     check,
     judged,
 )
-from pipelines.verification.checks.calls import calls_are_valid, mode_is_obeyed, zooms_on_target
-from pipelines.verification.checks.claims import claims_hold
-from pipelines.verification.checks.code_runs import (
+from darkroom.pipelines.verification.checks.calls import calls_are_valid, mode_is_obeyed, zooms_on_target
+from darkroom.pipelines.verification.checks.claims import claims_hold
+from darkroom.pipelines.verification.checks.code_runs import (
     executes,
     has_tool_turns,
     no_program,
     no_round_is_broken,
     shows_an_image,
 )
-from pipelines.verification.checks.crop import (
+from darkroom.pipelines.verification.checks.crop import (
     crop_contains_target,
     crop_is_tight,
     first_crop_is_generous,
@@ -29,22 +29,22 @@ from pipelines.verification.checks.crop import (
     second_round_is_explained,
     two_programs,
 )
-from pipelines.verification.checks.frames import (
+from darkroom.pipelines.verification.checks.frames import (
     frames_within_budget,
     relevant_frames_shown,
     visual_tokens_within_budget,
 )
-from pipelines.verification.checks.hint import hint_stays_hidden, solution_stays_hidden
-from pipelines.verification.checks.leak import judge_leak
-from pipelines.verification.checks.necessity import BlindScores, Necessity, blind_scores
-from pipelines.verification.checks.operation import judge_effective, operation_applied
-from pipelines.verification.checks.output import (
+from darkroom.pipelines.verification.checks.hint import hint_stays_hidden, solution_stays_hidden
+from darkroom.pipelines.verification.checks.leak import judge_leak
+from darkroom.pipelines.verification.checks.necessity import BlindScores, Necessity, blind_scores
+from darkroom.pipelines.verification.checks.operation import judge_effective, operation_applied
+from darkroom.pipelines.verification.checks.output import (
     drawing_needed,
     figure_rendered,
     output_supports_answer,
     program_computes,
 )
-from pipelines.verification.checks.text import not_repetitive, not_too_long
+from darkroom.pipelines.verification.checks.text import not_repetitive, not_too_long
 
 EVERY_FAMILY: tuple[MeasuredCheck, ...] = (not_repetitive, not_too_long, answer_not_anticipated, claims_hold)
 """Checks that a recipe need not list."""

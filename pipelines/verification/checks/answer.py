@@ -4,15 +4,24 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.tasks import question_text
-from pipelines.records.answers import letter_of, matches, split_choice
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, by_votes, check, decided, failed, judged, passed
-from pipelines.verification.grading import Grade, grade
-from pipelines.verification.grading.judge_injection import rejection_reason
-from pipelines.verification.grading.judged import PROMPT, answer_slots
-from pipelines.verification.judges.base import Judge, JudgeQuestion
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.records.answers import letter_of, matches, split_choice
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import (
+    CheckResult,
+    Flaw,
+    by_votes,
+    check,
+    decided,
+    failed,
+    judged,
+    passed,
+)
+from darkroom.pipelines.verification.grading import Grade, grade
+from darkroom.pipelines.verification.grading.judge_injection import rejection_reason
+from darkroom.pipelines.verification.grading.judged import PROMPT, answer_slots
+from darkroom.pipelines.verification.judges.base import Judge, JudgeQuestion
 
 
 @check()

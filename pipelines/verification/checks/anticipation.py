@@ -9,13 +9,13 @@ may be solved before it is computed.
 import re
 import unicodedata
 
-from pipelines.models.tasks import spelled_answer
-from pipelines.records import Sample
-from pipelines.records.answers import split_choice
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from pipelines.verification.checks.crop import locate_round, shows_whole
-from pipelines.verification.checks.hint import comments, spelled
+from darkroom.pipelines.models.tasks import spelled_answer
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.crop import locate_round, shows_whole
+from darkroom.pipelines.verification.checks.hint import comments, spelled
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:'’-][^\W_]+)*")
 _IGNORED = {"a", "an", "the", "on", "in", "at", "of", "to", "is", "are", "it", "its", "by", "for", "and", "or", "with"}

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from pipelines.records import Check, Votes
-from pipelines.verification.case import Case
-from pipelines.verification.judges.base import Judge, JudgeQuestion
-from sandbox.errors import UserError
+from darkroom.pipelines.records import Check, Votes
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.judges.base import Judge, JudgeQuestion
+from darkroom.sandbox.errors import UserError
 
 
 class Flaw(StrEnum):

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipelines.models.protocols.tools import CROP, write_call
-from pipelines.records import ImageRef
-from pipelines.records.geometry import Box, box_from_fractions
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
-from pipelines.verification.checks.crop import containment, tightness
-from pipelines.vision.crop_localization import locate_crop
+from darkroom.pipelines.models.protocols.tools import CROP, write_call
+from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.records.geometry import Box, box_from_fractions
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
+from darkroom.pipelines.verification.checks.crop import containment, tightness
+from darkroom.pipelines.vision.crop_localization import locate_crop
 
 
 @dataclass(frozen=True, slots=True)

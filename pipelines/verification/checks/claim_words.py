@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 ClaimKind = Literal["too_small", "clear", "lit", "too_faint", "turned", "upright", "enlarge", "zoom", "turn", "relight"]
 _PATTERNS: dict[str, re.Pattern[str]] = {

@@ -9,19 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from pipelines.models.parsing import literal_boxes
-from pipelines.records import ImageRef, Round
-from pipelines.records.geometry import Box
-from pipelines.records.visibility import SEEN_LEVELS, SEEN_SIDE, SMALL_SIDE, Visibility
-from pipelines.storage.images import ImageStore
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from pipelines.verification.checks.claim_words import Claim, claims_in
-from pipelines.verification.checks.crop import executed_code
-from pipelines.verification.checks.hint import comments
-from pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, trimmed
-from pipelines.vision.visibility import levels_shown, visibility_as_given
-from pipelines.vision.visual_tokens import QWEN2_5_VL, resized
+from darkroom.pipelines.models.parsing import literal_boxes
+from darkroom.pipelines.records import ImageRef, Round
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.visibility import SEEN_LEVELS, SEEN_SIDE, SMALL_SIDE, Visibility
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.claim_words import Claim, claims_in
+from darkroom.pipelines.verification.checks.crop import executed_code
+from darkroom.pipelines.verification.checks.hint import comments
+from darkroom.pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, trimmed
+from darkroom.pipelines.vision.visibility import levels_shown, visibility_as_given
+from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, resized
 
 MIN_ENLARGEMENT = 1.1
 """Pixels per pixel, along a side: less is the tremor of the measurement."""

@@ -1,7 +1,7 @@
 """Checks on what the sandbox returned: status, images and printed text of each round."""
 
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
 
 
 @check()

@@ -7,15 +7,15 @@ target, and little else, is checked on the last crop.
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from pipelines.models.parsing import literal_boxes
-from pipelines.records import ImageRef, Round
-from pipelines.records.geometry import Box
-from pipelines.storage.images import ImageStore
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
-from pipelines.verification.checks.hint_phrases import phrases
-from pipelines.vision.crop_localization import CropLocation, locate_crop
-from sandbox.neutral import neutralise
+from darkroom.pipelines.models.parsing import literal_boxes
+from darkroom.pipelines.records import ImageRef, Round
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
+from darkroom.pipelines.verification.checks.hint_phrases import phrases
+from darkroom.pipelines.vision.crop_localization import CropLocation, locate_crop
+from darkroom.sandbox.neutral import neutralise
 
 
 def locate_round(case: Case, turn: Round) -> CropLocation | None:

@@ -9,9 +9,9 @@ import re
 import tokenize
 from collections.abc import Iterator, Sequence
 
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from pipelines.verification.checks.hint_phrases import (
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.hint_phrases import (
     hint_name,
     hint_phrase,
     phrases,
@@ -19,7 +19,7 @@ from pipelines.verification.checks.hint_phrases import (
     tokens,
     unseen_phrase,
 )
-from pipelines.verification.grading.number_words import ONES, TENS
+from darkroom.pipelines.verification.grading.number_words import ONES, TENS
 
 _NUMBER = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")

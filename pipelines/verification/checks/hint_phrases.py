@@ -13,8 +13,8 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from pipelines.models.parsing import parsed
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 PHRASES: dict[str, list[str]] = read_words(__file__)
 """The five ways, ``name`` of names in code, ``solution`` of a solution that was there before, ``planned`` of a plan."""

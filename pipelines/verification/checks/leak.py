@@ -6,12 +6,12 @@ between fences, and no image, answer or hint: what only they tell is measured el
 
 from collections.abc import Iterator
 
-from pipelines.models.prompts import bundled_prompt, escaped, nonce
-from pipelines.models.tasks import question_text
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, by_votes, judged
-from pipelines.verification.checks.hint import hint_stays_hidden
-from pipelines.verification.judges.base import Judge, JudgeQuestion
+from darkroom.pipelines.models.prompts import bundled_prompt, escaped, nonce
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, by_votes, judged
+from darkroom.pipelines.verification.checks.hint import hint_stays_hidden
+from darkroom.pipelines.verification.judges.base import Judge, JudgeQuestion
 
 
 def _no_words_of_a_hint(case: Case) -> bool:

@@ -2,12 +2,12 @@
 
 from PIL import Image
 
-from pipelines.models.tasks import spelled_answer
-from pipelines.records.geometry import Box
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed
-from pipelines.vision.legibility import OcrReader, anls, contrast, likeness, ocr_reader
-from pipelines.vision.registration import pose_of
+from darkroom.pipelines.models.tasks import spelled_answer
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed
+from darkroom.pipelines.vision.legibility import OcrReader, anls, contrast, likeness, ocr_reader
+from darkroom.pipelines.vision.registration import pose_of
 
 MIN_GAIN = 0.05
 """By how much likeness of the text read, times the reader's confidence, must rise."""

@@ -17,19 +17,19 @@ from typing import Any, Literal
 
 from PIL import Image
 
-from pipelines.models.messages import opening_messages
-from pipelines.models.policies.base import Completion, CompletionRequest, Policy, reseeded
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.self_consistency import Vote, collect_votes
-from pipelines.models.tasks import Task, question_text
-from pipelines.records import Check, ImageRef, Sample, Usage, Votes
-from pipelines.records.answers import final_answer, matches
-from pipelines.records.digest import digest, seed_from
-from pipelines.storage.images import ImageStore
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, decided, record
-from pipelines.verification.sequential import SequentialTest
-from pipelines.vision.visibility import visibility_hint
+from darkroom.pipelines.models.messages import opening_messages
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, reseeded
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.self_consistency import Vote, collect_votes
+from darkroom.pipelines.models.tasks import Task, question_text
+from darkroom.pipelines.records import Check, ImageRef, Sample, Usage, Votes
+from darkroom.pipelines.records.answers import final_answer, matches
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, decided, record
+from darkroom.pipelines.verification.sequential import SequentialTest
+from darkroom.pipelines.vision.visibility import visibility_hint
 
 View = Literal["blind", "without_tools"]
 VIEWS: tuple[View, ...] = ("blind", "without_tools")

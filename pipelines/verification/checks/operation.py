@@ -1,13 +1,19 @@
 """Whether work on an image did what was decided and reached its goal: measured on pixels, and asked of a judge."""
 
-from pipelines.models.parsing import literal_boxes
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.tasks import question_text
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, by_votes, check, failed, judged, passed
-from pipelines.verification.checks.crop import MAX_CROP_SHARE, executed_code, shows_whole
-from pipelines.verification.judges.base import Judge, JudgeQuestion
-from pipelines.vision.image_transform import TURNED_DEGREES, ImageTransform, Operation, measure_transform, residual
+from darkroom.pipelines.models.parsing import literal_boxes
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, by_votes, check, failed, judged, passed
+from darkroom.pipelines.verification.checks.crop import MAX_CROP_SHARE, executed_code, shows_whole
+from darkroom.pipelines.verification.judges.base import Judge, JudgeQuestion
+from darkroom.pipelines.vision.image_transform import (
+    TURNED_DEGREES,
+    ImageTransform,
+    Operation,
+    measure_transform,
+    residual,
+)
 
 
 @check()

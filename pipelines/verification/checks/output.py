@@ -9,12 +9,12 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.models.parsing import parsed
-from pipelines.records import ImageRef, Sample, Trajectory
-from pipelines.records.answers import split_choice
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from pipelines.verification.grading import grade
+from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory
+from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.grading import grade
 
 MAX_LINES = 30
 """Of each observation, the last ones: where programs print their result."""

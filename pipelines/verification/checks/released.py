@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from pipelines.models.messages import Text
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.records import Observation, Sample
-from pipelines.records.samples import details_of
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from pipelines.verification.grading import grade
+from darkroom.pipelines.models.messages import Text
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.records import Observation, Sample
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.grading import grade
 
 MAX_DIFFERENCE = 8.0
 """Mean difference of two images' pixels in levels of 255: releases re-encode theirs as JPEG."""

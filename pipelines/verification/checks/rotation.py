@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from PIL import Image, ImageOps
 
-from pipelines.models.parsing import parsed
-from pipelines.records.geometry import Box
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
-from pipelines.verification.checks.hint_phrases import tokens
-from pipelines.vision.registration import degrees_between, pose_of
+from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
+from darkroom.pipelines.verification.checks.hint_phrases import tokens
+from darkroom.pipelines.vision.registration import degrees_between, pose_of
 
 MAX_RESIDUAL = 3.0
 """Degrees by which an image may still lean."""

@@ -6,9 +6,9 @@ Not found is filler that never repeats itself within ``MAX_CHARS``; whether such
 
 from collections.abc import Iterator
 
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
-from pipelines.verification.repetition import MIN_CHARS, Repetition
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
+from darkroom.pipelines.verification.repetition import MIN_CHARS, Repetition
 
 MAX_CHARS = 16_000
 """Of a whole row: 4,096 tokens, which the trainers' rollouts have by default, at four characters each."""

@@ -1,22 +1,26 @@
 """Grading: whether a model's free words give a sample's answer, however they spell it, and by which rule.
 
-    from pipelines.verification.grading import grade, grader_of
+    from darkroom.pipelines.verification.grading import grade, grader_of
 
     grade(r"\\boxed{2\\sqrt{3}}", sample)                       # Grade(right=True, kind="maths", detail="…")
     grade("red, blue and green", sample, grader_of(sample))    # by that grader's rule alone
 
-``pipelines.records.answers`` compares spellings only; this package also knows units, roundings, expressions, lists,
-boxes and letters lost by an OCR reader. It accepts nothing that hedges, negates or lists what was not asked for.
-Whether a grader tells right from wrong is tried on corrupted answers (``measure_discrimination``). ``judged.py`` asks
-a judge about free text.
+``darkroom.pipelines.records.answers`` compares spellings only; this package also knows units, roundings, expressions,
+lists, boxes and letters lost by an OCR reader. It accepts nothing that hedges, negates or lists what was not asked for.
+Whether a grader tells right from wrong is tried on corrupted answers (``measure_discrimination``). ``judged.py`` asks a
+judge about free text.
 """
 
-from pipelines.verification.grading.corrupted_values import Corruption
-from pipelines.verification.grading.corruptions import corruptions
-from pipelines.verification.grading.discrimination import Discrimination, measure_discrimination, require_discrimination
-from pipelines.verification.grading.grade import Grade, Kind, grade
-from pipelines.verification.grading.math_worker import GradingError
-from pipelines.verification.grading.select_grader import grader_of
+from darkroom.pipelines.verification.grading.corrupted_values import Corruption
+from darkroom.pipelines.verification.grading.corruptions import corruptions
+from darkroom.pipelines.verification.grading.discrimination import (
+    Discrimination,
+    measure_discrimination,
+    require_discrimination,
+)
+from darkroom.pipelines.verification.grading.grade import Grade, Kind, grade
+from darkroom.pipelines.verification.grading.math_worker import GradingError
+from darkroom.pipelines.verification.grading.select_grader import grader_of
 
 __all__ = [
     "Corruption",

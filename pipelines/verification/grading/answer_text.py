@@ -14,8 +14,8 @@ from collections import Counter
 from functools import lru_cache
 from itertools import accumulate
 
-from pipelines.records.answers import compatible
-from pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.records.answers import compatible
+from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_CHARS = 400
 """Longer answers are compared letter by letter only: no final answer is that long."""

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.records.geometry import iou
-from pipelines.verification.grading.answer_text import bare, turning_words
-from pipelines.verification.grading.sentences import cores
+from darkroom.pipelines.records.geometry import iou
+from darkroom.pipelines.verification.grading.answer_text import bare, turning_words
+from darkroom.pipelines.verification.grading.sentences import cores
 
 LEAST_OVERLAP = 0.5
 """Intersection over union from which on two boxes are of the same thing (PASCAL VOC's)."""

@@ -7,13 +7,13 @@ choice is ``4``. An answer that names two choices names none.
 import re
 from collections.abc import Iterator, Sequence
 
-from pipelines.records.answers import letter_of, split_choice
-from pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
-from pipelines.verification.grading.maths import same_spelling
-from pipelines.verification.grading.numeric import as_number, same_number
-from pipelines.verification.grading.polarity import same_polarity
-from pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, stem
-from pipelines.verification.grading.text_match import same_text, same_words
+from darkroom.pipelines.records.answers import letter_of, split_choice
+from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
+from darkroom.pipelines.verification.grading.maths import same_spelling
+from darkroom.pipelines.verification.grading.numeric import as_number, same_number
+from darkroom.pipelines.verification.grading.polarity import same_polarity
+from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, stem
+from darkroom.pipelines.verification.grading.text_match import same_text, same_words
 
 _NAMED = re.compile(r"\A(?:option|choice|answer|statement)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
 _BOXED_LETTER = re.compile(r"\A\(?\\(?:text|mathrm|textbf|mathbf)\s*\{\s*\(?([A-Z])\)?\.?\s*\}\)?\Z")

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from pipelines.records import Grader, Sample
-from pipelines.records.geometry import iou
-from pipelines.verification.grading.answer_text import bare
-from pipelines.verification.grading.boxes import LEAST_OVERLAP, Corners, read_box
-from pipelines.verification.grading.numeric import with_unit
-from pipelines.verification.grading.quantity import UNITS, Quantity, read_quantity
+from darkroom.pipelines.records import Grader, Sample
+from darkroom.pipelines.records.geometry import iou
+from darkroom.pipelines.verification.grading.answer_text import bare
+from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, Corners, read_box
+from darkroom.pipelines.verification.grading.numeric import with_unit
+from darkroom.pipelines.verification.grading.quantity import UNITS, Quantity, read_quantity
 
 
 class Corruption(NamedTuple):

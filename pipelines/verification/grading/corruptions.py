@@ -9,11 +9,11 @@ kind of answer is also denied, hedged, doubled, drowned and disguised.
 
 from collections.abc import Iterator
 
-from pipelines.records import Grader, Sample
-from pipelines.records.answers import split_choice
-from pipelines.verification.grading.answer_text import bare
-from pipelines.verification.grading.choices import chosen_letter
-from pipelines.verification.grading.corrupted_values import (
+from darkroom.pipelines.records import Grader, Sample
+from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.verification.grading.answer_text import bare
+from darkroom.pipelines.verification.grading.choices import chosen_letter
+from darkroom.pipelines.verification.grading.corrupted_values import (
     Corruption,
     boxes,
     expressions,
@@ -21,10 +21,10 @@ from pipelines.verification.grading.corrupted_values import (
     rival_box,
     rival_number,
 )
-from pipelines.verification.grading.lists import elements, same_list
-from pipelines.verification.grading.quantity import read_quantity
-from pipelines.verification.grading.text_match import same_words
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.lists import elements, same_list
+from darkroom.pipelines.verification.grading.quantity import read_quantity
+from darkroom.pipelines.verification.grading.text_match import same_words
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 RIVAL = "zanzibar"
 """A word that answers no question."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
-from pipelines.verification.grading.number_words import ONES, TENS
-from pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.number_words import ONES, TENS
+from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_CHARS = 60
 

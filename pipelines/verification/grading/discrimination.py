@@ -1,6 +1,6 @@
 """Whether a grader tells a sample's own answer from corrupted ones: a row whose grader cannot is worth no rollout.
 
-    from pipelines.verification.grading import grader_of, measure_discrimination
+    from darkroom.pipelines.verification.grading import grader_of, measure_discrimination
 
     measured = measure_discrimination(sample, grader_of(sample))
     measured.holds      # False: .accepted are wrong answers that passed, .refused right ones that did not
@@ -10,14 +10,14 @@ A ``judged`` grader is tried without its judge: what it accepts then, no judge i
 
 from dataclasses import dataclass
 
-from pipelines.records import Grader, Sample
-from pipelines.records.answers import split_choice
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.verification.grading.boxes import read_box
-from pipelines.verification.grading.corrupted_values import Corruption, spelled
-from pipelines.verification.grading.corruptions import corruptions
-from pipelines.verification.grading.grade import grade
-from pipelines.verification.grading.lists import elements
+from darkroom.pipelines.records import Grader, Sample
+from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.verification.grading.boxes import read_box
+from darkroom.pipelines.verification.grading.corrupted_values import Corruption, spelled
+from darkroom.pipelines.verification.grading.corruptions import corruptions
+from darkroom.pipelines.verification.grading.grade import grade
+from darkroom.pipelines.verification.grading.lists import elements
 
 _SHOWN = 5
 

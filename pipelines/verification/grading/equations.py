@@ -7,11 +7,11 @@ words in which expressions are written.
 import re
 from collections.abc import Iterator
 
-from pipelines.verification.grading.math_worker import maths_process
-from pipelines.verification.grading.maths import read_expression
-from pipelines.verification.grading.number_words import in_digits
-from pipelines.verification.grading.quantity import read_quantity, same_quantity
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.math_worker import maths_process
+from darkroom.pipelines.verification.grading.maths import read_expression
+from darkroom.pipelines.verification.grading.number_words import in_digits
+from darkroom.pipelines.verification.grading.quantity import read_quantity, same_quantity
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 MAX_CHARS = 200
 _DATA = read_words(__file__)

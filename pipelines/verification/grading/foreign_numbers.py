@@ -7,7 +7,7 @@ and Japanese numbers go up to 99. The words of a sentence around a number are in
 
 import re
 
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 _DATA = read_words(__file__)
 _QUESTION = re.compile(_DATA["question"], re.IGNORECASE)

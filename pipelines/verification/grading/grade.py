@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipelines.records import Grader, GraderKind, Sample
-from pipelines.records.answers import matches
-from pipelines.records.samples import details_of
-from pipelines.verification.grading.answer_text import (
+from darkroom.pipelines.records import Grader, GraderKind, Sample
+from darkroom.pipelines.records.answers import matches
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.verification.grading.answer_text import (
     MAX_CHARS,
     bare,
     hedging_words,
@@ -20,13 +20,18 @@ from pipelines.verification.grading.answer_text import (
     turning_words,
     without_quotes_of,
 )
-from pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
-from pipelines.verification.grading.choices import chosen_letter
-from pipelines.verification.grading.equations import in_symbols, other_variable, result, same_form_of
-from pipelines.verification.grading.foreign_numbers import as_english
-from pipelines.verification.grading.lists import elements, same_list, solutions
-from pipelines.verification.grading.maths import asks_for_a_form, read_expression, same_expression, same_spelling
-from pipelines.verification.grading.numeric import (
+from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
+from darkroom.pipelines.verification.grading.choices import chosen_letter
+from darkroom.pipelines.verification.grading.equations import in_symbols, other_variable, result, same_form_of
+from darkroom.pipelines.verification.grading.foreign_numbers import as_english
+from darkroom.pipelines.verification.grading.lists import elements, same_list, solutions
+from darkroom.pipelines.verification.grading.maths import (
+    asks_for_a_form,
+    read_expression,
+    same_expression,
+    same_spelling,
+)
+from darkroom.pipelines.verification.grading.numeric import (
     as_number,
     same_form,
     same_number,
@@ -34,11 +39,11 @@ from pipelines.verification.grading.numeric import (
     with_unit,
     without_about,
 )
-from pipelines.verification.grading.polarity import same_polarity
-from pipelines.verification.grading.quantity import read_quantity
-from pipelines.verification.grading.readings import same_reading
-from pipelines.verification.grading.sentences import cores
-from pipelines.verification.grading.text_match import reads_the_same, same_text, same_words, similarity
+from darkroom.pipelines.verification.grading.polarity import same_polarity
+from darkroom.pipelines.verification.grading.quantity import read_quantity
+from darkroom.pipelines.verification.grading.readings import same_reading
+from darkroom.pipelines.verification.grading.sentences import cores
+from darkroom.pipelines.verification.grading.text_match import reads_the_same, same_text, same_words, similarity
 
 Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "judged", "none"]
 """By which rule an answer was judged; ``none`` where no rule could read it."""
@@ -221,8 +226,8 @@ READ_CATEGORIES = ("ocr", "text", "document")
 def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
     """Whether ``answer`` is the sample's answer. Raises ``GradingError`` when expressions cannot be compared at all.
 
-    A ``judged`` grader finds right only what is spelled like the answer; ``pipelines.verification.grading.judged`` asks
-    a judge.
+    A ``judged`` grader finds right only what is spelled like the answer;
+    ``darkroom.pipelines.verification.grading.judged`` asks a judge.
     """
     if grader is None:
         return _by_any_rule(answer, sample)

@@ -10,9 +10,9 @@ fences, as data.
 import re
 import unicodedata
 
-from pipelines.records.answers import compatible
-from pipelines.verification.grading.answer_text import hedging_words, hidden, turning_words
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.records.answers import compatible
+from darkroom.pipelines.verification.grading.answer_text import hedging_words, hidden, turning_words
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 MAX_CHARS = 1000
 """A judge is shown no longer answer, and none that is cut: what was cut off may take the rest back."""

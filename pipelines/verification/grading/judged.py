@@ -11,16 +11,16 @@ costs nothing. About the rest the policy votes. The given answer is data, betwee
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipelines.models.policies.base import CompletionRequest, Policy
-from pipelines.models.prompts import bundled_prompt, escaped, nonce
-from pipelines.models.self_consistency import collect_votes
-from pipelines.models.tasks import question_text
-from pipelines.records import Sample, Votes
-from pipelines.records.digest import digest, seed_from
-from pipelines.verification.grading.grade import MAX_ANSWER_CHARS, Grade, graded
-from pipelines.verification.grading.judge_injection import rejection_reason
-from pipelines.verification.grading.text_match import same_words
-from pipelines.verification.judges.policy import judge_turn, yes_or_no
+from darkroom.pipelines.models.policies.base import CompletionRequest, Policy
+from darkroom.pipelines.models.prompts import bundled_prompt, escaped, nonce
+from darkroom.pipelines.models.self_consistency import collect_votes
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.records import Sample, Votes
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.verification.grading.grade import MAX_ANSWER_CHARS, Grade, graded
+from darkroom.pipelines.verification.grading.judge_injection import rejection_reason
+from darkroom.pipelines.verification.grading.text_match import same_words
+from darkroom.pipelines.verification.judges.policy import judge_turn, yes_or_no
 
 PROMPT = bundled_prompt("judge_answer")
 

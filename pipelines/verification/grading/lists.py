@@ -8,10 +8,10 @@ Elements are compared as numbers where both are numbers, else as words. Lists in
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from pipelines.verification.grading.answer_text import bare, levels
-from pipelines.verification.grading.numeric import as_number, same_number
-from pipelines.verification.grading.sentences import cores
-from pipelines.verification.grading.text_match import same_text
+from darkroom.pipelines.verification.grading.answer_text import bare, levels
+from darkroom.pipelines.verification.grading.numeric import as_number, same_number
+from darkroom.pipelines.verification.grading.sentences import cores
+from darkroom.pipelines.verification.grading.text_match import same_text
 
 MAX_ELEMENTS = 64
 _COMMA = re.compile(r",\s+|(?<!\d),|,(?!\d{3}(?!\d))")

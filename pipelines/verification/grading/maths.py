@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pipelines.verification.grading.answer_text import levels
-from pipelines.verification.grading.math_worker import maths_process
-from pipelines.verification.grading.numeric import asks_for_exact
-from pipelines.verification.grading.quantity import read_quantity, same_quantity
-from pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.answer_text import levels
+from darkroom.pipelines.verification.grading.math_worker import maths_process
+from darkroom.pipelines.verification.grading.numeric import asks_for_exact
+from darkroom.pipelines.verification.grading.quantity import read_quantity, same_quantity
+from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_CHARS, MAX_TOKENS, MAX_DEPTH = 200, 100, 8
 MAX_DIGITS, MAX_POWERS, MAX_EXPONENT = 20, 6, 999

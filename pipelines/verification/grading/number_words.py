@@ -8,7 +8,7 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
-from pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 
 _DATA = read_words(__file__)
 ONES: list[str] = _DATA["ones"]

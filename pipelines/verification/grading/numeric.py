@@ -10,10 +10,10 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from pipelines.verification.grading.foreign_numbers import is_foreign
-from pipelines.verification.grading.number_words import in_digits
-from pipelines.verification.grading.quantity import UNITS, Quantity, Unit, read_quantity, same_quantity
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.foreign_numbers import is_foreign
+from darkroom.pipelines.verification.grading.number_words import in_digits
+from darkroom.pipelines.verification.grading.quantity import UNITS, Quantity, Unit, read_quantity, same_quantity
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 PER_CENT = UNITS["%"]
 _COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)

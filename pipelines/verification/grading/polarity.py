@@ -6,9 +6,9 @@ answer is no and none if it is yes: "No, the door is open" says two things and i
 
 import re
 
-from pipelines.verification.grading.answer_text import bare, turning_words
-from pipelines.verification.grading.sentences import FILLERS, OFFERS, question_stems, stem
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.answer_text import bare, turning_words
+from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, question_stems, stem
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 MAX_CHARS = 240
 _DATA = read_words(__file__)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 import re
 
-from pipelines.verification.grading.dates import same_date, same_time, wants_the_letters
-from pipelines.verification.grading.number_words import in_digits
+from darkroom.pipelines.verification.grading.dates import same_date, same_time, wants_the_letters
+from darkroom.pipelines.verification.grading.number_words import in_digits
 
 _INFINITE = re.compile(r"\A(minus|negative|plus|positive|[-+])?\s*(?:\\infty|∞|infinity|inf)\Z", re.IGNORECASE)
 _RATIO = re.compile(r"\A(\d{1,9})\s*(?:[:∶]|to)\s*(\d{1,9})\Z", re.IGNORECASE | re.ASCII)

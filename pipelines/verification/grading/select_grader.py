@@ -11,19 +11,19 @@ from typing import Any
 
 import cattrs
 
-from pipelines.records import Grader, Sample, from_row
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.samples import details_of
-from pipelines.verification.grading.answer_text import bare
-from pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
-from pipelines.verification.grading.dates import same_date
-from pipelines.verification.grading.lists import elements
-from pipelines.verification.grading.maths import read_expression
-from pipelines.verification.grading.numeric import is_named
-from pipelines.verification.grading.quantity import read_quantity
-from pipelines.verification.grading.readings import infinity
-from pipelines.verification.grading.text_match import asks_for_version
-from pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.records import Grader, Sample, from_row
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.verification.grading.answer_text import bare
+from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
+from darkroom.pipelines.verification.grading.dates import same_date
+from darkroom.pipelines.verification.grading.lists import elements
+from darkroom.pipelines.verification.grading.maths import read_expression
+from darkroom.pipelines.verification.grading.numeric import is_named
+from darkroom.pipelines.verification.grading.quantity import read_quantity
+from darkroom.pipelines.verification.grading.readings import infinity
+from darkroom.pipelines.verification.grading.text_match import asks_for_version
+from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_TEXT_WORDS, MAX_ELEMENT_WORDS, SENTENCE_WORDS = 10, 3, 5
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
 
-from pipelines.records.answers import compatible
-from pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
-from pipelines.verification.grading.foreign_numbers import SUBJECTS, VERBS, is_foreign
-from pipelines.verification.grading.quantity import UNITS
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.records.answers import compatible
+from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
+from darkroom.pipelines.verification.grading.foreign_numbers import SUBJECTS, VERBS, is_foreign
+from darkroom.pipelines.verification.grading.quantity import UNITS
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
 

@@ -10,13 +10,13 @@ import re
 from collections import Counter
 from functools import lru_cache
 
-from pipelines.records.answers import compatible, edit_distance, matches
-from pipelines.verification.grading.answer_text import bare
-from pipelines.verification.grading.dates import ORDINALS, wants_the_letters
-from pipelines.verification.grading.number_words import in_digits
-from pipelines.verification.grading.readings import same_reading
-from pipelines.verification.grading.sentences import is_action, stem
-from pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.records.answers import compatible, edit_distance, matches
+from darkroom.pipelines.verification.grading.answer_text import bare
+from darkroom.pipelines.verification.grading.dates import ORDINALS, wants_the_letters
+from darkroom.pipelines.verification.grading.number_words import in_digits
+from darkroom.pipelines.verification.grading.readings import same_reading
+from darkroom.pipelines.verification.grading.sentences import is_action, stem
+from darkroom.pipelines.verification.grading.word_lists import read_words
 
 _DATA = read_words(__file__)
 _SHORT: dict[str, str] = _DATA["short"]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.models.prompts import Prompt
-from pipelines.records import ImageRef, Usage, Votes
-from pipelines.verification.case import Case
+from darkroom.pipelines.models.prompts import Prompt
+from darkroom.pipelines.records import ImageRef, Usage, Votes
+from darkroom.pipelines.verification.case import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError
 
 _LEAST_LABELS = 20
 MAJORITY = 0.505

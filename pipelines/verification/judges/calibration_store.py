@@ -16,16 +16,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.records import Provenance, Sample, Trajectory, Truth, Usage
-from pipelines.records.digest import digest, digest_bytes
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.images import ImageStore
-from pipelines.storage.places import Place
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import JudgedCheck
-from pipelines.verification.judges import EmbeddedJudge, Judge
-from pipelines.verification.judges.calibration import Calibration, Counts, Interval, calibrate, calibrate_for
-from pipelines.verification.judges.labels import Label, read_labels
+from darkroom.pipelines.records import Provenance, Sample, Trajectory, Truth, Usage
+from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import JudgedCheck
+from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge
+from darkroom.pipelines.verification.judges.calibration import Calibration, Counts, Interval, calibrate, calibrate_for
+from darkroom.pipelines.verification.judges.labels import Label, read_labels
 
 BUNDLED = Path(__file__).with_name("labelled")
 _MEASURES = ("precision", "recall", "kappa")

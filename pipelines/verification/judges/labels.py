@@ -20,9 +20,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from pipelines.records import Reject
-from pipelines.records.reject_reasons import Reason, RowError, reject
-from sandbox.errors import UserError
+from darkroom.pipelines.records import Reject
+from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
+from darkroom.sandbox.errors import UserError
 
 STAGE = "calibration"
 

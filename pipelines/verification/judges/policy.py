@@ -5,16 +5,16 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from pipelines.models.messages import opening_messages
-from pipelines.models.parsing import json_objects
-from pipelines.models.policies.base import Completion, CompletionRequest, Policy
-from pipelines.models.prompts import Prompt
-from pipelines.models.self_consistency import Vote, collect_votes
-from pipelines.models.tasks import Task
-from pipelines.records import ImageRef, Sample, Votes
-from pipelines.records.digest import seed_from
-from pipelines.verification.case import Case
-from pipelines.verification.judges.base import JudgeQuestion
+from darkroom.pipelines.models.messages import opening_messages
+from darkroom.pipelines.models.parsing import json_objects
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy
+from darkroom.pipelines.models.prompts import Prompt
+from darkroom.pipelines.models.self_consistency import Vote, collect_votes
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import ImageRef, Sample, Votes
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.judges.base import JudgeQuestion
 
 
 class YesOrNo(BaseModel):

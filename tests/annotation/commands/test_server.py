@@ -10,11 +10,11 @@ from dataclasses import asdict
 import pytest
 import typer
 
-from annotation import AnnotationError
-from annotation.commands import server as commands
-from annotation.label_studio.server import LabelStudioServer, ServerInfo, server_of
-from pipelines.models.serving.processes import PausedProcess
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.commands import server as commands
+from darkroom.annotation.label_studio.server import LabelStudioServer, ServerInfo, server_of
+from darkroom.pipelines.models.serving.processes import PausedProcess
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from annotation import AnnotationError, ServerUnreachable
-from annotation.label_studio.client import MOST_TITLE, LabelStudioClient, error_sentence, project_title
-from annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation import AnnotationError, ServerUnreachable
+from darkroom.annotation.label_studio.client import MOST_TITLE, LabelStudioClient, error_sentence, project_title
+from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from tests.json_endpoint import ScriptedServer
 
 

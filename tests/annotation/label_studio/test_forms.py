@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from annotation._plugin.darkroom_studio.content import FIELDS
-from annotation.label_studio import forms
-from annotation.label_studio.forms import GUIDES, ROUND_FORMS, form, instructions
+from darkroom.annotation._plugin.darkroom_studio.content import FIELDS
+from darkroom.annotation.label_studio import forms
+from darkroom.annotation.label_studio.forms import GUIDES, ROUND_FORMS, form, instructions
 
 ROUNDS = sorted(ROUND_FORMS)
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from annotation._plugin.darkroom_studio.content import share_of, to_corners
-from annotation.label_studio.forms import largest_square, to_percent
-from pipelines.records.geometry import Box
-from pipelines.storage.images import ImageStore
+from darkroom.annotation._plugin.darkroom_studio.content import share_of, to_corners
+from darkroom.annotation.label_studio.forms import largest_square, to_percent
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.storage.images import ImageStore
 from tests.image_files import encoded
 
 sides = st.integers(2, 20_000)

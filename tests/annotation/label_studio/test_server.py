@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from annotation import AnnotationError
-from annotation.label_studio import server_identity
-from annotation.label_studio.database import database_variables, parse_url, select_database
-from annotation.label_studio.server import (
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio import server_identity
+from darkroom.annotation.label_studio.database import database_variables, parse_url, select_database
+from darkroom.annotation.label_studio.server import (
     REQUIREMENTS,
     LabelStudioServer,
     _command,
@@ -20,10 +20,10 @@ from annotation.label_studio.server import (
     find_task_url,
     server_of,
 )
-from annotation.label_studio.server_identity import Address, secret_key, select_address
-from pipelines.models.serving.processes import ServingError
-from pipelines.models.serving.servers import free_port
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.server_identity import Address, secret_key, select_address
+from darkroom.pipelines.models.serving.processes import ServingError
+from darkroom.pipelines.models.serving.servers import free_port
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from annotation import AnnotationError
-from annotation.cli import app
-from annotation.label_studio.service import UNITS, quoted, service_units
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.cli import app
+from darkroom.annotation.label_studio.service import UNITS, quoted, service_units
+from darkroom.pipelines.storage.workspace import Workspace
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "annotation_team"
 
@@ -66,7 +66,7 @@ def test_systemd_finds_no_error_in_the_units(tmp_path: Path, monkeypatch: pytest
 
 @pytest.fixture
 def compose() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((files("assets") / "new_workspace" / "compose.yaml").read_text())
+    loaded: dict[str, Any] = yaml.safe_load((files("darkroom.assets") / "new_workspace" / "compose.yaml").read_text())
     return loaded
 
 

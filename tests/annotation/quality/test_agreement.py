@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.quality.agreement import alpha
+from darkroom.annotation.quality.agreement import alpha
 
 CANONICAL = (
     "1 2 3 3 2 1 4 1 2 . . .",
@@ -122,9 +122,8 @@ def test_interval_holds_the_truth_in_about_95_of_100_samples():
 
 
 def test_interval_is_the_same_in_another_process_whatever_the_hash_seed():
-    code = (
-        "from annotation.quality.agreement import alpha; print(alpha([['a','b','a'],['b','b'],['c','a'],['c','c']]*5))"
-    )
+    code = "from darkroom.annotation.quality.agreement import alpha\n"
+    code += "print(alpha([['a','b','a'],['b','b'],['c','a'],['c','c']]*5))"
     said = {
         subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True).stdout
         for seed in ("1", "2", "3")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from annotation.label_studio.protocol import Person
-from annotation.quality.annotators import active_seconds, measure_annotators
-from annotation.rounds.record_state import PlantedErrorCheck
-from annotation.rounds.submissions import InvalidSubmission
-from pipelines.records.reject_reasons import Reason
-from pipelines.verification.proportion import Proportion
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.quality.annotators import active_seconds, measure_annotators
+from darkroom.annotation.rounds.record_state import PlantedErrorCheck
+from darkroom.annotation.rounds.submissions import InvalidSubmission
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.verification.proportion import Proportion
 
 
 def row(states, email, **more):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.quality.agreement import mean_iou
-from pipelines.records.geometry import Box, iou
+from darkroom.annotation.quality.agreement import mean_iou
+from darkroom.pipelines.records.geometry import Box, iou
 
 BOXES = st.builds(
     lambda x, y, width, height: Box(x, y, x + width, y + height),

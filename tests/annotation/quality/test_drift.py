@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from annotation.quality.drift import find_drifts, periods
-from annotation.quality.metrics import measure
-from annotation.rounds.record_state import PlantedErrorCheck
-from pipelines.verification.proportion import Proportion
+from darkroom.annotation.quality.drift import find_drifts, periods
+from darkroom.annotation.quality.metrics import measure
+from darkroom.annotation.rounds.record_state import PlantedErrorCheck
+from darkroom.pipelines.verification.proportion import Proportion
 
 
 def checks(state, *caught: bool, person: str = "bo", first_day: int = 1):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from annotation.quality.metrics import measure
-from annotation.rounds.record_state import PlantedErrorCheck
-from annotation.rounds.submissions import InvalidSubmission
-from pipelines.records.reject_reasons import Reason
-from pipelines.verification.proportion import Proportion
+from darkroom.annotation.quality.metrics import measure
+from darkroom.annotation.rounds.record_state import PlantedErrorCheck
+from darkroom.annotation.rounds.submissions import InvalidSubmission
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.verification.proportion import Proportion
 from tests.annotation.conftest import WRITTEN
 
 BOXES = ("boxes", "[[0, 0, 10, 10]]", "[[5, 0, 15, 10]]")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from annotation.quality.annotators import find_outliers, measure_annotators
-from annotation.rounds.record_state import PlantedErrorCheck
+from darkroom.annotation.quality.annotators import find_outliers, measure_annotators
+from darkroom.annotation.rounds.record_state import PlantedErrorCheck
 
 
 def rows(state, **caught):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from annotation.quality.agreement import alpha
-from annotation.quality.metrics import measure
-from annotation.quality.panels import measure_panels
-from annotation.quality.report import figures, render, summary
-from annotation.quality.versions import versions
+from darkroom.annotation.quality.agreement import alpha
+from darkroom.annotation.quality.metrics import measure
+from darkroom.annotation.quality.panels import measure_panels
+from darkroom.annotation.quality.report import figures, render, summary
+from darkroom.annotation.quality.versions import versions
 from tests.annotation.conftest import WRITTEN
 
 FIX = [("answer", "a heron", "a stork")]

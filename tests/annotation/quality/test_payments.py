@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from annotation.label_studio.protocol import Person
-from annotation.quality.payments import COLUMNS, payments, write_payments
-from annotation.rounds.record_state import PlantedErrorCheck
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.quality.payments import COLUMNS, payments, write_payments
+from darkroom.annotation.rounds.record_state import PlantedErrorCheck
 
 DECEMBER, JANUARY = date(2026, 12, 1), date(2027, 1, 1)
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from annotation.label_studio.protocol import Person
-from annotation.quality.metrics import measure
-from annotation.quality.report import figures, nice, people_rows, plots, render, summary, write_report
-from pipelines.records.reject_reasons import Reason, reject
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.quality.metrics import measure
+from darkroom.annotation.quality.report import figures, nice, people_rows, plots, render, summary, write_report
+from darkroom.pipelines.records.reject_reasons import Reason, reject
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
 VOID = {"meta", "link", "img", "br", "input", "hr"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from annotation.quality.versions import versions
+from darkroom.annotation.quality.versions import versions
 
 FIX = [("answer", "a heron", "a stork")]
 BACK = [("answer", "a stork", "a heron")]

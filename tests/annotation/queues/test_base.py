@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from annotation.label_studio.forms import REVIEW_REASONS
-from annotation.queues.base import QueueVerdicts, read_verdicts
-from annotation.queues.review import labels_of
-from annotation.rounds.journal import Demand, Journal
-from pipelines.generation.recipes import load_recipes
-from pipelines.records.reject_reasons import Reason
+from darkroom.annotation.label_studio.forms import REVIEW_REASONS
+from darkroom.annotation.queues.base import QueueVerdicts, read_verdicts
+from darkroom.annotation.queues.review import labels_of
+from darkroom.annotation.rounds.journal import Demand, Journal
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import ADMIN, ANN, EVE, FAY, PEOPLE, choice, text
 
 
@@ -112,7 +112,7 @@ def test_a_verdict_becomes_labels_of_the_checks_that_it_speaks_of(journal: Journ
 
 
 def test_every_reason_that_can_be_blamed_can_be_chosen() -> None:
-    from annotation.queues.review import BLAMED
+    from darkroom.annotation.queues.review import BLAMED
 
     known = {reason.name for reason in REVIEW_REASONS}
     assert {reason for reasons in BLAMED.values() for reason in reasons} <= known

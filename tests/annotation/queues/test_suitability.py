@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from annotation.queues.base import item_page
-from annotation.queues.suitability import CHECK, ROUND, SuitabilityQueue
-from annotation.queues.verification import DISPUTED, VerificationQueue
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.journal import Journal
-from pipelines.generation.stage import SAMPLES
-from pipelines.records import (
+from darkroom.annotation.queues.base import item_page
+from darkroom.annotation.queues.suitability import CHECK, ROUND, SuitabilityQueue
+from darkroom.annotation.queues.verification import DISPUTED, VerificationQueue
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import (
     ImageRef,
     Reject,
     Sample,
@@ -24,12 +24,12 @@ from pipelines.records import (
     VideoRef,
     Votes,
 )
-from pipelines.records.reject_reasons import Reason, reject
-from pipelines.rl.suitability import VOTES
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.judges.calibration import CalibrationError
-from pipelines.verification.judges.labels import read_labels
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.rl.suitability import VOTES
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.judges.calibration import CalibrationError
+from darkroom.pipelines.verification.judges.labels import read_labels
 from tests.annotation.desk import ANN, EVE, choice, text
 from tests.annotation.queues.test_base import enter, raw
 from tests.annotation.rounds.test_sync import Studio

@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from annotation import AnnotationError
-from annotation.recordings.campaign_import import RECORDED_POOL, RecordedCampaign
-from annotation.recordings.format import BUNDLED, Recording, read_recording, record, write_recording
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.journal import Journal
-from annotation.rounds.record_state import RecordState
-from annotation.rounds.submissions import CATEGORY_NAMES
-from annotation.rounds.tables import ACCEPTED, AnnotationStages, read_accepted
-from annotation.rounds.terms import Terms, terms_of
-from pipelines.demo.images.charts import charts
-from pipelines.demo.images.scenes import scenes
-from pipelines.records import ImageRef, PoolImage
-from pipelines.records.digest import digest_bytes
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.recordings.campaign_import import RECORDED_POOL, RecordedCampaign
+from darkroom.annotation.recordings.format import BUNDLED, Recording, read_recording, record, write_recording
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import CATEGORY_NAMES
+from darkroom.annotation.rounds.tables import ACCEPTED, AnnotationStages, read_accepted
+from darkroom.annotation.rounds.terms import Terms, terms_of
+from darkroom.pipelines.demo.images.charts import charts
+from darkroom.pipelines.demo.images.scenes import scenes
+from darkroom.pipelines.records import ImageRef, PoolImage
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PEOPLE, SIZE, Desk, accepts, box, fixes, rejects, text
 from tests.annotation.desk import record as written
 from tests.image_files import encoded
@@ -260,8 +260,8 @@ def test_the_bundled_recording_is_about_images_that_the_demo_makes() -> None:
 
 def test_the_bundled_recording_holds_what_a_campaign_has(tmp_path: Path) -> None:
     """Its images are taken as there: that they are is the demo's to show."""
-    from annotation.recordings.campaign_import import RecordedServer
-    from annotation.rounds.sync import Sync, build_state_machine, record_states
+    from darkroom.annotation.recordings.campaign_import import RecordedServer
+    from darkroom.annotation.rounds.sync import Sync, build_state_machine, record_states
 
     bundled = read_recording(BUNDLED)
     with Journal(tmp_path / "journal") as journal:

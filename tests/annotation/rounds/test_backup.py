@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from annotation import AnnotationError
-from annotation.label_studio.database import SQLITE
-from annotation.label_studio.server_identity import admin_account, secret_key
-from annotation.rounds import backup
-from annotation.rounds.backup import back_up, restore
-from annotation.rounds.journal import Journal
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.database import SQLITE
+from darkroom.annotation.label_studio.server_identity import admin_account, secret_key
+from darkroom.annotation.rounds import backup
+from darkroom.annotation.rounds.backup import back_up, restore
+from darkroom.annotation.rounds.journal import Journal
 from tests.annotation.desk import ANN, Desk, record
 
 

@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from annotation import AnnotationError
-from annotation.cli import app
-from annotation.rounds.campaign import EXAMPLE, Campaign
-from annotation.rounds.image_pool import list_files
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.cli import app
+from darkroom.annotation.rounds.campaign import EXAMPLE, Campaign
+from darkroom.annotation.rounds.image_pool import list_files
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 def test_without_a_file_the_papers_rules_hold(tmp_path: Path) -> None:

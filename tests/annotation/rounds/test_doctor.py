@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.rounds.doctor import Doctor, DoctorReport
+from darkroom.annotation.rounds.doctor import Doctor, DoctorReport
 from tests.annotation.desk import ADMIN, ANN, BOB, CEM, EVE, PEOPLE, accepts, box, record, rejects
 from tests.annotation.rounds.test_terms import Team, accepted
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from annotation import AnnotationError
-from annotation.rounds.campaign import Campaign, ImageFolder
-from annotation.rounds.image_pool import POOL, left_out, materialize_pool
-from pipelines.records import PoolImage
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.rounds.campaign import Campaign, ImageFolder
+from darkroom.annotation.rounds.image_pool import POOL, left_out, materialize_pool
+from darkroom.pipelines.records import PoolImage
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import textured
 
 

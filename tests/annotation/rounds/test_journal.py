@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation import AnnotationError
-from annotation.rounds.journal import Demand, Journal
-from annotation.rounds.record_state import ROUNDS
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.rounds.journal import Demand, Journal
+from darkroom.annotation.rounds.record_state import ROUNDS
 
 RAW = {"completed_by": 2, "updated_by": None, "result": [], "was_cancelled": False, "lead_time": 1.0}
 

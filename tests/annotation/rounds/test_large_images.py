@@ -9,21 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from annotation._plugin.darkroom_studio.content import LARGEST_SHOWN, find_errors, share_of, shown_size, to_corners
-from annotation.label_studio.forms import to_percent
-from annotation.rounds import image_pool
-from annotation.rounds.campaign import Campaign, ImageFolder
-from annotation.rounds.image_pool import POOL, left_out, materialize_pool
-from annotation.rounds.label_studio_tasks import record_task, results
-from annotation.rounds.state_machine import RecordState
-from annotation.rounds.submissions import read_submission
-from annotation.rounds.tables import ACCEPTED, PoolRecord, annotated, as_shown, read_shown, to_sample
-from annotation.rounds.terms import terms_of
-from pipelines.records import Annotated, PoolImage
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import RowError
-from pipelines.storage import media_validation
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation._plugin.darkroom_studio.content import (
+    LARGEST_SHOWN,
+    find_errors,
+    share_of,
+    shown_size,
+    to_corners,
+)
+from darkroom.annotation.label_studio.forms import to_percent
+from darkroom.annotation.rounds import image_pool
+from darkroom.annotation.rounds.campaign import Campaign, ImageFolder
+from darkroom.annotation.rounds.image_pool import POOL, left_out, materialize_pool
+from darkroom.annotation.rounds.label_studio_tasks import record_task, results
+from darkroom.annotation.rounds.state_machine import RecordState
+from darkroom.annotation.rounds.submissions import read_submission
+from darkroom.annotation.rounds.tables import ACCEPTED, PoolRecord, annotated, as_shown, read_shown, to_sample
+from darkroom.annotation.rounds.terms import terms_of
+from darkroom.pipelines.records import Annotated, PoolImage
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.storage import media_validation
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, box, record
 from tests.image_files import encoded
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.rounds.planted_errors import ERRORS, is_selected, plant
-from annotation.rounds.submissions import CATEGORY_NAMES, ImageRules, RecordFields, read_submission
-from pipelines.records.answers import matches
-from pipelines.records.geometry import Box
+from darkroom.annotation.rounds.planted_errors import ERRORS, is_selected, plant
+from darkroom.annotation.rounds.submissions import CATEGORY_NAMES, ImageRules, RecordFields, read_submission
+from darkroom.pipelines.records.answers import matches
+from darkroom.pipelines.records.geometry import Box
 from tests.annotation.simulation import raw_record
 
 SIZE = (4000, 3000)

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from annotation import AnnotationError
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.pre_annotations import (
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.pre_annotations import (
     PRE_ANNOTATIONS,
     materialize_pre_annotations,
     read_pre_annotation,
     read_predictions,
 )
-from annotation.rounds.submissions import ImageRules, read_submission
-from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
-from pipelines.models.policies.base import SentImage as Seen
-from pipelines.records import ImageRef, PoolImage, PreAnnotation, Usage
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.submissions import ImageRules, read_submission
+from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
+from darkroom.pipelines.models.policies.base import SentImage as Seen
+from darkroom.pipelines.records import ImageRef, PoolImage, PreAnnotation, Usage
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ITEM, SIZE
 
 IMAGE = ImageRef(ITEM, *SIZE, "RGB", "JPEG")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import ADMIN, ANN, BOB, CEM, EVE, FAY, Desk, accepts, box, fixes, record, rejects
 
 

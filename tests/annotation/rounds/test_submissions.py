@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from annotation.rounds.submissions import ImageRules, Submission, read_submission
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.annotation.rounds.submissions import ImageRules, Submission, read_submission
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from tests.annotation.desk import ANN, SIZE, accepts, box, choice, number, record, rejects, text
 
 RULES = ImageRules(*SIZE, 0.05)

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from annotation import AnnotationError
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.journal import Journal
-from annotation.rounds.state_machine import StateMachine
-from annotation.rounds.sync import Sync
-from annotation.rounds.task_exchange import TaskExchange
-from pipelines.records import ImageRef, PoolImage
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.state_machine import StateMachine
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.annotation.rounds.task_exchange import TaskExchange
+from darkroom.pipelines.records import ImageRef, PoolImage
 from tests.annotation.desk import ANN, BOB, PEOPLE, SIZE, accepts, record
 from tests.annotation.memory_studio import MemoryStudio
 from tests.annotation.rounds.test_task_exchange import Server

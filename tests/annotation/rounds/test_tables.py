@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, REFUSED, AnnotationStages, to_sample
-from pipelines.records import Annotated, ImageRef, PoolImage, Reject
-from pipelines.storage.stage import StageReport
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, REFUSED, AnnotationStages, to_sample
+from darkroom.pipelines.records import Annotated, ImageRef, PoolImage, Reject
+from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, ITEM, SIZE, Desk, accepts, box, record, rejects
 
 IMAGE = ImageRef(ITEM, *SIZE, "RGB", "JPEG")
@@ -18,7 +18,7 @@ Make = Callable[[], AnnotationStages]
 
 @pytest.fixture
 def make(desk: Desk, workspace: Workspace) -> Make:
-    from annotation.rounds.image_pool import POOL
+    from darkroom.annotation.rounds.image_pool import POOL
 
     pool = [
         PoolImage(IMAGE, "ours", "a.jpg", "CC0-1.0"),

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation import AnnotationError, ServerUnreachable
-from annotation.label_studio.client import ChangedTask, TaskListing
-from annotation.rounds.journal import Demand, Journal
-from annotation.rounds.record_state import ROUNDS
-from annotation.rounds.task_exchange import PendingTask, TaskExchange
+from darkroom.annotation import AnnotationError, ServerUnreachable
+from darkroom.annotation.label_studio.client import ChangedTask, TaskListing
+from darkroom.annotation.rounds.journal import Demand, Journal
+from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.task_exchange import PendingTask, TaskExchange
 from tests.annotation.memory_studio import OpenStudio
 
 

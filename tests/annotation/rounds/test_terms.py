@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from annotation import AnnotationError
-from annotation.recordings.campaign_import import RecordedServer
-from annotation.recordings.format import Recording
-from annotation.recordings.format import record as recorded
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.journal import Journal
-from annotation.rounds.journal_file import SCHEMA
-from annotation.rounds.preview import preview_role, preview_sync
-from annotation.rounds.record_state import ROUNDS, RecordState
-from annotation.rounds.sync import Sync, build_state_machine, record_states
-from annotation.rounds.terms import Terms
-from pipelines.records import ImageRef, PoolImage
-from pipelines.records.reject_reasons import Reason
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.recordings.campaign_import import RecordedServer
+from darkroom.annotation.recordings.format import Recording
+from darkroom.annotation.recordings.format import record as recorded
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import SCHEMA
+from darkroom.annotation.rounds.preview import preview_role, preview_sync
+from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
+from darkroom.annotation.rounds.sync import Sync, build_state_machine, record_states
+from darkroom.annotation.rounds.terms import Terms
+from darkroom.pipelines.records import ImageRef, PoolImage
+from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import ANN, BOB, CEM, EVE, PEOPLE, SIZE, accepts, box, record, rejects
 from tests.annotation.memory_studio import MemoryStudio
 
@@ -257,7 +257,7 @@ def test_old_tasks_keep_the_limit_that_the_server_has(old: Path) -> None:
 
 def test_a_kill_while_migrating_leaves_the_old_file(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(old / "journal.sqlite", old / "before.sqlite")
-    monkeypatch.setattr("annotation.rounds.journal_file.TABLES", "create table nonsense")
+    monkeypatch.setattr("darkroom.annotation.rounds.journal_file.TABLES", "create table nonsense")
     with pytest.raises(AnnotationError, match="cannot be opened"):
         Journal(old)
     monkeypatch.undo()

@@ -13,10 +13,10 @@ from typer import rich_utils
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.storage.command_errors import program_of
+from darkroom.assets.cli import app
+from darkroom.pipelines.storage.command_errors import program_of
 
-MODULES = ("train.sft", "train.grpo", "train.evaluate", "train.tiny")
+MODULES = ("darkroom.train.sft", "darkroom.train.grpo", "darkroom.train.evaluate", "darkroom.train.tiny")
 
 
 def apps() -> dict[str, typer.Typer]:

@@ -9,9 +9,9 @@ import pytest
 from dotenv import dotenv_values
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.sources import SourceRow
-from pipelines.sources.catalog import Catalog
+from darkroom.assets.cli import app
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.sources.catalog import Catalog
 
 
 def new(folder: Path | str) -> tuple[int, str]:

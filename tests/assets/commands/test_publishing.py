@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.generation.recipes import load_recipes
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.cli import app
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.hub_server import HubServer, hub_server
 from tests.pipelines.publishing.shipping import PARTITION
 
@@ -46,7 +46,7 @@ def dataset(published_home: Path, tmp_path: Path) -> Path:
 
 def publish(hub: HubServer, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own: the client reads its environment when it is imported."""
-    code = "from assets.cli import app; app()"
+    code = "from darkroom.assets.cli import app; app()"
     return subprocess.run(
         [sys.executable, "-c", code, "publish", *words],
         env={**os.environ, **hub.environment, **environment},

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from assets.cli import app
-from assets.commands.sources import sources_table
-from pipelines.sources.catalog import Catalog, public_sources
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.cli import app
+from darkroom.assets.commands.sources import sources_table
+from darkroom.pipelines.sources.catalog import Catalog, public_sources
+from darkroom.pipelines.storage.workspace import Workspace
 
 runner = CliRunner()
 

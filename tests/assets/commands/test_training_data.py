@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from assets.cli import app
+from darkroom.assets.cli import app
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from train.tiny import build
+    from darkroom.train.tiny import build
 
     folder = tmp_path_factory.mktemp("models") / "tiny"
     build(folder, arch="qwen3_vl")
@@ -55,7 +55,7 @@ def test_what_is_wrong_is_said_before_the_model_s_libraries_are_imported(shipped
         (["inspect-mask", "crop", "--model", str(tmp_path), "--row", "99"], "no row 99"),
         (["train", "plan", "--model", str(tmp_path)], "is no JSON"),
     ):
-        code = f"import sys\nfrom assets.cli import app\ntry:\n    app({words})\n"
+        code = f"import sys\nfrom darkroom.assets.cli import app\ntry:\n    app({words})\n"
         code += "finally:\n    print({'torch', 'transformers'} & set(sys.modules))"
         ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert ended.returncode == 1

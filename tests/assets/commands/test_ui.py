@@ -7,7 +7,7 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from assets.cli import app
+from darkroom.assets.cli import app
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ def test_the_address_can_be_opened_and_the_host_is_passed_on(
     monkeypatch: pytest.MonkeyPatch, host: str, address: str
 ) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr("assets.commands.build.home", lambda: None)
+    monkeypatch.setattr("darkroom.assets.commands.build.home", lambda: None)
     monkeypatch.setattr(os, "execve", lambda program, words, environment: started.append(words))
     result = CliRunner().invoke(app, ["ui", "--host", host, "--port", "3001"])
     assert f"then open http://{address}:3001\n" in result.output

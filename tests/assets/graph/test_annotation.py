@@ -9,21 +9,21 @@ import datasets
 import pytest
 from typer.testing import CliRunner
 
-from annotation.rounds.accepted_source import AcceptedSource
-from annotation.rounds.campaign import EXAMPLE
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.tables import read_accepted
-from assets.cli import app
-from assets.definitions import BUNDLED_RECORDING, FINISHED_ANNOTATIONS, RECORDED_ANNOTATIONS, definitions
-from assets.graph.annotation import JOB, annotation_sync
-from assets.graph.resources import WorkspaceResource
-from pipelines.demo.images.charts import charts
-from pipelines.demo.images.photographs import photographs
-from pipelines.publishing.rl_dataset import rl_folder
-from pipelines.records import PoolImage
-from pipelines.sources import BadRow, SourceRow
-from pipelines.sources.catalog import Catalog
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.accepted_source import AcceptedSource
+from darkroom.annotation.rounds.campaign import EXAMPLE
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.tables import read_accepted
+from darkroom.assets.cli import app
+from darkroom.assets.definitions import BUNDLED_RECORDING, FINISHED_ANNOTATIONS, RECORDED_ANNOTATIONS, definitions
+from darkroom.assets.graph.annotation import JOB, annotation_sync
+from darkroom.assets.graph.resources import WorkspaceResource
+from darkroom.pipelines.demo.images.charts import charts
+from darkroom.pipelines.demo.images.photographs import photographs
+from darkroom.pipelines.publishing.rl_dataset import rl_folder
+from darkroom.pipelines.records import PoolImage
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, box, record
 from tests.assets.graph.test_families import metadata
 from tests.conftest import textured

@@ -6,12 +6,12 @@ from typing import Any
 
 import dagster as dg
 
-from assets.definitions import definitions
-from assets.graph.families import family_assets, samples_asset, stage_key
-from assets.graph.partitions import SHARDS, SHARDS_OF
-from assets.graph.rl import rl_assets
-from pipelines.generation.engine import STAGES
-from pipelines.generation.recipes import load_recipes
+from darkroom.assets.definitions import definitions
+from darkroom.assets.graph.families import family_assets, samples_asset, stage_key
+from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF
+from darkroom.assets.graph.rl import rl_assets
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.recipes import load_recipes
 
 CROP = [stage_key("crop", stage) for stage in (*STAGES, "rejects")]
 

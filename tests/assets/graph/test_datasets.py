@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from assets.graph.datasets import drafted_partitions
-from pipelines.generation import engine
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.stage import SAMPLES
-from pipelines.sources import SourceRow
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.graph.datasets import drafted_partitions
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import PARTITION
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.definitions import SFT, definitions
-from assets.graph.families import stage_key
-from assets.graph.stage_assets import check_conservation
-from pipelines.generation.engine import STAGES
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.explain import explain
-from pipelines.records import Sample
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import SFT, definitions
+from darkroom.assets.graph.families import stage_key
+from darkroom.assets.graph.stage_assets import check_conservation
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.explain import explain
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
 from tests.conftest import SmallSource
 
@@ -134,7 +134,7 @@ def test_a_lost_row_fails_the_check(worked: Workspace) -> None:
 def test_a_lost_row_stops_what_is_downstream(
     signs: Path, instance: dg.DagsterInstance, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipelines.storage.tables import Tables
+    from darkroom.pipelines.storage.tables import Tables
 
     n_rows = Tables.n_rows
 
@@ -148,7 +148,7 @@ def test_a_lost_row_stops_what_is_downstream(
 
 
 def test_an_unknown_policy_is_said_when_the_definitions_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipelines.models.policies import PolicyUnavailable
+    from darkroom.pipelines.models.policies import PolicyUnavailable
 
     monkeypatch.setenv("DARKROOM_POLICY", "orakel")
     with pytest.raises(

@@ -7,8 +7,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.definitions import definitions
-from assets.graph.flywheel import (
+from darkroom.assets.definitions import definitions
+from darkroom.assets.graph.flywheel import (
     CHECKPOINT,
     DATASET,
     GROUP,
@@ -18,11 +18,11 @@ from assets.graph.flywheel import (
     student_of,
     turn_partitions,
 )
-from assets.graph.resources import PolicyResource
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import PolicyUnavailable
-from pipelines.sources.catalog import Catalog, SourceConfig
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.graph.resources import PolicyResource
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import PolicyUnavailable
+from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
+from darkroom.pipelines.storage.workspace import Workspace
 
 STUDENT = PolicyResource(kind="local", model="start")
 

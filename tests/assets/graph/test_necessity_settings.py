@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from assets.graph.resources import NECESSITY_VARIABLE, VerdictSettings
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import PolicyUnavailable
-from pipelines.verification.checks import Necessity
+from darkroom.assets.graph.resources import NECESSITY_VARIABLE, VerdictSettings
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import PolicyUnavailable
+from darkroom.pipelines.verification.checks import Necessity
 
 RECIPE = replace(load_recipes()["crop"], necessity=Necessity(k=6, max_without_tools=None))
 OTHER = replace(RECIPE, necessity=None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from annotation.rounds.campaign import EXAMPLE, FILE, Campaign
-from assets.definitions import definitions
-from assets.graph.options import ALL, Options
-from pipelines.sources.catalog import Catalog, public_source
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.campaign import EXAMPLE, FILE, Campaign
+from darkroom.assets.definitions import definitions
+from darkroom.assets.graph.options import ALL, Options
+from darkroom.pipelines.sources.catalog import Catalog, public_source
+from darkroom.pipelines.storage.workspace import Workspace
 
 NONE = Options(*[False] * 7)
 

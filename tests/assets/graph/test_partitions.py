@@ -9,12 +9,12 @@ import pytest
 from dagster._core.definitions.partitions.context import partition_loading_context
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
-from assets.definitions import SAMPLES
-from assets.graph.families import stage_key
-from assets.graph.partitions import SHARDS, SHARDS_OF, source_partitions, update_partitions
-from assets.graph.resources import WorkspaceResource
-from pipelines.sources.catalog import Catalog, SourceConfig, public_source
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import SAMPLES
+from darkroom.assets.graph.families import stage_key
+from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF, source_partitions, update_partitions
+from darkroom.assets.graph.resources import WorkspaceResource
+from darkroom.pipelines.sources.catalog import Catalog, SourceConfig, public_source
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, materialize_shard
 
 

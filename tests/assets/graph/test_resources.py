@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from assets.graph.resources import PolicyResource
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import BudgetSpent, OpenAIPolicy, PolicyUnavailable
-from pipelines.models.policies.settings import Role
-from pipelines.records import Usage
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.graph.resources import PolicyResource
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import BudgetSpent, OpenAIPolicy, PolicyUnavailable
+from darkroom.pipelines.models.policies.settings import Role
+from darkroom.pipelines.records import Usage
+from darkroom.pipelines.storage.workspace import Workspace
 
 AT = {"DARKROOM_POLICY": "openai", "DARKROOM_POLICY_URL": "http://127.0.0.1:1/v1", "DARKROOM_POLICY_MODEL": "m"}
 

@@ -9,16 +9,16 @@ import dagster as dg
 import pytest
 from typer.testing import CliRunner
 
-from assets.cli import app
-from assets.definitions import RL, RL_DATASET, definitions
-from assets.graph.resources import PolicyResource
-from assets.graph.stage_assets import shown_by
-from assets.pages.metadata import bars
-from pipelines.models.policies import OpenAIPolicy
-from pipelines.publishing.rl_dataset import KEY
-from pipelines.records import RLRow
-from pipelines.rl.facts import STAGES
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.cli import app
+from darkroom.assets.definitions import RL, RL_DATASET, definitions
+from darkroom.assets.graph.resources import PolicyResource
+from darkroom.assets.graph.stage_assets import shown_by
+from darkroom.assets.pages.metadata import bars
+from darkroom.pipelines.models.policies import OpenAIPolicy
+from darkroom.pipelines.publishing.rl_dataset import KEY
+from darkroom.pipelines.records import RLRow
+from darkroom.pipelines.rl.facts import STAGES
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, materialize_shard
 
 pytestmark = pytest.mark.e2e

@@ -8,17 +8,17 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.definitions import SFT
-from assets.graph import families, stage_assets
-from assets.graph.stage_assets import progress_lines, repeated_while_away
-from assets.runs.instance import root_cause
-from assets.runs.places import TAG
-from pipelines.records import Trajectory
-from pipelines.storage.database import LedgerUnavailable
-from pipelines.storage.stage import StageProgress, StageReport
-from pipelines.storage.storage_errors import StoreAway, storage_errors
-from pipelines.storage.tables import TableKey, Tables
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import SFT
+from darkroom.assets.graph import families, stage_assets
+from darkroom.assets.graph.stage_assets import progress_lines, repeated_while_away
+from darkroom.assets.runs.instance import root_cause
+from darkroom.assets.runs.places import TAG
+from darkroom.pipelines.records import Trajectory
+from darkroom.pipelines.storage.database import LedgerUnavailable
+from darkroom.pipelines.storage.stage import StageProgress, StageReport
+from darkroom.pipelines.storage.storage_errors import StoreAway, storage_errors
+from darkroom.pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, materialize_shard
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.launching import LauncherResource, Program, launch
+from darkroom.assets.launching import LauncherResource, Program, launch
 
 
 def run(

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from assets.launching import forked
-from assets.launching.forked import ForkedProcess, ForkServer, begin_imports, shared_imports
-from assets.launching.jobs import Ending, LocalJob
+from darkroom.assets.launching import forked
+from darkroom.assets.launching.forked import ForkedProcess, ForkServer, begin_imports, shared_imports
+from darkroom.assets.launching.jobs import Ending, LocalJob
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 PROGRAM = "tests.assets.forked"
 STARTER = """
 import os, sys, time
-from assets.launching.forked import ForkServer
+from darkroom.assets.launching.forked import ForkServer
 with ForkServer() as server:
     server.start(["tests.assets.forked", "waits"], {}, int(sys.argv[1]))
     time.sleep(600)
@@ -116,7 +116,7 @@ def test_its_environment_is_the_starters_as_it_is_now(
 def test_a_command_forks_programs_of_train_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(forked, "version", lambda _: "2.13.0+cpu")
     with shared_imports(), (tmp_path / "note").open("w") as output:
-        job = LocalJob([sys.executable, "-m", "train.tiny", "--nonsense"], {}, output=output.fileno())
+        job = LocalJob([sys.executable, "-m", "darkroom.train.tiny", "--nonsense"], {}, output=output.fileno())
         assert isinstance(job._process, ForkedProcess)
         job._process.wait(120)
         assert job.ended(closed=True) == Ending(False, "it ended with exit status 2")
@@ -137,4 +137,4 @@ def test_nothing_is_forked_where_torch_has_a_gpu(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(forked, "version", lambda _: "2.13.0")
     with shared_imports():
         begin_imports()
-        assert forked.forked([sys.executable, "-m", "train.tiny"], dict(os.environ), None) is None
+        assert forked.forked([sys.executable, "-m", "darkroom.train.tiny"], dict(os.environ), None) is None

@@ -12,9 +12,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from assets.launching import LauncherResource
-from assets.launching.handoff import kubernetes_manifest, slurm_script
-from assets.launching.jobs import submission
+from darkroom.assets.launching import LauncherResource
+from darkroom.assets.launching.handoff import kubernetes_manifest, slurm_script
+from darkroom.assets.launching.jobs import submission
 from tests.assets.launching.launches import failure, run
 
 pytestmark = pytest.mark.e2e

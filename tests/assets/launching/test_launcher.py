@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assets.graph.training_config import (
+from darkroom.assets.graph.training_config import (
     DEMO_SETTINGS,
     BaseModelConfig,
     EvaluationConfig,
@@ -21,8 +21,8 @@ from assets.graph.training_config import (
     sft_program,
     tiny_program,
 )
-from assets.launching import LauncherResource, Program
-from assets.launching.jobs import LaunchError
+from darkroom.assets.launching import LauncherResource, Program
+from darkroom.assets.launching.jobs import LaunchError
 
 pytestmark = pytest.mark.e2e
 HERE, DATA, MODEL = Path("/data/out"), Path("/data/rows"), Path("/data/model")
@@ -58,11 +58,11 @@ def test_flags_are_written_as_a_person_would() -> None:
 
 
 def test_one_process_is_a_module_and_several_are_launched_by_accelerate() -> None:
-    program = Program.of("train.sft", HERE, {"seed": 1})
-    assert program.command("python") == ["python", "-m", "train.sft", "--seed", "1", "--output", "/data/out"]
+    program = Program.of("darkroom.train.sft", HERE, {"seed": 1})
+    assert program.command("python") == ["python", "-m", "darkroom.train.sft", "--seed", "1", "--output", "/data/out"]
     several = program.command("python", n_processes=4)
     assert several[:5] == ["python", "-m", "accelerate.commands.launch", "--num_processes", "4"]
-    assert several[several.index("--module") + 1 :] == ["train.sft", "--seed", "1", "--output", "/data/out"]
+    assert several[several.index("--module") + 1 :] == ["darkroom.train.sft", "--seed", "1", "--output", "/data/out"]
 
 
 @pytest.mark.parametrize("tiny", [True, False])

@@ -15,12 +15,12 @@ from types import SimpleNamespace
 import dagster as dg
 import pytest
 
-from assets.launching import LauncherResource
-from assets.launching.handoff import HandedOverJob
-from assets.launching.order import MOST_OBSERVATIONS, _is_alive, _is_observed
+from darkroom.assets.launching import LauncherResource
+from darkroom.assets.launching.handoff import HandedOverJob
+from darkroom.assets.launching.order import MOST_OBSERVATIONS, _is_alive, _is_observed
+from darkroom.train.runs.supervisor import JobDirectory
 from tests.assets.launching.launches import failure, losses, materialized, run
 from tests.waiting import wait_until
-from train.runs.supervisor import JobDirectory
 
 pytestmark = pytest.mark.e2e
 
@@ -73,7 +73,7 @@ def test_a_run_that_is_cancelled_as_its_job_starts_ends_the_job(
     tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = CancelledAtOnce()
-    monkeypatch.setattr("assets.launching.run.start", lambda *_: job)
+    monkeypatch.setattr("darkroom.assets.launching.run.start", lambda *_: job)
     with suppress(dg.DagsterExecutionInterruptedError):
         run(tmp_path / "out", LauncherResource(), instance)
     assert job.is_stopped
@@ -88,7 +88,7 @@ def test_a_job_that_may_have_been_started_when_the_run_was_cancelled_is_told_to_
     def cancelled(*_: object) -> None:
         raise dg.DagsterExecutionInterruptedError
 
-    monkeypatch.setattr("assets.launching.run.start", cancelled)
+    monkeypatch.setattr("darkroom.assets.launching.run.start", cancelled)
     with suppress(dg.DagsterExecutionInterruptedError):
         run(tmp_path / "out", SLURM, instance)
     assert (tmp_path / "out.job" / "1" / "stop").exists()
@@ -166,7 +166,9 @@ def test_a_sign_of_life_that_is_late_is_one(tmp_path: Path, monkeypatch: pytest.
         if clock[0] > 20:
             exchange.alive.write_text("2")
 
-    monkeypatch.setattr("assets.launching.order.time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    monkeypatch.setattr(
+        "darkroom.assets.launching.order.time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep)
+    )
     assert _is_alive(exchange)
     assert 20 < clock[0] < 21
 

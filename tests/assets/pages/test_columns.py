@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.definitions import definitions
-from assets.pages import columns
-from pipelines import records
-from pipelines.records.schemas import schema_of
+from darkroom.assets.definitions import definitions
+from darkroom.assets.pages import columns
+from darkroom.pipelines import records
+from darkroom.pipelines.records.schemas import schema_of
 
 TABLES = {"samples", "expert_reviews", "annotation_pool", "pre_annotations", "annotations", "cross_checks"}
 TABLES |= {"accepted_annotations", "refused_submissions", "flywheel/rows"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from assets.pages.metadata import explain_command, rejects_metadata
-from pipelines.records.reject_reasons import Reason, reject
+from darkroom.assets.pages.metadata import explain_command, rejects_metadata
+from darkroom.pipelines.records.reject_reasons import Reason, reject
 
 
 def test_rejects_are_counted_as_they_come_each_reason_with_its_first_row() -> None:

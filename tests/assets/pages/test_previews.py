@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from assets.pages.previews import samples_examples, samples_preview
-from pipelines.records import Sample, Truth
-from pipelines.storage.images import ImageStore
+from darkroom.assets.pages.previews import samples_examples, samples_preview
+from darkroom.pipelines.records import Sample, Truth
+from darkroom.pipelines.storage.images import ImageStore
 
 
 class CountingStore(ImageStore):

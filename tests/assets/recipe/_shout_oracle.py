@@ -1,7 +1,7 @@
 """The oracle of ``shout``, as a package would bring it."""
 
-from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.protocols import Thyme
 
 
 def script(turn: CompletionRequest) -> str:

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from pipelines.generation.recipes import Recipe
-from pipelines.models.prompts import load_prompt
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import answer_matches, executes
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.prompts import load_prompt
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import answer_matches, executes
 
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from assets.launching import Program
-from assets.runs.beside import BAR, beside
-from assets.runs.instance import MaterializationFailed
+from darkroom.assets.launching import Program
+from darkroom.assets.runs.beside import BAR, beside
+from darkroom.assets.runs.instance import MaterializationFailed
 
 pytestmark = pytest.mark.e2e
 

@@ -6,10 +6,10 @@ import gc
 
 import pytest
 
-from assets.runs.build import build_sft
-from pipelines.models.policies import PolicyUnavailable
-from pipelines.storage.workspace import Workspace
-from sandbox.terminal import SafeConsole
+from darkroom.assets.runs.build import build_sft
+from darkroom.pipelines.models.policies import PolicyUnavailable
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.terminal import SafeConsole
 
 
 def test_an_endpoint_that_does_not_answer_ends_a_build_in_one_line(

@@ -9,10 +9,10 @@ import dagster as dg
 import pytest
 from dagster._core.instance.config import dagster_instance_config
 
-from assets.runs.history import InstanceUnavailable, open_instance
-from assets.runs.instance import prepare_dagster_home, refresh_dagster
-from assets.runs.places import PlacedRunLauncher
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.runs.history import InstanceUnavailable, open_instance
+from darkroom.assets.runs.instance import prepare_dagster_home, refresh_dagster
+from darkroom.assets.runs.places import PlacedRunLauncher
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 
 FORMER = """telemetry:
@@ -27,11 +27,11 @@ concurrency:
 
 def here_only() -> str:
     """The file of before runs could be elsewhere."""
-    now = (files("assets") / "dagster.yaml").read_text()
-    launcher = "run_launcher: {module: assets.runs.worker, class: LocalRunLauncher}"
-    return now.replace("run_launcher: {module: assets.runs.places, class: PlacedRunLauncher}", launcher).replace(
-        "is gone; runs elsewhere need PostgreSQL (docs/scale.md)\n", "is gone\n"
-    )
+    now = (files("darkroom.assets") / "dagster.yaml").read_text()
+    launcher = "run_launcher: {module: darkroom.assets.runs.worker, class: LocalRunLauncher}"
+    return now.replace(
+        "run_launcher: {module: darkroom.assets.runs.places, class: PlacedRunLauncher}", launcher
+    ).replace("is gone; runs elsewhere need PostgreSQL (docs/scale.md)\n", "is gone\n")
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_the_settings_repeat_lost_runs_and_no_failed_stage(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", "postgresql://dagster:x@127.0.0.1/dagster")
-    (tmp_path / "dagster.yaml").write_text((files("assets") / name).read_text())
+    (tmp_path / "dagster.yaml").write_text((files("darkroom.assets") / name).read_text())
     settings, _ = dagster_instance_config(str(tmp_path))  # raises for what Dagster does not know
     assert settings["run_monitoring"]["enabled"]
     assert settings["run_monitoring"]["start_timeout_seconds"] >= 600, "a loaded machine takes minutes to start a run"
@@ -100,7 +100,7 @@ def test_a_history_that_cannot_be_opened_is_one_line(
     monkeypatch.setattr("time.sleep", lambda _: None)  # Dagster tries five times, with pauses
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", url.format(port=free_port()))
     own_home.mkdir(parents=True)
-    (own_home / "dagster.yaml").write_text((files("assets") / "dagster_team.yaml").read_text())
+    (own_home / "dagster.yaml").write_text((files("darkroom.assets") / "dagster_team.yaml").read_text())
     with pytest.raises(InstanceUnavailable, match="history cannot be opened") as caught:
         open_instance()
     assert reason in str(caught.value)

@@ -10,14 +10,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.definitions import RL, SFT, definitions
-from assets.graph.families import stage_key
-from assets.graph.rl import RL_STAGES
-from assets.runs.finished import Finished
-from pipelines.generation.engine import STAGES
-from pipelines.generation.stage import SAMPLES
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.definitions import RL, SFT, definitions
+from darkroom.assets.graph.families import stage_key
+from darkroom.assets.graph.rl import RL_STAGES
+from darkroom.assets.runs.finished import Finished
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
 from tests.conftest import SmallSource
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from assets.runs.history import InstanceUnavailable, open_instance
-from assets.runs.instance import prepare_dagster_home
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.runs.history import InstanceUnavailable, open_instance
+from darkroom.assets.runs.instance import prepare_dagster_home
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from tests.together import run_together
 
 OPEN = """
-from assets.runs.history import open_instance
+from darkroom.assets.runs.history import open_instance
 print("ready", flush=True)
 input()
 open_instance().dispose()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from assets.runs.instance import materialize
-from sandbox.terminal import SafeConsole
+from darkroom.assets.runs.instance import materialize
+from darkroom.sandbox.terminal import SafeConsole
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, dg.DagsterExecutionInterruptedError])

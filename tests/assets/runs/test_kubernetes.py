@@ -23,13 +23,13 @@ from dagster._core.code_pointer import CodePointer
 from dagster._core.launcher import LaunchRunContext, WorkerStatus
 from dagster._core.origin import RepositoryPythonOrigin
 
-from assets.runs.lost_starts import fail_lost_starts
-from assets.runs.places import PlaceError
-from assets.runs.queue import LOCATION, check_place
+from darkroom.assets.runs.lost_starts import fail_lost_starts
+from darkroom.assets.runs.places import PlaceError
+from darkroom.assets.runs.queue import LOCATION, check_place
 from tests.json_endpoint import JsonHandler
 
 RUN, OTHER = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"
-SETTINGS = files("assets") / "kubernetes"
+SETTINGS = files("darkroom.assets") / "kubernetes"
 
 
 class ApiServer(ThreadingHTTPServer):
@@ -96,7 +96,9 @@ def instance(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture
 def run(instance: dg.DagsterInstance) -> dg.DagsterRun:
     """One that was launched and has begun."""
-    origin = RepositoryPythonOrigin(sys.executable, CodePointer.from_module("assets.definitions", "defs", None))
+    origin = RepositoryPythonOrigin(
+        sys.executable, CodePointer.from_module("darkroom.assets.definitions", "defs", None)
+    )
     code = origin.get_job_origin("sft_trajectories")
     launched = dg.DagsterRun("sft_trajectories", run_id=RUN, status=dg.DagsterRunStatus.STARTED, job_code_origin=code)
     instance.add_run(launched)
@@ -152,7 +154,7 @@ def test_a_run_whose_job_was_deleted_is_noticed(
 def test_kubernetes_is_a_place_only_where_dagster_has_its_launcher(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assets.runs.queue.check_databases", lambda _: None)
+    monkeypatch.setattr("darkroom.assets.runs.queue.check_databases", lambda _: None)
     check_place(instance, "kubernetes")
     with dg.instance_for_test() as other, pytest.raises(PlaceError, match=r"copy assets/kubernetes/dagster\.yaml"):
         check_place(other, "kubernetes")

@@ -18,10 +18,10 @@ from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, Worke
 from dagster._core.launcher.base import RunLauncher
 from dagster._core.origin import RepositoryPythonOrigin
 
-from assets.runs import lost_starts, places
-from assets.runs.history import open_instance
-from assets.runs.lost_starts import fail_half_recorded, fail_lost_starts
-from assets.runs.places import (
+from darkroom.assets.runs import lost_starts, places
+from darkroom.assets.runs.history import open_instance
+from darkroom.assets.runs.lost_starts import fail_half_recorded, fail_lost_starts
+from darkroom.assets.runs.places import (
     HERE,
     TAG,
     PlaceError,
@@ -30,11 +30,11 @@ from assets.runs.places import (
     forwarded,
     kind_of,
 )
-from assets.runs.worker import LocalRunLauncher
+from darkroom.assets.runs.worker import LocalRunLauncher
 from scripts.ports import free_port
 
 RUN = "00000000-0000-4000-8000-000000000001"
-LAUNCHER = {"module": "assets.runs.places", "class": "PlacedRunLauncher"}
+LAUNCHER = {"module": "darkroom.assets.runs.places", "class": "PlacedRunLauncher"}
 
 
 class Recorder(RunLauncher):
@@ -72,7 +72,7 @@ def placed() -> Any:
 
 def launched(instance: dg.DagsterInstance, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
     origin = RepositoryPythonOrigin(
-        sys.executable, CodePointer.from_module("assets.definitions", "defs", None), entry_point=["dagster"]
+        sys.executable, CodePointer.from_module("darkroom.assets.definitions", "defs", None), entry_point=["dagster"]
     )
     run = dg.DagsterRun("job", run_id=RUN, status=status, tags=tags, job_code_origin=origin.get_job_origin("job"))
     instance.add_run(run)
@@ -190,7 +190,7 @@ def test_sqlite_on_several_machines_is_refused_with_the_mend(
 
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "assets.runs.ray", None)
+    monkeypatch.setitem(sys.modules, "darkroom.assets.runs.ray", None)
     with pytest.raises(PlaceError, match=r"pip install 'darkroom-toolkit\[ray\]'"):
         places._launcher("auto", RunSettings())
 

@@ -4,8 +4,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from assets.terminal.explanation import print_explanation
-from pipelines.publishing.explain import Explanation, FamilyHistory, Passage, Subject
+from darkroom.assets.terminal.explanation import print_explanation
+from darkroom.pipelines.publishing.explain import Explanation, FamilyHistory, Passage, Subject
 
 
 def history(family: str, *outcomes: str, reason: str = "", evidence: str = "") -> FamilyHistory:

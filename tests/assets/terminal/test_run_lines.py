@@ -11,11 +11,11 @@ import dagster as dg
 import pytest
 from rich.console import Console
 
-from assets.graph.stage_assets import terminal
-from assets.runs.instance import MaterializationFailed, materialize
-from assets.terminal import run_lines
-from assets.terminal.first_trajectory import FirstTrajectory
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.graph.stage_assets import terminal
+from darkroom.assets.runs.instance import MaterializationFailed, materialize
+from darkroom.assets.terminal import run_lines
+from darkroom.assets.terminal.first_trajectory import FirstTrajectory
+from darkroom.pipelines.storage.workspace import Workspace
 
 SECONDS = 60.0
 

@@ -9,15 +9,15 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from assets.terminal.summary import print_annotated_summary, print_intake, print_summary
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.rl_dataset import KEY as RL_ROWS
-from pipelines.records import Grader, Reject, RLRow, Sample, SuitabilityLabel, Truth
-from pipelines.records.reject_reasons import Reason, reject
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
-from sandbox.terminal import SafeConsole
+from darkroom.assets.terminal.summary import print_annotated_summary, print_intake, print_summary
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
+from darkroom.pipelines.records import Grader, Reject, RLRow, Sample, SuitabilityLabel, Truth
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.terminal import SafeConsole
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from annotation.label_studio.server import LabelStudioServer, server_of
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.label_studio.server import LabelStudioServer, server_of
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import running
 from scripts.ports import free_port
 from tests.e2e.annotation.studio import N_IMAGES, database, image

@@ -18,9 +18,11 @@ from urllib.parse import urlsplit
 import datasets
 import pytest
 
-from annotation import AnnotationError
-from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.server import (
+from benchmarks.annotation_faults import at_work, audit
+from benchmarks.cutting_proxy import cutting_proxy
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.label_studio.client import LabelStudioClient
+from darkroom.annotation.label_studio.server import (
     TOKEN,
     URL,
     LabelStudioServer,
@@ -28,20 +30,18 @@ from annotation.label_studio.server import (
     find_task_url,
     wait_until_ready,
 )
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.doctor import Doctor
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.journal import Journal
-from annotation.rounds.planted_errors import is_selected
-from annotation.rounds.record_state import ROUNDS
-from annotation.rounds.sync import Sync
-from annotation.rounds.tables import ACCEPTED, AnnotationStages
-from benchmarks.annotation_faults import at_work, audit
-from benchmarks.cutting_proxy import cutting_proxy
-from pipelines.publishing.rl_dataset import KEY as RL_ROWS
-from pipelines.publishing.rl_dataset import rl_folder
-from pipelines.records import Annotated, ImageRef, PoolImage
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.doctor import Doctor
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.planted_errors import is_selected
+from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.annotation.rounds.tables import ACCEPTED, AnnotationStages
+from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
+from darkroom.pipelines.publishing.rl_dataset import rl_folder
+from darkroom.pipelines.records import Annotated, ImageRef, PoolImage
+from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from tests.e2e.annotation.studio import N_IMAGES, SIZE, database, logs_in, run_darkroom
 from tests.e2e.annotators import Person, Room, answer_of, http_client, plan_of, question_of

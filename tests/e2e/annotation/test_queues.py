@@ -5,24 +5,24 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from annotation.label_studio.server import (
+from darkroom.annotation.label_studio.server import (
     TOKEN,
     URL,
     LabelStudioServer,
     connect,
 )
-from annotation.queues.review import ReviewQueue
-from annotation.queues.suitability import CHECK, SuitabilityQueue
-from annotation.queues.verification import VerificationQueue
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.journal import Journal
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import Sample, Trajectory, Truth
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.judges.labels import read_labels
+from darkroom.annotation.queues.review import ReviewQueue
+from darkroom.annotation.queues.suitability import CHECK, SuitabilityQueue
+from darkroom.annotation.queues.verification import VerificationQueue
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import Sample, Trajectory, Truth
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.judges.labels import read_labels
 from tests.e2e.annotators import choice, http_client, text
 
 

@@ -10,26 +10,26 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
-from annotation import AnnotationError
-from annotation.cli import app
-from annotation.label_studio.server import (
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.cli import app
+from darkroom.annotation.label_studio.server import (
     TOKEN,
     URL,
     LabelStudioServer,
     connect,
     find_task_url,
 )
-from annotation.quality.metrics import measure
-from annotation.rounds.campaign import Campaign
-from annotation.rounds.doctor import Doctor
-from annotation.rounds.image_pool import POOL
-from annotation.rounds.journal import Journal
-from annotation.rounds.sync import Sync
-from annotation.rounds.tables import AnnotationStages
-from assets.graph.annotation import annotation_sync
-from assets.graph.resources import WorkspaceResource
-from pipelines.records import ImageRef, PoolImage
-from pipelines.storage.workspace import Workspace
+from darkroom.annotation.quality.metrics import measure
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.doctor import Doctor
+from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.sync import Sync
+from darkroom.annotation.rounds.tables import AnnotationStages
+from darkroom.assets.graph.annotation import annotation_sync
+from darkroom.assets.graph.resources import WorkspaceResource
+from darkroom.pipelines.records import ImageRef, PoolImage
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.e2e.annotation.studio import logs_in, run_darkroom
 from tests.e2e.annotators import SMALL, boxes, choice, http_client, question_of, text
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pipelines.demo.grammar import Forms, one_form, some_form
+from darkroom.pipelines.demo.grammar import Forms, one_form, some_form
 
 TEXTS = ["It [leans|tilts] [left|right|].", "Plain {label}."]
 

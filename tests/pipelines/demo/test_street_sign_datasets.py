@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.demo import street_sign_datasets
-from pipelines.demo.images.street_signs import StreetSigns, named_region
+from darkroom.pipelines.demo import street_sign_datasets
+from darkroom.pipelines.demo.images.street_signs import StreetSigns, named_region
 
 
 @pytest.fixture(scope="module")

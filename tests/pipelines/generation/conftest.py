@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import Recipe, load_recipes
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes
+from darkroom.pipelines.storage.workspace import Workspace
 
 PARTITION = "small-0000"
 

@@ -10,19 +10,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines.generation import engine
-from pipelines.generation.engine import STAGES, Family
-from pipelines.generation.recipes import Recipe
-from pipelines.models.policies import (
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import STAGES, Family
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.policies import (
     Completion,
     CompletionRequest,
     PolicyError,
     oracle_script,
 )
-from pipelines.records import Reject, Trajectory
-from pipelines.sources import SourceRow
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.records import Reject, Trajectory
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.generation.conftest import PARTITION
 from tests.pipelines.scripted import Scripted, oracle, run_all
 
@@ -174,7 +174,7 @@ def test_editing_the_prompt_pays_for_its_rows_and_keeps_the_old_ones_in_the_ledg
 
 
 def test_what_a_turn_cost_is_counted_by_the_stage_that_paid_for_it(family: Family) -> None:
-    from pipelines.records import Usage
+    from darkroom.pipelines.records import Usage
 
     def paid(turn: CompletionRequest) -> Completion:
         return Completion(oracle_script(family.recipe.family)(turn), usage=Usage(calls=1, cost_usd=1.0))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import Recipe
-from pipelines.models.policies import (
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.policies import (
     Completion,
     CompletionRequest,
     OraclePolicy,
@@ -21,10 +21,10 @@ from pipelines.models.policies import (
     PolicyUnavailable,
     oracle_script,
 )
-from pipelines.records import Check, Draft, Reject, Trajectory
-from pipelines.storage.storage_errors import StorageError
-from pipelines.storage.tables import TableMissing, TableReplaced, TableStale
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.records import Check, Draft, Reject, Trajectory
+from darkroom.pipelines.storage.storage_errors import StorageError
+from darkroom.pipelines.storage.tables import TableMissing, TableReplaced, TableStale
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.generation.conftest import PARTITION
 from tests.pipelines.scripted import Scripted, oracle, run_all
 
@@ -49,7 +49,7 @@ def test_a_turn_that_the_token_limit_cut_is_rejected_as_truncated(family: Family
 
 
 def test_what_a_rejected_row_cost_is_part_of_the_stages_cost(family: Family) -> None:
-    from pipelines.records import Usage
+    from darkroom.pipelines.records import Usage
 
     paid = Completion("no code at all", usage=Usage(calls=1, prompt_tokens=10, completion_tokens=2, cost_usd=0.5))
     reports = run_all(family, Scripted(lambda turn: paid))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.generation.flywheel import TurnReport, write_turn
-from pipelines.generation.recipes import load_recipes, without_hints
-from pipelines.models.policies import CompletionRequest
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import question_text
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.flywheel import TurnReport, write_turn
+from darkroom.pipelines.generation.recipes import load_recipes, without_hints
+from darkroom.pipelines.models.policies import CompletionRequest
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 from tests.pipelines.students import opened
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.generation.funnel import Yield, next_limit
+from darkroom.pipelines.generation.funnel import Yield, next_limit
 
 
 @given(st.lists(st.booleans(), max_size=200), st.integers(0, 60))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.judge_calibration import Calibrated, JudgeUnknown, calibrate_judge, judged_checks
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import (
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.judge_calibration import Calibrated, JudgeUnknown, calibrate_judge, judged_checks
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import (
     Completion,
     CompletionRequest,
     PolicyError,
@@ -19,12 +19,12 @@ from pipelines.models.policies import (
     PolicyUnavailable,
     oracle_policy,
 )
-from pipelines.records import Trajectory, Usage
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.checks import consistency
-from pipelines.verification.judges import PolicyJudge
-from pipelines.verification.judges.calibration import CalibrationError
-from pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore
+from darkroom.pipelines.records import Trajectory, Usage
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.checks import consistency
+from darkroom.pipelines.verification.judges import PolicyJudge
+from darkroom.pipelines.verification.judges.calibration import CalibrationError
+from darkroom.pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore
 from tests.conftest import Unlocated
 
 PARTITION = "small-0000"

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.demo.oracle.family_script import obstacles
-from pipelines.generation.operation_planning import read_decision
-from pipelines.models.tasks import Task
-from pipelines.records import ImageRef, Sample, Truth, TruthBox
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.visibility import Visibility
-from pipelines.vision.image_transform import Operation
+from darkroom.pipelines.demo.oracle.family_script import obstacles
+from darkroom.pipelines.generation.operation_planning import read_decision
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import ImageRef, Sample, Truth, TruthBox
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.visibility import Visibility
+from darkroom.pipelines.vision.image_transform import Operation
 
 
 @pytest.mark.parametrize(

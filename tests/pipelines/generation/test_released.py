@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.released import RELEASED, ReleasedPolicy, all_recipes
-from pipelines.records import Reject, Trajectory
-from pipelines.sources.catalog import Catalog, placed
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.cli import app
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.released import RELEASED, ReleasedPolicy, all_recipes
+from darkroom.pipelines.records import Reject, Trajectory
+from darkroom.pipelines.sources.catalog import Catalog, placed
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.scripted import run_all
 from tests.pipelines.sources import releases
 

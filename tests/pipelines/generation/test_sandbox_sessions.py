@@ -2,8 +2,8 @@
 
 import asyncio
 
-from pipelines.generation.sandbox_sessions import Sandboxes, process_pool
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes, process_pool
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import signed
 
 CODE = "print(image_size, seen)"

@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from annotation.rounds.campaign import ANNOTATION_CODE
-from pipelines.generation.drafting import Drafts
-from pipelines.generation.engine import INTAKE_CODE, Family, Runs, Trajectories, intake
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.stage import RUNNER_CODE
-from pipelines.generation.verdicts import Verdicts
-from pipelines.models.policies.embedded import oracle_code, oracle_script
-from pipelines.publishing.dataset_writer import ROWS_CODE
-from pipelines.rl.candidates import Candidates
-from pipelines.rl.labels import CheckedLabels
-from pipelines.rl.necessity import ToolNecessities
-from pipelines.rl.pass_rates import PassRates
-from pipelines.rl.suitability import Suitability, SuitabilityLabels
-from pipelines.storage import stage
-from pipelines.storage.stage import code_digest
+from darkroom.annotation.rounds.campaign import ANNOTATION_CODE
+from darkroom.pipelines.generation.drafting import Drafts
+from darkroom.pipelines.generation.engine import INTAKE_CODE, Family, Runs, Trajectories, intake
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.stage import RUNNER_CODE
+from darkroom.pipelines.generation.verdicts import Verdicts
+from darkroom.pipelines.models.policies.embedded import oracle_code, oracle_script
+from darkroom.pipelines.publishing.dataset_writer import ROWS_CODE
+from darkroom.pipelines.rl.candidates import Candidates
+from darkroom.pipelines.rl.labels import CheckedLabels
+from darkroom.pipelines.rl.necessity import ToolNecessities
+from darkroom.pipelines.rl.pass_rates import PassRates
+from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
+from darkroom.pipelines.storage import stage
+from darkroom.pipelines.storage.stage import code_digest
 from tests.pipelines.scripted import Scripted
 
 PARTITION = "small-0000"
@@ -140,15 +140,15 @@ def test_tables_are_made_again_for_their_own_code_only(sources, workspace, small
 
 UNDECIDING: dict[str, tuple[str, ...]] = {
     # a recipe names its checks and its oracle; drafts and runs call neither
-    "Drafts": ("pipelines.verification", "pipelines.demo", "pipelines.storage.stage"),
+    "Drafts": ("darkroom.pipelines.verification", "darkroom.pipelines.demo", "darkroom.pipelines.storage.stage"),
     "Runs": (
-        "pipelines.verification",
-        "pipelines.demo",
-        "pipelines.storage.stage",
-        "pipelines.generation.verdicts",
-        "pipelines.sources",
+        "darkroom.pipelines.verification",
+        "darkroom.pipelines.demo",
+        "darkroom.pipelines.storage.stage",
+        "darkroom.pipelines.generation.verdicts",
+        "darkroom.pipelines.sources",
     ),
-    "Verdicts": ("pipelines.generation", "pipelines.demo", "pipelines.selection"),
+    "Verdicts": ("darkroom.pipelines.generation", "darkroom.pipelines.demo", "darkroom.pipelines.selection"),
 }
 
 
@@ -169,7 +169,7 @@ def _imports(name: str) -> Iterator[str]:
     place = stage.ROOT.joinpath(*name.split("."))
     path = place / "__init__.py" if place.is_dir() else place.with_name(f"{place.name}.py")
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipelines."):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("darkroom.pipelines."):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 at = stage.ROOT.joinpath(*inner.split("."))

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.generation import engine, verdicts
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import CompletionRequest, PolicyError, oracle_policy
-from pipelines.publishing.explain import explain
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import Trajectory
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.checks import Necessity, consistency
-from pipelines.verification.judges import PolicyJudge
-from pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore, stored_calibration
-from pipelines.verification.judges.labels import read_labels
+from darkroom.pipelines.generation import engine, verdicts
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import CompletionRequest, PolicyError, oracle_policy
+from darkroom.pipelines.publishing.explain import explain
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import Trajectory
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.checks import Necessity, consistency
+from darkroom.pipelines.verification.judges import PolicyJudge
+from darkroom.pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore, stored_calibration
+from darkroom.pipelines.verification.judges.labels import read_labels
 from tests.conftest import Unlocated
 from tests.pipelines.scripted import Scripted
 

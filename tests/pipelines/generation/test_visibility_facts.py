@@ -5,15 +5,15 @@ import itertools
 import pytest
 from PIL import Image
 
-from pipelines.generation.recipes import as_text, in_round_numbers, load_recipes, told_region
-from pipelines.generation.visibility_facts import SLOT, facts_of_hint, visibility_facts
-from pipelines.records import ImageRef, Sample, Truth, TruthBox
-from pipelines.records.geometry import Box
-from pipelines.records.visibility import Visibility
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks.claim_words import Claim
-from pipelines.verification.checks.claims import Situation, contradiction
-from pipelines.vision.visibility import visibility_as_given
+from darkroom.pipelines.generation.recipes import as_text, in_round_numbers, load_recipes, told_region
+from darkroom.pipelines.generation.visibility_facts import SLOT, facts_of_hint, visibility_facts
+from darkroom.pipelines.records import ImageRef, Sample, Truth, TruthBox
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.visibility import Visibility
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks.claim_words import Claim
+from darkroom.pipelines.verification.checks.claims import Situation, contradiction
+from darkroom.pipelines.vision.visibility import visibility_as_given
 from tests.image_files import encoded
 
 FORBIDS = {

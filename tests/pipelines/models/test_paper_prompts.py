@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from pipelines.models.messages import ImagePart, Text
-from pipelines.models.paper_prompts import paper_prompt, paper_prompts
-from pipelines.models.prompts import PromptError
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.models.protocols.tools import CODE_TOOL, CROP_TOOL
-from pipelines.records import ImageRef, VideoRef
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.models.messages import ImagePart, Text
+from darkroom.pipelines.models.paper_prompts import paper_prompt, paper_prompts
+from darkroom.pipelines.models.prompts import PromptError
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.models.protocols.tools import CODE_TOOL, CROP_TOOL
+from darkroom.pipelines.records import ImageRef, VideoRef
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 IMAGE = ImageRef("1" * 64, 640, 480, "RGB", "PNG")
 OTHER = ImageRef("2" * 64, 80, 60, "RGB", "JPEG")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models import parsing
-from pipelines.models.parsing import literal_boxes, parsed
-from pipelines.records.geometry import Box
+from darkroom.pipelines.models import parsing
+from darkroom.pipelines.models.parsing import literal_boxes, parsed
+from darkroom.pipelines.records.geometry import Box
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.models.messages import message
-from pipelines.models.policies import Completion, CompletionRequest, PolicyError, RecordedPolicy
-from pipelines.models.self_consistency import Vote, collect_votes, is_certain
-from pipelines.models.tasks import Task
-from pipelines.records import Sample, Truth, Votes
-from pipelines.records.reject_reasons import RowError
-from pipelines.records.rl import majority
-from pipelines.verification.judges.policy import yes_or_no
+from darkroom.pipelines.models.messages import message
+from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyError, RecordedPolicy
+from darkroom.pipelines.models.self_consistency import Vote, collect_votes, is_certain
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Sample, Truth, Votes
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.rl import majority
+from darkroom.pipelines.verification.judges.policy import yes_or_no
 from tests.pipelines.scripted import Scripted
 
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from PIL import Image
 
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.models.tasks import image_names
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.models.tasks import image_names
 
 
 @pytest.mark.parametrize(

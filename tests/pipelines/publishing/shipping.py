@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.stage import SAMPLES
-from pipelines.models.policies import oracle_policy
-from pipelines.publishing.parquet_shards import ShardWriter, prompt_row, write_trajectories
-from pipelines.records import Sample, Trajectory
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.models.policies import oracle_policy
+from darkroom.pipelines.publishing.parquet_shards import ShardWriter, prompt_row, write_trajectories
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 PARTITION = "small-0000"
 

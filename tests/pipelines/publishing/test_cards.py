@@ -9,15 +9,25 @@ import pytest
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard
 
-from pipelines.publishing.cards import rl_card
-from pipelines.publishing.cards.front_matter import front_matter, licence_parts
-from pipelines.publishing.cards.row_facts import RlFacts, SampleFacts
-from pipelines.publishing.features import PROMPTS
-from pipelines.records import Grader, PassRate, RLRow, Sample, SuitabilityLabel, ToolNecessity, Truth, Usage, Votes
-from pipelines.records.stand_ins import SIMULATED, Annotators, measured_on
-from pipelines.storage.stage import StageReport
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.publishing.cards import rl_card
+from darkroom.pipelines.publishing.cards.front_matter import front_matter, licence_parts
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts
+from darkroom.pipelines.publishing.features import PROMPTS
+from darkroom.pipelines.records import (
+    Grader,
+    PassRate,
+    RLRow,
+    Sample,
+    SuitabilityLabel,
+    ToolNecessity,
+    Truth,
+    Usage,
+    Votes,
+)
+from darkroom.pipelines.records.stand_ins import SIMULATED, Annotators, measured_on
+from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 WHO = (None, "oracle", "qwen3-vl")
 COMPOUND = "CC-BY-2.0 AND CC0-1.0"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.explain import Explanation, FamilyHistory, RowAmbiguous, RowUnknown, explain
-from pipelines.records import PoolImage, Reject, Sample, Trajectory
-from pipelines.records.reject_reasons import Reason, reject
-from pipelines.storage.acts import Act
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.judges.policy import judge_seed
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.explain import Explanation, FamilyHistory, RowAmbiguous, RowUnknown, explain
+from darkroom.pipelines.records import PoolImage, Reject, Sample, Trajectory
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.judges.policy import judge_seed
 from tests.pipelines.publishing.shipping import PARTITION
 
 STAGES = ["crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories"]

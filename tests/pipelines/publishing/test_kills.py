@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.generation.recipes import load_recipes
-from pipelines.publishing.dataset_reader import ALL, find_datasets
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.storage.tables import TableMissing
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.publishing.dataset_reader import ALL, find_datasets
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.storage.tables import TableMissing
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import PARTITION
 
 EARLIER, LATER = 2, None
@@ -22,7 +22,7 @@ PUBLISH = """
 import os, signal, sys
 from itertools import count
 from tests.pipelines.publishing.test_kills import LATER, publish
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.storage.workspace import Workspace
 
 replace, numbers = os.replace, count(1)
 

@@ -14,20 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.generation.recipes import load_recipes
-from pipelines.publishing import parquet_shards
-from pipelines.publishing.audit import audit
-from pipelines.publishing.dataset_reader import count_rows, dataset_files, find_datasets, read_rows
-from pipelines.publishing.gallery import write_gallery
-from pipelines.publishing.layouts import LAYOUTS
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
-from pipelines.publishing.parquet_shards import ShardWriter, write_trajectories
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import Sample, Trajectory
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.publishing import parquet_shards
+from darkroom.pipelines.publishing.audit import audit
+from darkroom.pipelines.publishing.dataset_reader import count_rows, dataset_files, find_datasets, read_rows
+from darkroom.pipelines.publishing.gallery import write_gallery
+from darkroom.pipelines.publishing.layouts import LAYOUTS
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.pipelines.publishing.parquet_shards import ShardWriter, write_trajectories
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.train.examples.datasets import open_dataset
 from tests.pipelines.publishing.shipping import PARTITION, shipped_pairs
-from train.examples.datasets import open_dataset
 
 N_ROWS = 4
 Pairs = list[tuple[Sample, Trajectory]]

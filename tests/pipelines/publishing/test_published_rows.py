@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pipelines.generation.engine import STAGES
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.dataset_reader import dataset_files, read_files, split_of
-from pipelines.publishing.judge_stats import review_checks, reviews_key
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import (
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files, split_of
+from darkroom.pipelines.publishing.judge_stats import review_checks, reviews_key
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import (
     Check,
     ImageRef,
     Observation,
@@ -30,13 +30,13 @@ from pipelines.records import (
     Usage,
     to_row,
 )
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.selection.screening import Screening
-from pipelines.selection.splits import grouped
-from pipelines.selection.stratified import Candidate, difficulty, ordered
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.selection.splits import grouped
+from darkroom.pipelines.selection.stratified import Candidate, difficulty, ordered
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 PARTITIONS = [f"made-{n:04}" for n in range(5)]
 FACTS = {"n_in": 1, "n_out": 1, "n_retryable": 0, "n_rejected": 0, "n_quarantined": 0, "reasons": {}}

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import oracle_policy
-from pipelines.publishing.dataset_reader import dataset_files, dataset_folders, find_datasets, read_rows
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.storage import atomic_write
-from pipelines.storage.atomic_write import MARKER
-from pipelines.storage.local_copy import local_copy
-from pipelines.storage.tables import TableKey, TableMissing
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import oracle_policy
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders, find_datasets, read_rows
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.storage import atomic_write
+from darkroom.pipelines.storage.atomic_write import MARKER
+from darkroom.pipelines.storage.local_copy import local_copy
+from darkroom.pipelines.storage.tables import TableKey, TableMissing
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 from tests.pipelines.publishing.shipping import PARTITION
 

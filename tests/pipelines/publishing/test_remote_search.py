@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
-from assets.terminal.summary import print_summary
-from pipelines.generation.recipes import load_recipes
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.explain import explain
-from pipelines.records import Reject, Sample, Truth
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, reject
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.terminal.summary import print_summary
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.explain import explain
+from darkroom.pipelines.records import Reject, Sample, Truth
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.object_store import s3_traffic
 
 N_ROWS = 6_000

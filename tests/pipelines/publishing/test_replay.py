@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.publishing.dataset_reader import count_rows, find_datasets, read_rows
-from pipelines.publishing.replay import Replay, replay
-from pipelines.storage.tables import TableMissing
+from darkroom.pipelines.publishing.dataset_reader import count_rows, find_datasets, read_rows
+from darkroom.pipelines.publishing.replay import Replay, replay
+from darkroom.pipelines.storage.tables import TableMissing
 from tests.image_files import encoded
 from tests.pipelines.publishing.shipping import edit_rows
 

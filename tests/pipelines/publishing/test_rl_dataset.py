@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.publishing.explain import RL, explain
-from pipelines.publishing.rl_dataset import KEY, Mix, RlDataset, rl_folder
-from pipelines.records import PassRate, RLRow, Sample, Truth, Votes
-from pipelines.records.reject_reasons import Reason
-from pipelines.rl.necessity import ToolNecessities
-from pipelines.rl.pass_rates import PassRates
-from pipelines.rl.rows import difficulty_of
-from pipelines.rl.suitability import Suitability, SuitabilityLabels
-from pipelines.selection.screening import Screening
-from pipelines.sources import SourceRow
-from pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.publishing.explain import RL, explain
+from darkroom.pipelines.publishing.rl_dataset import KEY, Mix, RlDataset, rl_folder
+from darkroom.pipelines.records import PassRate, RLRow, Sample, Truth, Votes
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.rl.necessity import ToolNecessities
+from darkroom.pipelines.rl.pass_rates import PassRates
+from darkroom.pipelines.rl.rows import difficulty_of
+from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.sources.ingest import ingest_shard
 from tests.conftest import signed
 from tests.pipelines.rl.shards import N_PROBLEMS, N_SIGNS, judging
 from tests.pipelines.rl.test_necessity import answer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.publishing.row_selection import Selection
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.selection.stratified import Candidate, Strata
-from pipelines.storage.stage import RejectKind
+from darkroom.pipelines.publishing.row_selection import Selection
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.selection.stratified import Candidate, Strata
+from darkroom.pipelines.storage.stage import RejectKind
 
 ALIKE = RowError(Reason.NEAR_DUPLICATE, "a near b")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.sample_join import SampleJoin
-from pipelines.records import Sample, Truth
-from pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.publishing.sample_join import SampleJoin
+from darkroom.pipelines.records import Sample, Truth
+from darkroom.pipelines.storage.tables import TableKey, Tables
 
 BARE = Sample("", "s", "1", "MIT", (), "?", (), "!", Truth(), "")
 

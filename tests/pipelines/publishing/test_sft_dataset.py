@@ -10,16 +10,16 @@ from pathlib import Path
 import datasets
 import pytest
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import Recipe, load_recipes
-from pipelines.models.policies import oracle_policy
-from pipelines.publishing.cards import in_words
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import Trajectory
-from pipelines.records.digest import digest_bytes
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes
+from darkroom.pipelines.models.policies import oracle_policy
+from darkroom.pipelines.publishing.cards import in_words
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import Trajectory
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 
 PARTITIONS = ("small-0000", "small-0001")
@@ -114,7 +114,7 @@ def test_a_quota_ships_exactly_so_many_and_the_others_are_rejects(made: Workspac
 
 
 def test_no_image_is_in_two_splits_and_training_does_not_read_validation(made: Workspace, recipe: Recipe) -> None:
-    from train.examples.datasets import dataset_files
+    from darkroom.train.examples.datasets import dataset_files
 
     _, shipped = SftDataset(made, recipe, PARTITIONS, validation_share=0.5).publish()
     loaded = datasets.load_dataset(str(shipped.folder))

@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.generation.flywheel import write_turn
-from pipelines.generation.recipes import load_recipes, without_hints
-from pipelines.publishing.dataset_reader import dataset_files
-from pipelines.publishing.turn_dataset import Keeps, TurnDataset
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation.flywheel import write_turn
+from darkroom.pipelines.generation.recipes import load_recipes, without_hints
+from darkroom.pipelines.publishing.dataset_reader import dataset_files
+from darkroom.pipelines.publishing.turn_dataset import Keeps, TurnDataset
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 from tests.pipelines.students import opened
 

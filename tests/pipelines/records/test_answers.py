@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.records.answers import matches
+from darkroom.pipelines.records.answers import matches
 
 CHOICES = ("A. red", "B. green", "C. blue", "D. a cat")
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pipelines.records.digest import digest, digest_files, seed_from
+from darkroom.pipelines.records.digest import digest, digest_files, seed_from
 
 
 def test_the_order_of_keys_does_not_matter():

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records.geometry import Box, box_from_corners, box_from_fractions, box_from_percent, box_from_xywh
+from darkroom.pipelines.records.geometry import (
+    Box,
+    box_from_corners,
+    box_from_fractions,
+    box_from_percent,
+    box_from_xywh,
+)
 
 SIDES = st.integers(1, 20_000)
 NOT_FOUR_FINITE = [[], [1, 2, 3], [1, 2, 3, 4, 5], [math.nan, 0, 1, 1], [0, 0, math.inf, 1], [0, 0, 10**400, 1]]

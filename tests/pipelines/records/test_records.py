@@ -13,8 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.records import Check, Draft, ImageRef, Observation, Reject, Sample, Trajectory, Usage, Votes, from_row
-from pipelines.records.schemas import arrow_type, from_table, schema_of, to_table
+from darkroom.pipelines.records import (
+    Check,
+    Draft,
+    ImageRef,
+    Observation,
+    Reject,
+    Sample,
+    Trajectory,
+    Usage,
+    Votes,
+    from_row,
+)
+from darkroom.pipelines.records.schemas import arrow_type, from_table, schema_of, to_table
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 INTS = st.integers(-(2**63), 2**63 - 1)

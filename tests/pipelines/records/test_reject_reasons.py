@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pipelines.records import Reject
-from pipelines.records.reject_reasons import RETRYABLE, Reason, RowError, reject
-from pipelines.records.schemas import from_table, to_table
+from darkroom.pipelines.records import Reject
+from darkroom.pipelines.records.reject_reasons import RETRYABLE, Reason, RowError, reject
+from darkroom.pipelines.records.schemas import from_table, to_table
 
 
 def test_every_reason_has_a_disposition():

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.records import Truth, VideoRef
-from pipelines.records.samples import TemporalSegment, as_details, families_of, temporal_segments
+from darkroom.pipelines.records import Truth, VideoRef
+from darkroom.pipelines.records.samples import TemporalSegment, as_details, families_of, temporal_segments
 
 VIDEO = VideoRef("v" * 64, "mp4", 160, 120, 24, 8.0)
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from pipelines.generation import engine
-from pipelines.generation.stage import Shard
-from pipelines.models.policies import CompletionRequest
-from pipelines.records import Truth, TruthBox
-from pipelines.rl.candidates import Candidates
-from pipelines.rl.labels import CheckedLabels
-from pipelines.rl.pass_rates import PassRates
-from pipelines.sources import SourceRow
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.models.policies import CompletionRequest
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.rl.candidates import Candidates
+from darkroom.pipelines.rl.labels import CheckedLabels
+from darkroom.pipelines.rl.pass_rates import PassRates
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import signed
 from tests.pipelines.scripted import Scripted
 

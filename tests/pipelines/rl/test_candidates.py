@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.generation.stage import Shard
-from pipelines.records import Reject, RLCandidate, Truth
-from pipelines.records.reject_reasons import Reason
-from pipelines.rl.candidates import ASSET, BELONGS_TOGETHER, SELF_CONTAINED, Candidates
-from pipelines.selection.screening import Screening
-from pipelines.sources import SourceRow
+from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.records import Reject, RLCandidate, Truth
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.rl.candidates import ASSET, BELONGS_TOGETHER, SELF_CONTAINED, Candidates
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.sources import SourceRow
 from tests.conftest import signed
 from tests.pipelines.rl.shards import N_PROBLEMS, N_SIGNS, Questions, judging, source_row, taken_in
 

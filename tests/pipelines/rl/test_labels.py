@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from pipelines.records import CheckedLabel, Verification
-from pipelines.records.reject_reasons import Reason
-from pipelines.rl.candidates import turn_of
-from pipelines.rl.labels import ASSET, CheckedLabels, disputed, read_verifications
-from pipelines.storage.tables import TableKey
+from darkroom.pipelines.records import CheckedLabel, Verification
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.rl.candidates import turn_of
+from darkroom.pipelines.rl.labels import ASSET, CheckedLabels, disputed, read_verifications
+from darkroom.pipelines.storage.tables import TableKey
 from tests.pipelines.rl.shards import N_PROBLEMS, N_SIGNS, answering, source_row
 from tests.pipelines.scripted import Scripted
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.models.policies import PolicyError
-from pipelines.models.protocols import ToolCall
-from pipelines.records import ToolNecessity
-from pipelines.records.reject_reasons import Reason
-from pipelines.rl.necessity import ASSET, ToolNecessities
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.models.policies import PolicyError
+from darkroom.pipelines.models.protocols import ToolCall
+from darkroom.pipelines.records import ToolNecessity
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.rl.necessity import ASSET, ToolNecessities
 from tests.pipelines.rl.shards import N_SIGNS, source_row
 from tests.pipelines.scripted import Scripted
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.models.policies import PolicyUnavailable
-from pipelines.records import PassRate, Sample, Truth
-from pipelines.records.reject_reasons import Reason
-from pipelines.rl.candidates import Candidates, turn_of
-from pipelines.rl.labels import CheckedLabels
-from pipelines.rl.pass_rates import ASSET, PassRates
-from pipelines.sources import SourceRow
-from pipelines.storage.tables import TableStale
+from darkroom.pipelines.models.policies import PolicyUnavailable
+from darkroom.pipelines.records import PassRate, Sample, Truth
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.rl.candidates import Candidates, turn_of
+from darkroom.pipelines.rl.labels import CheckedLabels
+from darkroom.pipelines.rl.pass_rates import ASSET, PassRates
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.tables import TableStale
 from tests.pipelines.rl.shards import N_PROBLEMS, N_SIGNS, Questions, answering, judging, source_row, taken_in
 from tests.pipelines.scripted import Scripted
 
@@ -70,8 +70,8 @@ def test_an_early_stop_asks_until_it_is_certain_what_a_row_is(checked, n_right, 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stops=st.lists(st.integers(1, 40), min_size=1, max_size=4))
 def test_however_often_it_is_stopped_no_answer_is_asked_for_twice(checked, stops, tmp_path_factory):
-    from pipelines.storage.ledger import Ledger
-    from pipelines.storage.workspace import Workspace
+    from darkroom.pipelines.storage.ledger import Ledger
+    from darkroom.pipelines.storage.workspace import Workspace
 
     home = tmp_path_factory.mktemp("ledger")
     fresh = Workspace(checked.workspace.home, checked.workspace.images_url, f"sqlite:///{home}/l", home, home)

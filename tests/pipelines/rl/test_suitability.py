@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from pipelines.records import SuitabilityLabel, SuitabilityReview, SuitabilityVotes, Votes
-from pipelines.records.reject_reasons import Reason
-from pipelines.rl.candidates import turn_of
-from pipelines.rl.suitability import (
+from darkroom.pipelines.records import SuitabilityLabel, SuitabilityReview, SuitabilityVotes, Votes
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.rl.candidates import turn_of
+from darkroom.pipelines.rl.suitability import (
     LABELS,
     VOTES,
     Suitability,
@@ -19,7 +19,7 @@ from pipelines.rl.suitability import (
     labels_of,
     reviews_key,
 )
-from pipelines.verification.judges.calibration import CalibrationError
+from darkroom.pipelines.verification.judges.calibration import CalibrationError
 from tests.pipelines.rl.shards import N_PROBLEMS, judging, source_row
 from tests.pipelines.scripted import Scripted
 

@@ -1,12 +1,12 @@
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.publishing.dataset_reader import DatasetError, check_columns
-from pipelines.publishing.parquet_shards import prompt_row
-from pipelines.records import Grader, ImageRef, RLRow, Sample, Truth, TruthBox
-from pipelines.rl.visual_search import asks_visual_search
-from pipelines.sources.catalog import Catalog, SourceConfig, public_sources
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.publishing.dataset_reader import DatasetError, check_columns
+from darkroom.pipelines.publishing.parquet_shards import prompt_row
+from darkroom.pipelines.records import Grader, ImageRef, RLRow, Sample, Truth, TruthBox
+from darkroom.pipelines.rl.visual_search import asks_visual_search
+from darkroom.pipelines.sources.catalog import Catalog, SourceConfig, public_sources
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import write_prompts
 
 IMAGE = ImageRef("i", 1000, 1000, "RGB", "PNG")

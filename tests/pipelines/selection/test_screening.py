@@ -13,14 +13,14 @@ import pytest
 from PIL import Image, ImageOps
 from skimage import data
 
-from pipelines.records import Sample, Trajectory
-from pipelines.selection import screening
-from pipelines.selection.duplicates import key_index, text_bands
-from pipelines.selection.screening import Screening
-from pipelines.selection.splits import grouped
-from pipelines.storage.images import ImageStore
-from pipelines.storage.row_streams import RowStream
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.selection import screening
+from darkroom.pipelines.selection.duplicates import key_index, text_bands
+from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.selection.splits import grouped
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.row_streams import RowStream
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 def _row(make_case, store: ImageStore, n: int, pixels, question: str) -> tuple[Sample, Trajectory]:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records import ImageRef, Sample, Truth
-from pipelines.records.digest import digest
-from pipelines.selection.splits import grouped
+from darkroom.pipelines.records import ImageRef, Sample, Truth
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.selection.splits import grouped
 
 IMAGES = st.lists(st.sampled_from("abcdefghij"), max_size=3)
 

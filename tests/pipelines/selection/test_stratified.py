@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records.digest import digest
-from pipelines.selection.stratified import Candidate, Strata, difficulty, mixture, ordered
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.selection.stratified import Candidate, Strata, difficulty, mixture, ordered
 
 candidates = st.lists(
     st.builds(

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from pipelines.services.http_api import service
-from pipelines.services.sessions import Sessions
-from sandbox import Limits, SandboxPool
+from darkroom.pipelines.services.http_api import service
+from darkroom.pipelines.services.sessions import Sessions
+from darkroom.sandbox import Limits, SandboxPool
 from tests.asgi import client_of
 
 

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from pipelines.services.files import decoded
-from pipelines.services.json_bodies import parsed
+from darkroom.pipelines.services.files import decoded
+from darkroom.pipelines.services.json_bodies import parsed
 
 
 def test_base64_is_refused_and_read_as_by_the_strict_reader():

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.models.observations import observed
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.services.sessions import Sessions
-from sandbox import ImageUnreadable
+from darkroom.pipelines.models.observations import observed
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.services.sessions import Sessions
+from darkroom.sandbox import ImageUnreadable
 
 pytestmark = pytest.mark.anyio
 PROGRAMS = {
@@ -280,8 +280,8 @@ async def test_what_the_sandbox_does_not_survive_is_no_result(client, pool, monk
 
 
 async def test_a_task_that_fails_leaves_no_group_behind(pool):
-    from pipelines.services.errors import ServiceError
-    from pipelines.services.sessions import OpenRequest
+    from darkroom.pipelines.services.errors import ServiceError
+    from darkroom.pipelines.services.sessions import OpenRequest
 
     before = pool.stats().groups
     with pytest.raises(ServiceError) as caught:

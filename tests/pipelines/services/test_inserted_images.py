@@ -6,7 +6,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
-from pipelines.services.inserted_images import InsertedImages, in_json
+from darkroom.pipelines.services.inserted_images import InsertedImages, in_json
 
 pytestmark = pytest.mark.anyio
 IMAGES = [b"iVBORw0KGgo=", b"A" * 100_000]

@@ -5,8 +5,8 @@ import socket
 import httpx
 import pytest
 
-from pipelines.services.listening import KEEP_ALIVE_SECONDS, listen
-from sandbox.errors import UserError
+from darkroom.pipelines.services.listening import KEEP_ALIVE_SECONDS, listen
+from darkroom.sandbox.errors import UserError
 
 
 def test_an_idle_connection_is_the_clients_to_close() -> None:

@@ -8,8 +8,8 @@ import pytest
 from mcp import Client
 from PIL import Image
 
-from pipelines.services.mcp_server import sandbox_server
-from pipelines.services.sessions import OpenRequest, Sessions
+from darkroom.pipelines.services.mcp_server import sandbox_server
+from darkroom.pipelines.services.sessions import OpenRequest, Sessions
 
 pytestmark = pytest.mark.anyio
 CROP = {"bbox_2d": [0, 0, 0.5, 0.5]}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.services.files import png
+from darkroom.pipelines.services.files import png
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 9), st.integers(0, 2**32))

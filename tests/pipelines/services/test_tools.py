@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from pipelines.services.errors import ServiceError
-from pipelines.services.tools import CropImage, ImageZoomIn, RunCode, SelectFrames, tool_of, tools_for
+from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services.tools import CropImage, ImageZoomIn, RunCode, SelectFrames, tool_of, tools_for
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.sources import BadRow, SourceRow
-from pipelines.sources.catalog import public_source
-from pipelines.sources.columns import Columns
-from pipelines.sources.ingest import Intake, ingest_shard
-from pipelines.sources.mapping import map_row
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.catalog import public_source
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.ingest import Intake, ingest_shard
+from darkroom.pipelines.sources.mapping import map_row
 
 EVERYTHING = Columns(choices="choices", boxes="boxes", category="category")
 

@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 from datasets import Features, Value
 
-from pipelines.sources.ingest import Intake
+from darkroom.pipelines.sources.ingest import Intake
 
 TEXT = Value("string")
 

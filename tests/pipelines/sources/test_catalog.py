@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.sources import SourceError
-from pipelines.sources.catalog import Catalog, SourceConfig, partition_key
-from pipelines.sources.columns import Columns
-from pipelines.sources.jsonl import JsonLinesSource
-from pipelines.sources.tabular import TabularSource
+from darkroom.pipelines.sources import SourceError
+from darkroom.pipelines.sources.catalog import Catalog, SourceConfig, partition_key
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.jsonl import JsonLinesSource
+from darkroom.pipelines.sources.tabular import TabularSource
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.sources.columns import list_in, object_in
+from darkroom.pipelines.sources.columns import list_in, object_in
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

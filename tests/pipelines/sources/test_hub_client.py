@@ -12,7 +12,7 @@ from huggingface_hub import constants
 from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.utils import _http
 
-from pipelines.sources import hub_client
+from darkroom.pipelines.sources import hub_client
 from tests.json_endpoint import JsonHandler, endpoint
 
 NOBODY = "http://127.0.0.1:9/datasets/someone/something"

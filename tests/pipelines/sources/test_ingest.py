@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.demo.images import DemoSource
-from pipelines.demo.images.material import packaged_bytes
-from pipelines.records import Reject, Sample, Truth, TruthBox
-from pipelines.records.reject_reasons import Reason
-from pipelines.records.schemas import to_table
-from pipelines.sources import BadRow, SourceRow
-from pipelines.sources.ingest import ingest_shard
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.demo.images import DemoSource
+from darkroom.pipelines.demo.images.material import packaged_bytes
+from darkroom.pipelines.records import Reject, Sample, Truth, TruthBox
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.records.schemas import to_table
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.storage.images import ImageStore
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def test_a_demo_without_its_material_is_quarantined(store, monkeypatch):
     def missing(package: str, path: str) -> bytes:
         return packaged_bytes(package, f"{path}.gone")
 
-    monkeypatch.setattr("pipelines.demo.images.material.packaged_bytes", missing)
+    monkeypatch.setattr("darkroom.pipelines.demo.images.material.packaged_bytes", missing)
     taken = ingest_shard(DemoSource(n_shards=40, n_scenes=0), 0, store)
     assert {rejected.disposition for rejected in taken.rejects} == {"quarantined"}
     assert taken.n_in == len(taken.samples) + len(taken.rejects)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.records.reject_reasons import Reason
-from pipelines.sources import BadRow, SourceError, SourceRow
-from pipelines.sources.columns import Columns
-from pipelines.sources.ingest import ingest_shard
-from pipelines.sources.jsonl import JsonLinesSource
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.sources.jsonl import JsonLinesSource
 
 GOOD = b'{"image": "sign.png", "question": "Which colour?", "answer": "red"}'
 

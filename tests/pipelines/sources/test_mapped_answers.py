@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from pipelines.records import TruthBox
-from pipelines.records.reject_reasons import Reason
-from pipelines.sources.columns import Columns
+from darkroom.pipelines.records import TruthBox
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources.columns import Columns
 
 # --- choices and answers
 

@@ -8,10 +8,10 @@ import zipfile
 
 import pytest
 
-from pipelines.records.reject_reasons import Reason
-from pipelines.sources import BadRow, SourceRow
-from pipelines.sources.columns import Columns
-from pipelines.sources.mapping import map_row
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.mapping import map_row
 
 # --- images
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pipelines.records.reject_reasons import Reason, reject
-from pipelines.sources import BadRow, SourceRow
-from pipelines.sources.columns import Columns
-from pipelines.sources.mapping import map_row
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.mapping import map_row
 
 
 @pytest.mark.parametrize("column", ["question", "answer"])

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from datasets import Value
 
-from pipelines.sources import SourceError
-from pipelines.sources.catalog import (
+from darkroom.pipelines.sources import SourceError
+from darkroom.pipelines.sources.catalog import (
     Catalog,
     SourceConfig,
     needs_folder,
@@ -22,7 +22,7 @@ from pipelines.sources.catalog import (
     public_source,
     public_sources,
 )
-from pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.sources.ingest import ingest_shard
 from tests.pipelines.sources.public_rows import TEXT, reasons, write
 
 pytestmark = pytest.mark.usefixtures("offline")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from datasets import List, Value
 
-from pipelines.sources import SourceError
+from darkroom.pipelines.sources import SourceError
 from tests.pipelines.sources.public_rows import TEXT, reasons, write
 
 pytestmark = pytest.mark.usefixtures("offline")

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from datasets import Image, List, Value
 
-from pipelines.records import Sample
-from pipelines.sources import SourceError
-from pipelines.sources.catalog import (
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.sources import SourceError
+from darkroom.pipelines.sources.catalog import (
     placed,
     public_source,
 )
-from pipelines.sources.ingest import Intake, ingest_shard
+from darkroom.pipelines.sources.ingest import Intake, ingest_shard
 from tests.pipelines.sources.public_rows import TEXT, reasons, write
 
 pytestmark = pytest.mark.usefixtures("offline")

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from pipelines.records.reject_reasons import Reason
-from pipelines.sources import BadRow, SourceError, SourceRow
-from pipelines.sources.catalog import SourceConfig
-from pipelines.sources.columns import Columns
-from pipelines.sources.tabular import TabularSource
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
+from darkroom.pipelines.sources.catalog import SourceConfig
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.tabular import TabularSource
 
 pytestmark = pytest.mark.usefixtures("offline")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records.answers import letter_of, split_choice
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.sources.columns import Columns
-from pipelines.sources.texts import (
+from darkroom.pipelines.records.answers import letter_of, split_choice
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.texts import (
     LETTERS,
     answer_of,
     from_letters,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.records import Sample
-from pipelines.sources.catalog import SourceConfig, placed, public_sources
-from pipelines.sources.columns import Columns, TranscriptColumns
-from pipelines.sources.ingest import Intake, ingest_shard
-from pipelines.sources.transcripts import RELEASED
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.sources.catalog import SourceConfig, placed, public_sources
+from darkroom.pipelines.sources.columns import Columns, TranscriptColumns
+from darkroom.pipelines.sources.ingest import Intake, ingest_shard
+from darkroom.pipelines.sources.transcripts import RELEASED
 from tests.pipelines.sources import releases
 
 

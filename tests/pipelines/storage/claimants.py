@@ -6,8 +6,8 @@ from tests.together import run_together
 
 CLAIMANT = """
 import asyncio, os, sys
-from pipelines.storage.acts import Act
-from pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.ledger import Ledger
 
 url, paid, n_acts = sys.argv[1], sys.argv[2], int(sys.argv[3])
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipelines.records import Reject, Sample, Truth
-from pipelines.records.reject_reasons import Reason, reject
-from pipelines.storage.places import place
-from pipelines.storage.tables import TableKey, Tables
+from darkroom.pipelines.records import Reject, Sample, Truth
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.tables import TableKey, Tables
 
 SAMPLES = ("samples",)
 KEY = TableKey(SAMPLES, "demo-0000")

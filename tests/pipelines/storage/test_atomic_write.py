@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.storage.atomic_write import replace_folder, whole_file, write_whole
+from darkroom.pipelines.storage.atomic_write import replace_folder, whole_file, write_whole
 
 
 @pytest.mark.parametrize("content", ["straße", "straße".encode()])

@@ -9,14 +9,14 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from pipelines.storage import claims
-from pipelines.storage.acts import Act
-from pipelines.storage.ledger import Ledger, act_key
+from darkroom.pipelines.storage import claims
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.ledger import Ledger, act_key
 from tests.pipelines.storage.claimants import paid_by_two
 
 HOLDER = """
 import asyncio, sys
-from pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.ledger import Ledger
 
 async def perform():
     print("performing", flush=True)

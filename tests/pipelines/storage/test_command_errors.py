@@ -13,9 +13,9 @@ import sqlalchemy as sa
 import typer
 from typer.testing import CliRunner
 
-from pipelines.storage.command_errors import CLOSED_PIPE, UNFORESEEN, CommandGroup, describe, program_of
-from pipelines.storage.storage_errors import StorageError
-from sandbox.errors import SandboxClosed, UserError
+from darkroom.pipelines.storage.command_errors import CLOSED_PIPE, UNFORESEEN, CommandGroup, describe, program_of
+from darkroom.pipelines.storage.storage_errors import StorageError
+from darkroom.sandbox.errors import SandboxClosed, UserError
 
 
 class Halved(UserError):
@@ -103,8 +103,8 @@ def test_ctrl_c_is_one_line_however_deep_the_command_is_grouped() -> None:
 def test_a_command_ends_quietly_where_the_reader_of_its_output_has_ended(line: str, words: list[str]) -> None:
     program = (
         "import typer\n"
-        "from pipelines.storage.command_errors import program_of\n"
-        "from sandbox.terminal import SafeConsole\n"
+        "from darkroom.pipelines.storage.command_errors import program_of\n"
+        "from darkroom.sandbox.terminal import SafeConsole\n"
         f"program_of(lambda: {line})()\n"
     )
     reader, writer = os.pipe()

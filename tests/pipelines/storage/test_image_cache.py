@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.records.digest import digest_bytes
-from pipelines.storage.image_cache import ImageCache
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.image_cache import ImageCache
 
 KB = 1000
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.media_validation import PLAIN_MODES, decode, eight_bit, probe
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.media_validation import PLAIN_MODES, decode, eight_bit, probe
 
 
 def reason_of(data: bytes) -> Reason:

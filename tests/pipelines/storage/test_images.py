@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 from PIL import Image
 
-from pipelines.records.digest import digest_bytes
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageMissing, ImageStore
 
 
 def files(store: ImageStore) -> list[Path]:

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from pipelines.storage.acts import Act, Totals
-from pipelines.storage.database import LedgerUnavailable
-from pipelines.storage.ledger import Ledger, act_key
+from darkroom.pipelines.storage.acts import Act, Totals
+from darkroom.pipelines.storage.database import LedgerUnavailable
+from darkroom.pipelines.storage.ledger import Ledger, act_key
 
 KILLED = """
 import sys
-from pipelines.storage.acts import Act
-from pipelines.storage.ledger import Ledger, act_key
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.ledger import Ledger, act_key
 ledger = Ledger(sys.argv[1])
 for n in range(100_000):
     ledger.put(act_key("policy", {"n": n}), "policy", {"n": n}, Act({"text": str(n)}))
@@ -29,8 +29,8 @@ for n in range(100_000):
 """
 RACER = """
 import sys
-from pipelines.storage.acts import Act
-from pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.ledger import Ledger
 sys.stdin.readline()
 with Ledger(sys.argv[1]) as ledger:
     for n in range(20):

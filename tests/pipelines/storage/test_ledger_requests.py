@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.storage.acts import Act
-from pipelines.storage.ledger import Ledger, act_key
-from pipelines.storage.ledger_requests import MOST_AT_ONCE, Batches, Seeded, spelled
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.ledger import Ledger, act_key
+from darkroom.pipelines.storage.ledger_requests import MOST_AT_ONCE, Batches, Seeded, spelled
 
 _text = st.text(st.characters(codec="utf-16", exclude_categories=())) | st.sampled_from(
     ['"seed":7', '{"seed": 7}', "\ud800", "é\0"]
@@ -47,8 +47,8 @@ def test_what_json_cannot_hold_is_no_request():
 
 KILLED = """
 import asyncio, sys
-from pipelines.storage.acts import Act
-from pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.ledger import Ledger
 
 ledger = Ledger(sys.argv[1])
 

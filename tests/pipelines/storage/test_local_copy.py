@@ -6,10 +6,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from pipelines.storage.atomic_write import MARKER
-from pipelines.storage.local_copy import local_copy, share_folder
-from pipelines.storage.places import place
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.storage.atomic_write import MARKER
+from darkroom.pipelines.storage.local_copy import local_copy, share_folder
+from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 def report(folder, text):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from pipelines.storage.places import children, opened, place, reach, remove
-from pipelines.storage.storage_errors import ReplacedWhileRead, StorageError
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.storage.places import children, opened, place, reach, remove
+from darkroom.pipelines.storage.storage_errors import ReplacedWhileRead, StorageError
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 def workspace_of(**variables: str) -> Workspace:

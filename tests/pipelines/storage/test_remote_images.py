@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from pipelines.generation.stage import row_error
-from pipelines.storage.image_cache import ImageCache
-from pipelines.storage.images import ImageMissing, ImageStore
-from pipelines.storage.places import filesystem
-from pipelines.storage.storage_errors import StorageError
+from darkroom.pipelines.generation.stage import row_error
+from darkroom.pipelines.storage.image_cache import ImageCache
+from darkroom.pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.pipelines.storage.places import filesystem
+from darkroom.pipelines.storage.storage_errors import StorageError
 from tests.object_store import object_store_server
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.records import Sample
-from pipelines.storage.places import place
-from pipelines.storage.tables import TableKey, TableMissing, Tables
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
 from tests.object_store import s3_traffic
 from tests.pipelines.storage.table_writers import KEY, SAMPLES, sample, write, write_often
 
@@ -110,8 +110,8 @@ def test_nothing_is_left_in_the_local_folder(tables):
 def killed_between(url: str, scratch: Path) -> None:
     """A process that is killed when the rejects are there, and the table is not."""
     code = (
-        "import os\nfrom pathlib import Path\nfrom pipelines.storage import tables\n"
-        "from pipelines.storage.places import place\n"
+        "import os\nfrom pathlib import Path\nfrom darkroom.pipelines.storage import tables\n"
+        "from darkroom.pipelines.storage.places import place\n"
         "from tests.pipelines.storage.table_writers import write\n"
         "upload = tables.upload\n"
         "def once(part, to):\n    upload(part, to)\n    os.kill(os.getpid(), 9)\n"

@@ -9,9 +9,9 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records import Truth, TruthBox
-from pipelines.storage import row_streams
-from pipelines.storage.row_streams import KeyedSpill, RowSpill, RowStream
+from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.pipelines.storage import row_streams
+from darkroom.pipelines.storage.row_streams import KeyedSpill, RowSpill, RowStream
 
 
 def test_a_stream_gives_its_rows_each_time_and_knows_how_many() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.storage.settings import EnvironmentSettings, SettingsError, WorkspaceSettings, setting
+from darkroom.pipelines.storage.settings import EnvironmentSettings, SettingsError, WorkspaceSettings, setting
 
 
 class Oven(EnvironmentSettings):

@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from pipelines.generation.stage import row_error
-from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.places import place, reach
-from pipelines.storage.storage_errors import ReplacedWhileRead, StorageError, StoreAway, storage_errors
+from darkroom.pipelines.generation.stage import row_error
+from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.places import place, reach
+from darkroom.pipelines.storage.storage_errors import ReplacedWhileRead, StorageError, StoreAway, storage_errors
 from tests.json_endpoint import endpoint
 
 

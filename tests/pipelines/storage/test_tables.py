@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.records import Reject, Sample, Truth
-from pipelines.records.digest import digest, digest_bytes
-from pipelines.records.reject_reasons import Reason, reject
-from pipelines.storage.table_files import ROWS_PER_GROUP
-from pipelines.storage.tables import TableKey, TableMissing, Tables
+from darkroom.pipelines.records import Reject, Sample, Truth
+from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.storage.table_files import ROWS_PER_GROUP
+from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
 from tests.pipelines.storage import table_writers
 
 KEY = TableKey(("crop", "drafts"), "streets-0003")
@@ -250,7 +250,7 @@ def test_rows_that_fail_while_they_are_written_leave_the_earlier_table(tables, r
 
 @pytest.mark.parametrize("n_listed", [1, 100])
 def test_tables_that_exist_are_found_in_the_order_asked_for(tables, rows, rejects, monkeypatch, n_listed):
-    monkeypatch.setattr("pipelines.storage.tables._N_LISTED_LOCALLY", n_listed)
+    monkeypatch.setattr("darkroom.pipelines.storage.tables._N_LISTED_LOCALLY", n_listed)
     asked = [TableKey(asset, f"streets-{n}") for n in (2, 0, 1) for asset in (("crop", "drafts"), ("samples",))]
     for key in asked[:3]:
         tables.write(key, Sample, rows, rejects, inputs="", facts={})

@@ -15,15 +15,15 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from pipelines.storage import tracing
+from darkroom.pipelines.storage import tracing
 from tests.json_endpoint import endpoint
 
 BUILD = """
 import sys
-from pipelines.generation import engine
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import oracle_policy
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import oracle_policy
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 
 with Workspace.from_environment() as workspace:
@@ -35,8 +35,8 @@ with Workspace.from_environment() as workspace:
 print([name for name in sys.modules if name.startswith("opentelemetry.sdk")])
 """
 ROLLOUT = """
-from train.rl.rollouts.environment import SandboxEnvironment
-from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from darkroom.train.rl.rollouts.environment import SandboxEnvironment
+from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 
 environment = SandboxEnvironment()
 environment.reset(trajectory_id="t", protocol="thyme", image_files=[])
@@ -46,7 +46,7 @@ environment.reset(trajectory_id="", protocol="thyme", image_files=[])
 PROMPT_GROUPS.close()
 """
 FAIL = """
-from pipelines.storage.tracing import span
+from darkroom.pipelines.storage.tracing import span
 try:
     with span("outer"), span("inner"):
         raise ValueError("why")

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.generation.recipes import RecipeError, load_recipes
-from pipelines.storage.user_files import added_files, imported
+from darkroom.pipelines.generation.recipes import RecipeError, load_recipes
+from darkroom.pipelines.storage.user_files import added_files, imported
 
 
 class Wrong(Exception):

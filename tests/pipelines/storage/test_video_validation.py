@@ -6,11 +6,11 @@ import io
 
 import pytest
 
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage import media_validation
-from pipelines.storage.images import ImageStore
-from pipelines.storage.media_validation import probe_video, thumbnails
-from sandbox._guest.video import VideoReader
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage import media_validation
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.media_validation import probe_video, thumbnails
+from darkroom.sandbox._guest.video import VideoReader
 
 
 @pytest.mark.parametrize(("format", "name"), [("mp4", "mp4"), ("matroska", "mkv"), ("avi", "avi"), ("mpegts", "ts")])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.verification.proportion import Proportion, proportion_of
+from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.verification.repetition import (
+from darkroom.pipelines.verification.repetition import (
     DARKROOM,
     MIN_CHARS,
     PAPER,

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.models.parsing import literal_boxes
-from pipelines.records.geometry import Box
-from pipelines.vision.crop_localization import locate_crop
+from darkroom.pipelines.models.parsing import literal_boxes
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.vision.crop_localization import locate_crop
 from tests.image_files import jpeg
 
 BOX = Box(200, 120, 330, 230)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.storage.media_validation import thumbnails
-from pipelines.vision.frame_matching import SIDE, match_frames
-from sandbox._guest.video import VideoReader
+from darkroom.pipelines.storage.media_validation import thumbnails
+from darkroom.pipelines.vision.frame_matching import SIDE, match_frames
+from darkroom.sandbox._guest.video import VideoReader
 
 mpl.use("agg")
 ASPECT = 4 / 3

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from pipelines.models.messages import ImagePart, Text
-from pipelines.models.protocols import PyVision
-from pipelines.records import VideoRef
-from pipelines.storage.media_validation import thumbnails
-from pipelines.vision.frame_matching import SIDE, match_frames
-from pipelines.vision.frame_sampling import MAX_FRAMES, frame_numbers, sampled_frames
+from darkroom.pipelines.models.messages import ImagePart, Text
+from darkroom.pipelines.models.protocols import PyVision
+from darkroom.pipelines.records import VideoRef
+from darkroom.pipelines.storage.media_validation import thumbnails
+from darkroom.pipelines.vision.frame_matching import SIDE, match_frames
+from darkroom.pipelines.vision.frame_sampling import MAX_FRAMES, frame_numbers, sampled_frames
 
 
 def video(n_frames, fps=8.0):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from PIL import Image, ImageOps
 
-from pipelines.demo.images.material import photograph_image
-from pipelines.vision.image_transform import Operation, measure_transform, residual
+from darkroom.pipelines.demo.images.material import photograph_image
+from darkroom.pipelines.vision.image_transform import Operation, measure_transform, residual
 
 MOTORCYCLE, ASTRONAUT = photograph_image("motorcycle"), photograph_image("astronaut")
 DIM = MOTORCYCLE.point([9 + round(level * 0.12) for level in range(256)] * 3)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from pipelines.demo.images.material import photograph_image, texture
-from pipelines.records.geometry import Box
-from pipelines.vision.orientation import orientation
-from pipelines.vision.registration import correlation, degrees_between, pose_of
+from darkroom.pipelines.demo.images.material import photograph_image, texture
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.vision.orientation import orientation
+from darkroom.pipelines.vision.registration import correlation, degrees_between, pose_of
 
 NAMES = ("astronaut", "coffee", "rocket", "pagoda", "horse", "page", "handwriting", "coins")
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.records import Sample, Truth, TruthBox
-from pipelines.records.geometry import Box
-from pipelines.records.visibility import Visibility
-from pipelines.vision.visibility import shown_side, visibility_hint, visibility_of
+from darkroom.pipelines.records import Sample, Truth, TruthBox
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.visibility import Visibility
+from darkroom.pipelines.vision.visibility import shown_side, visibility_hint, visibility_of
 
 
 @pytest.fixture

@@ -10,15 +10,15 @@ from contextlib import closing
 import pytest
 from PIL import Image
 
-from pipelines.publishing.dataset_reader import dataset_files, read_files
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.train.agent.answers import check
+from darkroom.train.agent.http_api import application
+from darkroom.train.agent.settings import AgentSettings
+from darkroom.train.runs import TrainError
 from tests.asgi import client_of
 from tests.train.evaluation.conftest import prompts
 from tests.train.evaluation.test_endpoint import found, url
-from train.agent.answers import check
-from train.agent.http_api import application
-from train.agent.settings import AgentSettings
-from train.runs import TrainError
 
 __all__ = ["found", "prompts", "url"]
 pytestmark = pytest.mark.anyio
@@ -186,7 +186,7 @@ async def test_models_and_what_there_is_not(agent):
 
 
 async def test_a_model_that_does_not_answer_is_named_before_anything_starts(tmp_path):
-    from pipelines.models.policies import PolicyUnavailable
+    from darkroom.pipelines.models.policies import PolicyUnavailable
 
     with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path)}) as workspace:
         with pytest.raises(PolicyUnavailable, match=r"nothing answers at .* or name the one to use with --url$"):

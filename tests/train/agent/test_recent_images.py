@@ -3,11 +3,11 @@
 import pytest
 from PIL import Image
 
-from pipelines.records.reject_reasons import RowError
-from pipelines.storage import images
-from pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.storage import images
+from darkroom.pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.train.agent.recent_images import RecentImages
 from tests.image_files import encoded
-from train.agent.recent_images import RecentImages
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Episodes over HTTP are the rollouts of ``train.grpo``: the same observations, pixels and rewards."""
+"""Episodes over HTTP are the rollouts of ``darkroom.train.grpo``: the same observations, pixels and rewards."""
 
 import asyncio
 import base64
@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.models.protocols import PROTOCOLS, Thyme
-from pipelines.publishing.adapters import ADAPTERS, adapter_files
+from darkroom.pipelines.models.protocols import PROTOCOLS, Thyme
+from darkroom.pipelines.publishing.adapters import ADAPTERS, adapter_files
+from darkroom.train.environment.episodes import Episodes
+from darkroom.train.environment.http_api import application
+from darkroom.train.rl.methods import Judges, named_method, settings_of
+from darkroom.train.rl.rollouts.environment import SandboxEnvironment
+from darkroom.train.rl.rollouts.prompts import open_prompts, prompt
 from tests.asgi import client_of
 from tests.train.evaluation.conftest import COLOURS, TARGET
-from train.environment.episodes import Episodes
-from train.environment.http_api import application
-from train.rl.methods import Judges, named_method, settings_of
-from train.rl.rollouts.environment import SandboxEnvironment
-from train.rl.rollouts.prompts import open_prompts, prompt
 
 pytestmark = pytest.mark.anyio
 CODE = f"Image.open(image_path).crop({TARGET}).save('c.png')\nprint('c.png')"
@@ -207,7 +207,7 @@ async def test_no_more_episodes_than_may_be_open_and_idle_ones_end(service):
 
 
 async def test_a_sandbox_that_cannot_run_is_no_verdict_on_the_rollout(service, monkeypatch):
-    from sandbox import SandboxUnavailable
+    from darkroom.sandbox import SandboxUnavailable
 
     def unavailable(self):
         raise SandboxUnavailable("no user namespaces here")

@@ -4,11 +4,11 @@ import pytest
 from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
-from pipelines.models.protocols import Thyme
-from train.environment.episodes import Episodes
-from train.environment.http_api import application
-from train.rl.methods import Judges, named_method, settings_of
-from train.rl.rollouts.prompts import open_prompts
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.train.environment.episodes import Episodes
+from darkroom.train.environment.http_api import application
+from darkroom.train.rl.methods import Judges, named_method, settings_of
+from darkroom.train.rl.rollouts.prompts import open_prompts
 
 SOCKET = "ws://127.0.0.1/ws"
 

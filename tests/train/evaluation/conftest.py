@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from pipelines.generation.rollout import Rollout
-from pipelines.models.tasks import Task
-from pipelines.records import Grader, ImageRef, Observation, RLRow, Round, Sample, Truth, TruthBox, Usage
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.vision.visual_tokens import QWEN2_5_VL
+from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Grader, ImageRef, Observation, RLRow, Round, Sample, Truth, TruthBox, Usage
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL
+from darkroom.train.evaluation.evaluation_run import EvaluationOutcome, report_record
+from darkroom.train.evaluation.images import ObservedImage
+from darkroom.train.evaluation.output import REPORT, write_rollouts
+from darkroom.train.evaluation.questions import Question, QuestionSet
+from darkroom.train.evaluation.results import Findings
+from darkroom.train.evaluation.rollouts import EvaluatedPolicy, Score, ScoredRollout
+from darkroom.train.evaluation.settings import EvaluationSettings
 from tests.pipelines.publishing.shipping import write_prompts
 from tests.pipelines.scripted import Scripted
-from train.evaluation.evaluation_run import EvaluationOutcome, report_record
-from train.evaluation.images import ObservedImage
-from train.evaluation.output import REPORT, write_rollouts
-from train.evaluation.questions import Question, QuestionSet
-from train.evaluation.results import Findings
-from train.evaluation.rollouts import EvaluatedPolicy, Score, ScoredRollout
-from train.evaluation.settings import EvaluationSettings
 
 TARGET = (200, 120, 260, 150)
 COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}

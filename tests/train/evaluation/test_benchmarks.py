@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.generation.rollout import Rollout
-from pipelines.records import Usage
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.records import Usage
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.evaluation.benchmarks import bundled, download, opened
+from darkroom.train.evaluation.questions import of_benchmark
+from darkroom.train.evaluation.rollouts import score
 from tests.train.evaluation.benchmark_rows import ANSWERS, FILES, IMAGE, ROWS, TEXT_IMAGES
 from tests.train.evaluation.test_questions import png
-from train.evaluation.benchmarks import bundled, download, opened
-from train.evaluation.questions import of_benchmark
-from train.evaluation.rollouts import score
 
 pytestmark = pytest.mark.usefixtures("offline")
 

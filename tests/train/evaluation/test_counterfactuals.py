@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from PIL import ImageDraw
 
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.models.messages import ImagePart
-from pipelines.models.policies import Completion, PolicyIdentity, RecordedPolicy
-from pipelines.models.protocols import Thyme
-from pipelines.records import Sample, Truth, TruthBox
-from pipelines.records.geometry import Box
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.models.messages import ImagePart
+from darkroom.pipelines.models.policies import Completion, PolicyIdentity, RecordedPolicy
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.records import Sample, Truth, TruthBox
+from darkroom.pipelines.records.geometry import Box
+from darkroom.train.evaluation.counterfactuals import CounterfactualRunner, effect, eligible, farthest, same_answer
+from darkroom.train.evaluation.images import ImageTracer
+from darkroom.train.evaluation.questions import Question
+from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert, played, seen
-from train.evaluation.counterfactuals import CounterfactualRunner, effect, eligible, farthest, same_answer
-from train.evaluation.images import ImageTracer
-from train.evaluation.questions import Question
-from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
 
 CROP = f"im = Image.open(image_path)\nim.crop({TARGET}).save('c.png')\nprint('c.png')"
 

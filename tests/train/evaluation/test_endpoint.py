@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.train.evaluate import evaluate
+from darkroom.train.evaluation.settings import EvaluationSettings
 from tests.json_endpoint import JsonHandler, endpoint
 from tests.train.evaluation.conftest import COLOURS, TARGET
-from train.evaluate import evaluate
-from train.evaluation.settings import EvaluationSettings
 
 INSIDE, OUTSIDE = TARGET, (400, 300, 460, 330)
 GUESS = "green"

@@ -13,15 +13,15 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.storage.command_errors import program_of
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train.evaluate import evaluate, main, metadata
+from darkroom.train.evaluation.settings import EvaluationSettings, ExportFormat
+from darkroom.train.finetuning.settings import SftSettings
+from darkroom.train.runs import TrainError
+from darkroom.train.sft import finetune
 from tests.object_store import object_store_server
 from tests.train.conftest import sign
-from train.evaluate import evaluate, main, metadata
-from train.evaluation.settings import EvaluationSettings, ExportFormat
-from train.finetuning.settings import SftSettings
-from train.runs import TrainError
-from train.sft import finetune
 
 pytestmark = [
     pytest.mark.e2e,
@@ -202,7 +202,17 @@ def test_what_an_oracle_cannot_be_asked_is_counted(held_out, tmp_path):
 
 def test_a_killed_evaluation_goes_on_and_pays_for_nothing_twice(evaluated, settings, tmp_path):
     home, output = tmp_path / "home", tmp_path / "report"
-    command = [sys.executable, "-m", "train.evaluate", "--output", str(output), "--home", str(home), "--controls", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "darkroom.train.evaluate",
+        "--output",
+        str(output),
+        "--home",
+        str(home),
+        "--controls",
+        "2",
+    ]
     command += ["--model", settings.model, "--dataset", str(settings.datasets[0]), "--max-tokens", str(TURNS)]
     command += ["--max-rounds", "3", "--batch-size", "1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)

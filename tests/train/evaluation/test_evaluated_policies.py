@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.messages import ImagePart
-from pipelines.records import Sample, Truth
-from pipelines.records.reject_reasons import RowError
-from pipelines.vision.visual_tokens import visual_tokens
-from train.evaluation.evaluated_policies import open_policy, vision_of
-from train.evaluation.questions import Question
-from train.evaluation.rollouts import task_of
-from train.evaluation.settings import EvaluationSettings, check
-from train.runs import TrainError
+from darkroom.pipelines.models.messages import ImagePart
+from darkroom.pipelines.records import Sample, Truth
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.vision.visual_tokens import visual_tokens
+from darkroom.train.evaluation.evaluated_policies import open_policy, vision_of
+from darkroom.train.evaluation.questions import Question
+from darkroom.train.evaluation.rollouts import task_of
+from darkroom.train.evaluation.settings import EvaluationSettings, check
+from darkroom.train.runs import TrainError
 
 OUT = Path("out")
 
 
 def test_a_checkpoint_sees_as_its_processor_does(model, rows):
-    from train.models.loading import load_processor
+    from darkroom.train.models.loading import load_processor
 
     vision = vision_of(EvaluationSettings(output=OUT, model=str(model)))
     processor = load_processor(model)

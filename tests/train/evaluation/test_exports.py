@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.train.evaluation.exports import COLUMNS, export, safe_cell
+from darkroom.train.evaluation.settings import ExportFormat
 from tests.train.evaluation.conftest import TARGET, desert, exported
-from train.evaluation.exports import COLUMNS, export, safe_cell
-from train.evaluation.settings import ExportFormat
 
 
 @pytest.fixture

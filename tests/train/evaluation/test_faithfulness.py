@@ -5,15 +5,15 @@ import asyncio
 import pytest
 from PIL import Image
 
-from pipelines.generation.rollout import Rollout
-from pipelines.records import Observation, Round, Usage
-from pipelines.records.geometry import Box, iou
-from pipelines.vision.image_transform import ImageTransform
-from sandbox import SandboxPool
+from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.records import Observation, Round, Usage
+from darkroom.pipelines.records.geometry import Box, iou
+from darkroom.pipelines.vision.image_transform import ImageTransform
+from darkroom.sandbox import SandboxPool
+from darkroom.train.evaluation.images import ImageTracer
+from darkroom.train.evaluation.results import faithfulness, shown_to, shows_a_target, with_boxes
 from tests.image_files import encoded
 from tests.train.evaluation.conftest import TARGET, desert, played, seen
-from train.evaluation.images import ImageTracer
-from train.evaluation.results import faithfulness, shown_to, shows_a_target, with_boxes
 
 INSIDE, OUTSIDE, WHOLE, HALF = (190, 110, 270, 160), (400, 300, 480, 350), (0, 0, 640, 480), (230, 110, 300, 160)
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.records import ImageRef, Usage
-from pipelines.vision.visual_tokens import QWEN2_5_VL
+from darkroom.pipelines.records import ImageRef, Usage
+from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL
+from darkroom.train.evaluation import metrics
+from darkroom.train.evaluation.intervals import bootstrap, estimate, pass_at_k, wilson
+from darkroom.train.evaluation.taxonomy import Tool
 from tests.train.evaluation.conftest import looked, played
-from train.evaluation import metrics
-from train.evaluation.intervals import bootstrap, estimate, pass_at_k, wilson
-from train.evaluation.taxonomy import Tool
 
 # --- intervals
 

@@ -7,16 +7,16 @@ import datasets
 import pytest
 from datasets import Features, Image, List, Value
 
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.records import Grader, PassRate, RLRow, Votes
-from pipelines.sources.catalog import Catalog, public_sources
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.records import Grader, PassRate, RLRow, Votes
+from darkroom.pipelines.sources.catalog import Catalog, public_sources
+from darkroom.train.evaluation.benchmarks import bundled, opened
+from darkroom.train.evaluation.questions import of_benchmark, of_dataset, of_source
+from darkroom.train.runs import TrainError
 from tests.image_files import encoded
 from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import desert, sample
-from train.evaluation.benchmarks import bundled, opened
-from train.evaluation.questions import of_benchmark, of_dataset, of_source
-from train.runs import TrainError
 
 pytestmark = pytest.mark.usefixtures("offline")
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.generation.rollout import rollout
-from pipelines.models.paper_prompts import paper_prompt
-from pipelines.records import Grader
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.generation.rollout import rollout
+from darkroom.pipelines.models.paper_prompts import paper_prompt
+from darkroom.pipelines.records import Grader
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.train.evaluation.rollouts import EvaluatedPolicy, names_of, score, task_of
+from darkroom.train.evaluation.scorings import anls
 from tests.pipelines.scripted import Scripted
 from tests.train.evaluation.conftest import played
-from train.evaluation.rollouts import EvaluatedPolicy, names_of, score, task_of
-from train.evaluation.scorings import anls
 
 
 def scored(answer, *, judge=None, error=None, **about):

@@ -5,15 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.records import Truth
-from pipelines.vision.visual_tokens import QWEN2_5_VL
-from tests.pipelines.scripted import Scripted
-from tests.train.evaluation.conftest import played
-from tests.train.evaluation.test_rollouts import scored
-from train.evaluation.metrics import accuracy
-from train.evaluation.own_figures import Figure, own_figures
-from train.evaluation.results import Findings, results
-from train.evaluation.scorings import (
+from darkroom.pipelines.records import Truth
+from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL
+from darkroom.train.evaluation.metrics import accuracy
+from darkroom.train.evaluation.own_figures import Figure, own_figures
+from darkroom.train.evaluation.results import Findings, results
+from darkroom.train.evaluation.scorings import (
     SCORINGS,
     close,
     contains,
@@ -26,7 +23,10 @@ from train.evaluation.scorings import (
     rounded,
     yes_no,
 )
-from train.evaluation.tables import accuracy_table
+from darkroom.train.evaluation.tables import accuracy_table
+from tests.pipelines.scripted import Scripted
+from tests.train.evaluation.conftest import played
+from tests.train.evaluation.test_rollouts import scored
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.records import ImageRef, Observation
-from train.evaluation.taxonomy import Tool, tools_of
+from darkroom.pipelines.records import ImageRef, Observation
+from darkroom.train.evaluation.taxonomy import Tool, tools_of
 
 IMAGE = Observation("ok", "/mnt/data/x.png", (ImageRef("a" * 64, 10, 10, "RGB", "PNG"),))
 NUMBER = Observation("ok", "42")

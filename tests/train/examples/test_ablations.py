@@ -1,6 +1,6 @@
 import pytest
 
-from train.examples.ablations import ablated, uncommented
+from darkroom.train.examples.ablations import ablated, uncommented
 
 CODE = """# what it does
 x = 1  # one

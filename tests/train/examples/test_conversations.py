@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.publishing.layouts import turns as rendering
-from pipelines.publishing.layouts.trl import messages_of
-from pipelines.publishing.layouts.turns import first_trained
-from pipelines.records import ImageRef, to_row
-from train.examples.encoding import conversation
-from train.runs import TrainError
+from darkroom.pipelines.publishing.layouts import turns as rendering
+from darkroom.pipelines.publishing.layouts.trl import messages_of
+from darkroom.pipelines.publishing.layouts.turns import first_trained
+from darkroom.pipelines.records import ImageRef, to_row
+from darkroom.train.examples.encoding import conversation
+from darkroom.train.runs import TrainError
 
 LAYOUTS = st.sampled_from(["turns", "inline"])
 POLICIES = st.sampled_from(["last_round", "all_rounds"])

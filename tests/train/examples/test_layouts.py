@@ -3,10 +3,10 @@
 import pytest
 from datasets import load_dataset
 
-from pipelines.publishing.layouts import LAYOUTS
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
-from train.examples.encoding import open_reader
+from darkroom.pipelines.publishing.layouts import LAYOUTS
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.train.examples.encoding import open_reader
 
 TEMPLATES = {"qwen2_5_vl": "chat_template.jinja", "qwen3_vl": "chat_template_qwen3_vl.jinja"}
 

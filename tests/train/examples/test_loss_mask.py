@@ -10,12 +10,12 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from pipelines.records import ImageRef, to_row
+from darkroom.pipelines.records import ImageRef, to_row
+from darkroom.train.examples.encoding import IGNORED, RowReader
+from darkroom.train.examples.loss_mask import mask_of, page, print_mask
+from darkroom.train.models.loading import load_processor, template
+from darkroom.train.tiny import ARCHITECTURES, LINE_SPLIT, build
 from tests.train.scripted import segments
-from train.examples.encoding import IGNORED, RowReader
-from train.examples.loss_mask import mask_of, page, print_mask
-from train.models.loading import load_processor, template
-from train.tiny import ARCHITECTURES, LINE_SPLIT, build
 
 PAD = "<|image_pad|>"
 QWEN_SPLIT = (

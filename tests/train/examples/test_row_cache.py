@@ -2,10 +2,10 @@
 
 import pytest
 
-from train.examples import row_cache
-from train.examples.datasets import open_dataset, presented
-from train.examples.encoding import open_reader
-from train.examples.row_cache import ROOM, RowCache
+from darkroom.train.examples import row_cache
+from darkroom.train.examples.datasets import open_dataset, presented
+from darkroom.train.examples.encoding import open_reader
+from darkroom.train.examples.row_cache import ROOM, RowCache
 
 
 @pytest.fixture

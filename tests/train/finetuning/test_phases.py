@@ -11,11 +11,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from pipelines.generation.recipes import load_recipes
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.storage.command_errors import program_of
-from tests.train.conftest import sign, sum_without_image
-from train.finetuning.settings import (
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train.finetuning.settings import (
     Phase,
     SftSettings,
     folders_of,
@@ -24,9 +23,10 @@ from train.finetuning.settings import (
     recipe_path,
     share_of_batch,
 )
-from train.models.loading import load_model
-from train.runs import TrainError
-from train.sft import finetune, main
+from darkroom.train.models.loading import load_model
+from darkroom.train.runs import TrainError
+from darkroom.train.sft import finetune, main
+from tests.train.conftest import sign, sum_without_image
 
 pytestmark = pytest.mark.filterwarnings(
     # PEFT 0.21 reads the name that transformers 5.23 deprecates
@@ -159,7 +159,7 @@ def die_in_the_second_phase(handler, arguments, *rest):
     return on_save(handler, arguments, *rest)
 
 CallbackHandler.on_save = die_in_the_second_phase
-runpy.run_module("train.sft", run_name="__main__", alter_sys=True)
+runpy.run_module("darkroom.train.sft", run_name="__main__", alter_sys=True)
 """
 """The program, which gets SIGKILL as soon as it has written a checkpoint of its second phase."""
 
@@ -169,7 +169,7 @@ def test_a_restart_reads_the_weights_of_the_restart_point(one_phase, families, m
     """Transformers 5.23 alone would go on with those of the base model."""
     arguments, _, unbroken = one_phase
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("train.finetuning.phases.save_checkpoint", _interrupted)
+        patch.setattr("darkroom.train.finetuning.phases.save_checkpoint", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             finetune(families, model, tmp_path / "out", arguments, save_steps=2)
     shutil.rmtree(tmp_path / ".out.part" / "steps" / "0-images" / "checkpoint-3")
@@ -192,7 +192,7 @@ def test_a_program_that_is_killed_in_any_phase_goes_on_where_it_was(families, ti
     arguments = SftSettings(batch_size=2, phases=phases)
     output, part = tmp_path / "out", tmp_path / ".out.part" / "steps"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("train.runs.reporting.RunReporter.step", _stopped_at_step_4)
+        patch.setattr("darkroom.train.runs.reporting.RunReporter.step", _stopped_at_step_4)
         with pytest.raises(KeyboardInterrupt):
             finetune(families, tiny, output, arguments, save_steps=3)
     assert [path.name for path in part.glob("0-images/checkpoint-*")] == ["checkpoint-3"]
@@ -205,7 +205,7 @@ def test_a_program_that_is_killed_in_any_phase_goes_on_where_it_was(families, ti
     assert not list(part.glob("0-images/checkpoint-*"))
     lines = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("train.runs.reporting.RunReporter.line", lambda _, text: lines.append(text))
+        patch.setattr("darkroom.train.runs.reporting.RunReporter.line", lambda _, text: lines.append(text))
         made = finetune(families, tiny, output, arguments, save_steps=3)
     assert not any("phase 1 of 2" in line for line in lines)
     unbroken = finetune(families, tiny, tmp_path / "unbroken", arguments)

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from train.models import loading
-from train.models.loading import load_model, score_only_trained_tokens
+from darkroom.train.models import loading
+from darkroom.train.models.loading import load_model, score_only_trained_tokens
 
 
 @pytest.mark.parametrize(("keeps_float32", "least", "most"), [(True, 0.95, 1.0), (False, 0.0, 0.1)])

@@ -7,18 +7,18 @@ import pytest
 import torch
 from PIL import Image
 
-from pipelines.models.messages import ImagePart, message
-from pipelines.models.policies import CompletionRequest, PolicyError
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import Task
-from pipelines.publishing.layouts import turns as rendering
-from pipelines.records import ImageRef, Sample, Truth
-from pipelines.records.reject_reasons import RETRYABLE, RowError
-from pipelines.storage.images import ImageMissing
-from train.examples.encoding import conversation
-from train.models.loading import load_processor, model_type, template
-from train.models.local_policy import LocalPolicy, Sampling, SeededSampler, StopAtStrings
-from train.runs import TrainError
+from darkroom.pipelines.models.messages import ImagePart, message
+from darkroom.pipelines.models.policies import CompletionRequest, PolicyError
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.publishing.layouts import turns as rendering
+from darkroom.pipelines.records import ImageRef, Sample, Truth
+from darkroom.pipelines.records.reject_reasons import RETRYABLE, RowError
+from darkroom.pipelines.storage.images import ImageMissing
+from darkroom.train.examples.encoding import conversation
+from darkroom.train.models.loading import load_processor, model_type, template
+from darkroom.train.models.local_policy import LocalPolicy, Sampling, SeededSampler, StopAtStrings
+from darkroom.train.runs import TrainError
 
 SAMPLED = Sampling(temperature=1.0, max_tokens=24)
 

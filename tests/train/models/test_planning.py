@@ -2,10 +2,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from assets.cli import app
-from train.models.loading import load_model
-from train.models.planning import Load, cache_bytes, memory, shape_of, step_seconds
-from train.runs import TrainError
+from darkroom.assets.cli import app
+from darkroom.train.models.loading import load_model
+from darkroom.train.models.planning import Load, cache_bytes, memory, shape_of, step_seconds
+from darkroom.train.runs import TrainError
 
 IDS = torch.arange(5, 37).view(1, -1)
 PUBLISHED = {"3B": 3.75, "7B": 8.29, "qwen3-vl-8b": 8.77, "qwen3-vl-32b": 33.4}

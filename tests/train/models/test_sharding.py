@@ -5,9 +5,9 @@ import torch
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_multi_gpu_env
 
-from train.models.loading import load_model, load_processor
-from train.models.sharding import CONFIGURATIONS, always_sees, check_launch
-from train.runs import TrainError
+from darkroom.train.models.loading import load_model, load_processor
+from darkroom.train.models.sharding import CONFIGURATIONS, always_sees, check_launch
+from darkroom.train.runs import TrainError
 
 LAUNCH = Path(__file__).parents[3] / CONFIGURATIONS
 IDS = torch.arange(5, 37).view(1, -1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.rl.rollouts.scoring import group_relative, oversample_filter_rank, positive_with_negative_advantage
+from darkroom.train.rl.rollouts.scoring import group_relative, oversample_filter_rank, positive_with_negative_advantage
 
 REWARD = st.none() | st.sampled_from([0.0, 0.5, 1.0, 1.1, 1.2, 1.3])
 GROUP = st.lists(REWARD, min_size=1, max_size=6)

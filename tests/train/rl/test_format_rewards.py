@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.models.protocols import PROTOCOLS
-from train.rl.rewards import formatted
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.train.rl.rewards import formatted
 
 CROP = '{"name": "crop_image_normalized", "arguments": {"bbox_2d": [0.1, 0.2, 0.3, 0.4], "target_image": 1}}'
 CALL = f"<tool_call>\n{CROP}\n</tool_call>\n"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.records import Grader, Sample, Truth
-from train.rl.rewards import (
+from darkroom.pipelines.records import Grader, Sample, Truth
+from darkroom.train.rl.rewards import (
     adaptive_rollout,
     alignment,
     consistency_penalty,

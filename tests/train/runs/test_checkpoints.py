@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from train.runs.checkpoints import CheckpointInputs, Staging, finished, folder_digest
+from darkroom.train.runs.checkpoints import CheckpointInputs, Staging, finished, folder_digest
 
 INPUTS = CheckpointInputs("d", "m", {"seed": 0})
 

@@ -9,11 +9,16 @@ import typer
 from pydantic import Field
 from typer.testing import CliRunner
 
-from pipelines.storage.command_errors import program_of
-from train import evaluate, grpo, sft, tiny
-from train.runs.command_line import Flag, ProgramSettings, Values, config_option, takes_settings
+from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.train import evaluate, grpo, sft, tiny
+from darkroom.train.runs.command_line import Flag, ProgramSettings, Values, config_option, takes_settings
 
-PROGRAMS = {"train.sft": sft, "train.grpo": grpo, "train.tiny": tiny, "train.evaluate": evaluate}
+PROGRAMS = {
+    "darkroom.train.sft": sft,
+    "darkroom.train.grpo": grpo,
+    "darkroom.train.tiny": tiny,
+    "darkroom.train.evaluate": evaluate,
+}
 
 
 def test_help_answers_before_the_heavy_libraries_are_loaded():
@@ -33,7 +38,7 @@ def test_every_flag_says_what_it_does(name):
 
 
 def test_the_help_names_every_method():
-    from train.rl.methods import METHODS
+    from darkroom.train.rl.methods import METHODS
 
     command = typer.main.get_command(program_of(grpo.main))
     (method,) = [option.help for option in command.params if option.name == "method"]

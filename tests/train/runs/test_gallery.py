@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from train.runs import gallery
+from darkroom.train.runs import gallery
 
 CODE = "image = Image.open(image_path)\nprint(image.size)"
 

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from train.finetuning.settings import SftSettings
-from train.rl.methods import settings_of
-from train.runs import TrainError
-from train.runs.held_out import (
+from darkroom.train.finetuning.settings import SftSettings
+from darkroom.train.rl.methods import settings_of
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.held_out import (
     METRICS,
     Evaluation,
     Evaluations,
@@ -16,7 +16,7 @@ from train.runs.held_out import (
     shares,
     spread,
 )
-from train.runs.job import with_rows
+from darkroom.train.runs.job import with_rows
 
 
 def evaluations(*values, larger=True):

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from train.runs import TrainError
-from train.runs.command_line import guarded
-from train.runs.supervisor import VARIABLE, JobDirectory
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import guarded
+from darkroom.train.runs.supervisor import VARIABLE, JobDirectory
 
-ENDLESS = "import time\nfrom train.runs.command_line import guarded\nwith guarded():\n    time.sleep(600)"
+ENDLESS = "import time\nfrom darkroom.train.runs.command_line import guarded\nwith guarded():\n    time.sleep(600)"
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_signs_of_life_go_on_until_the_program_is_told_to_stop(exchange: JobDire
 
 def test_a_program_that_starts_after_it_was_told_to_stop_does_nothing(exchange: JobDirectory) -> None:
     exchange.stop.touch()
-    code = "from train.runs.command_line import guarded\nwith guarded():\n    print('at work')"
+    code = "from darkroom.train.runs.command_line import guarded\nwith guarded():\n    print('at work')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (128 + 15, b"", b"")
     assert exchange.last_words() == "it was told to end (SIGTERM)"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.runs import history
+from darkroom.train.runs import history
 
 STEPS = [
     {"step": n, "epoch": n / 10, "loss": 5.0 / n, "reward": n / 20, "kl": float("nan") if n == 3 else 0.1, "note": "x"}

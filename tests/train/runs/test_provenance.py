@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from train.runs.history import CodeVersion, code_version
+from darkroom.train.runs.history import CodeVersion, code_version
 
 
 @pytest.fixture

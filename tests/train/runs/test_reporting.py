@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 from dagster_pipes import PipesContext, encode_param
 
-from pipelines.records.digest import digest
-from train.runs import history
-from train.runs.history import code_version
-from train.runs.job import TrainingJob, run_job
-from train.runs.reporting import reporting
-from train.runs.step_reports import StepReporter
+from darkroom.pipelines.records.digest import digest
+from darkroom.train.runs import history
+from darkroom.train.runs.history import code_version
+from darkroom.train.runs.job import TrainingJob, run_job
+from darkroom.train.runs.reporting import reporting
+from darkroom.train.runs.step_reports import StepReporter
 
 CONTEXT = {
     "asset_keys": ["sft_checkpoint"],

@@ -13,8 +13,8 @@ from threading import Thread
 import psutil
 import pytest
 
+from darkroom.train.runs.supervisor import JobDirectory, attend
 from tests.waiting import wait_until
-from train.runs.supervisor import JobDirectory, attend
 
 STUBBORN = """
     import os, signal, subprocess, sys, time
@@ -35,7 +35,7 @@ def lifeline(parent: int, code: str, note: Path) -> list[str]:
     return [
         sys.executable,
         "-m",
-        "train.runs.supervisor",
+        "darkroom.train.runs.supervisor",
         str(parent),
         sys.executable,
         "-c",
@@ -52,13 +52,21 @@ def written(note: Path) -> list[psutil.Process]:
 
 @pytest.mark.parametrize("status", [0, 3])
 def test_the_exit_status_is_the_commands(status: int) -> None:
-    command = [sys.executable, "-m", "train.runs.supervisor", str(os.getpid()), sys.executable, "-c", f"exit({status})"]
+    command = [
+        sys.executable,
+        "-m",
+        "darkroom.train.runs.supervisor",
+        str(os.getpid()),
+        sys.executable,
+        "-c",
+        f"exit({status})",
+    ]
     assert subprocess.run(command, check=False).returncode == status
 
 
 def test_a_command_that_a_signal_ended_says_which() -> None:
     code = "import os; os.kill(os.getpid(), 9)"
-    command = [sys.executable, "-m", "train.runs.supervisor", str(os.getpid()), sys.executable, "-c", code]
+    command = [sys.executable, "-m", "darkroom.train.runs.supervisor", str(os.getpid()), sys.executable, "-c", code]
     assert subprocess.run(command, check=False).returncode == 128 + signal.SIGKILL
 
 
@@ -82,7 +90,8 @@ def test_a_killed_parent_takes_the_command_with_it(tmp_path: Path) -> None:
     note = tmp_path / "note"
     middle = f"""
         import os, subprocess, sys
-        subprocess.Popen([{sys.executable!r}, "-m", "train.runs.supervisor", str(os.getpid()), *sys.argv[1:]]).wait()
+        subprocess.Popen([{sys.executable!r}, "-m", "darkroom.train.runs.supervisor", str(os.getpid()),
+        *sys.argv[1:]]).wait()
     """
     command = [sys.executable, "-c", textwrap.dedent(middle), sys.executable, "-c", textwrap.dedent(ORDERLY), str(note)]
     with subprocess.Popen(command) as parent:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from train.runs import TrainError
-from train.runs.trackers import VARIABLE, choose_trackers, trackers
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.trackers import VARIABLE, choose_trackers, trackers
 
 
 @pytest.fixture(autouse=True)

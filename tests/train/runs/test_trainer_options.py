@@ -5,11 +5,11 @@ from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 from typer.testing import CliRunner
 
-from train.finetuning.settings import SftSettings
-from train.models.loading import load_model
-from train.rl.methods import settings_of
-from train.runs import TrainError
-from train.runs.trainer_options import FIXED, assigned, split_options
+from darkroom.train.finetuning.settings import SftSettings
+from darkroom.train.models.loading import load_model
+from darkroom.train.rl.methods import settings_of
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.trainer_options import FIXED, assigned, split_options
 
 CONFIGURATIONS = {"sft": SFTConfig, "grpo": GRPOConfig}
 
@@ -89,8 +89,8 @@ def test_attention_that_is_not_installed_is_one_line(tiny):
 
 
 def test_a_file_and_the_command_line_reach_the_trainer(tmp_path, monkeypatch):
-    from pipelines.storage.command_errors import program_of
-    from train import sft
+    from darkroom.pipelines.storage.command_errors import program_of
+    from darkroom.train import sft
 
     seen = []
     monkeypatch.setattr(sft, "finetune", lambda *given, **_: seen.append(given[3]))

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from train.runs import vllm_environment
-from train.runs.vllm_environment import training_environment
+from darkroom.train.runs import vllm_environment
+from darkroom.train.runs.vllm_environment import training_environment
 
 ROOT = Path(__file__).parents[3]
 

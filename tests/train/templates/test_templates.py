@@ -1,10 +1,10 @@
 import pytest
 
-from pipelines.publishing.layouts import turns as rendering
-from pipelines.publishing.layouts.trl import messages_of
-from train.examples.encoding import conversation
-from train.models.loading import load_processor, template
-from train.rl.rollouts.environment import RESPONSE_TEMPLATE
+from darkroom.pipelines.publishing.layouts import turns as rendering
+from darkroom.pipelines.publishing.layouts.trl import messages_of
+from darkroom.train.examples.encoding import conversation
+from darkroom.train.models.loading import load_processor, template
+from darkroom.train.rl.rollouts.environment import RESPONSE_TEMPLATE
 
 LAYOUTS = ["turns", "inline"]
 SHOWN = "<|vision_start|><|image_pad|><|vision_end|>"

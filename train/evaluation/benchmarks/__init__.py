@@ -14,8 +14,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError
 
-from pipelines.sources.catalog import SourceConfig
-from train.runs import TrainError
+from darkroom.pipelines.sources.catalog import SourceConfig
+from darkroom.train.runs import TrainError
 
 _FOLDER = Path(__file__).parent
 Scoring = Literal[

@@ -3,7 +3,7 @@
 ``gate.examine`` goes through the rows, ``rows`` judges them, ``report`` keeps the verdicts and says them.
 """
 
-from train.examples.conformance.gate import ConformanceGate, Progress, examine
-from train.examples.conformance.report import Conformance, Misfit, RowVerdict, explanation, summary
+from darkroom.train.examples.conformance.gate import ConformanceGate, Progress, examine
+from darkroom.train.examples.conformance.report import Conformance, Misfit, RowVerdict, explanation, summary
 
 __all__ = ["Conformance", "ConformanceGate", "Misfit", "Progress", "RowVerdict", "examine", "explanation", "summary"]

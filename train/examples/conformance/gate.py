@@ -22,15 +22,15 @@ from typing import Any
 
 from PIL import Image
 
-from pipelines.publishing.dataset_reader import read_files
-from pipelines.publishing.layouts.turns import Row
-from pipelines.records.digest import digest
-from train.examples.conformance.report import Conformance, RowVerdict, read_report, report_writer
-from train.examples.conformance.rows import IndexedRow, judge
-from train.examples.datasets import Part, count_rows, dataset_files
-from train.examples.encoding import RowReader
-from train.runs import TrainError
-from train.runs.checkpoints import folder_digest
+from darkroom.pipelines.publishing.dataset_reader import read_files
+from darkroom.pipelines.publishing.layouts.turns import Row
+from darkroom.pipelines.records.digest import digest
+from darkroom.train.examples.conformance.report import Conformance, RowVerdict, read_report, report_writer
+from darkroom.train.examples.conformance.rows import IndexedRow, judge
+from darkroom.train.examples.datasets import Part, count_rows, dataset_files
+from darkroom.train.examples.encoding import RowReader
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.checkpoints import folder_digest
 
 
 class SizesOnly:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
-from pipelines.storage.atomic_write import whole_file
+from darkroom.pipelines.storage.atomic_write import whole_file
 
 
 class Misfit(StrEnum):

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 from PIL import Image, UnidentifiedImageError
 
-from pipelines.models.messages import Text
-from pipelines.publishing.layouts import turns as rendering
-from pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable
-from train.examples.conformance.report import Misfit, RowMisfit, RowVerdict
-from train.examples.encoding import IGNORED, RowReader
+from darkroom.pipelines.models.messages import Text
+from darkroom.pipelines.publishing.layouts import turns as rendering
+from darkroom.pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable
+from darkroom.train.examples.conformance.report import Misfit, RowMisfit, RowVerdict
+from darkroom.train.examples.encoding import IGNORED, RowReader
 
 
 class IndexedRow(NamedTuple):

@@ -13,17 +13,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from pipelines.models.policies import PolicyUnavailable, RecordedPolicy
-from pipelines.models.policies.settings import FAMILY, EndpointSettings
-from pipelines.records.digest import canonical
-from pipelines.storage.database import LedgerUnavailable
-from pipelines.storage.images import ImageStore
-from pipelines.storage.settings import setting
-from pipelines.storage.workspace import Workspace
-from train.rl.judging.judges import Judges
-from train.rl.settings import Rubric
-from train.runs import TrainError
-from train.runs.named_endpoint import NamedJudge
+from darkroom.pipelines.models.policies import PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings
+from darkroom.pipelines.records.digest import canonical
+from darkroom.pipelines.storage.database import LedgerUnavailable
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.settings import setting
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.train.rl.judging.judges import Judges
+from darkroom.train.rl.settings import Rubric
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.named_endpoint import NamedJudge
 
 BUDGET_POOL = "training"
 

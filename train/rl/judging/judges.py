@@ -19,20 +19,20 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyUnavailable
-from pipelines.models.prompts import Prompt, bundled_prompt, escaped, nonce
-from pipelines.models.self_consistency import Vote, collect_votes
-from pipelines.models.tasks import question_text
-from pipelines.records import Grader, ImageRef, Sample, Truth, Votes
-from pipelines.records.digest import digest, seed_from
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.verification.grading import grade
-from pipelines.verification.grading.judge_injection import rejection_reason
-from pipelines.verification.grading.judged import grade_judged
-from pipelines.verification.judges.policy import SCHEMA, judge_turn, last_vote, yes_or_no
-from train.rl.settings import Rubric
-from train.runs import JudgeDown, TrainError
+from darkroom.pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyUnavailable
+from darkroom.pipelines.models.prompts import Prompt, bundled_prompt, escaped, nonce
+from darkroom.pipelines.models.self_consistency import Vote, collect_votes
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth, Votes
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.grading import grade
+from darkroom.pipelines.verification.grading.judge_injection import rejection_reason
+from darkroom.pipelines.verification.grading.judged import grade_judged
+from darkroom.pipelines.verification.judges.policy import SCHEMA, judge_turn, last_vote, yes_or_no
+from darkroom.train.rl.settings import Rubric
+from darkroom.train.runs import JudgeDown, TrainError
 
 CONCLUSION, PROCESS, EVIDENCE, EVIDENCE_TEXT, TARGET, SHARE = (
     bundled_prompt(f"judge_{name}")

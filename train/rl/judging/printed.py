@@ -7,7 +7,7 @@ Words that are put together from pieces or character codes pass for measured; th
 import ast
 import re
 
-from pipelines.models.parsing import parsed
+from darkroom.pipelines.models.parsing import parsed
 
 _WORD = re.compile(r"\w+")
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import yaml
 
-from pipelines.models.parsing import parsed
-from pipelines.records import ImageRef, Observation, Round
+from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.records import ImageRef, Observation, Round
 
 
 class NoopKind(Enum):

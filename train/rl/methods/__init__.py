@@ -8,17 +8,17 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from pipelines.records.digest import digest_bytes
-from train.rl.judging.judges import Judges
-from train.rl.methods.adaptive import AdaptiveMethod
-from train.rl.methods.added import added_method, added_methods
-from train.rl.methods.base import Method, RolloutScore
-from train.rl.methods.codev import CodeVMethod
-from train.rl.methods.figr import FigrMethod
-from train.rl.methods.pyvision import PyVisionMethod
-from train.rl.methods.thyme import ThymeMethod
-from train.rl.settings import GrpoSettings, MethodDefaults
-from train.runs import TrainError
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.train.rl.judging.judges import Judges
+from darkroom.train.rl.methods.adaptive import AdaptiveMethod
+from darkroom.train.rl.methods.added import added_method, added_methods
+from darkroom.train.rl.methods.base import Method, RolloutScore
+from darkroom.train.rl.methods.codev import CodeVMethod
+from darkroom.train.rl.methods.figr import FigrMethod
+from darkroom.train.rl.methods.pyvision import PyVisionMethod
+from darkroom.train.rl.methods.thyme import ThymeMethod
+from darkroom.train.rl.settings import GrpoSettings, MethodDefaults
+from darkroom.train.runs import TrainError
 
 METHODS: Mapping[str, Callable[[], Method]] = {
     "thyme": ThymeMethod,

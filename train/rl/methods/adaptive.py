@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar, Literal
 
-from train.rl import rewards
-from train.rl.judging.judges import Judges
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, rate
-from train.rl.settings import MethodDefaults
-from train.runs import TrainError
+from darkroom.train.rl import rewards
+from darkroom.train.rl.judging.judges import Judges
+from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore, rate
+from darkroom.train.rl.settings import MethodDefaults
+from darkroom.train.runs import TrainError
 
 
 @dataclass(frozen=True, slots=True)

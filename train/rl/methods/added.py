@@ -8,12 +8,12 @@ from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.records.digest import digest_bytes
-from pipelines.storage.user_files import added_files, imported
-from train.rl.methods.base import Method
-from train.rl.settings import METHODS_VARIABLE, MethodDefaults
-from train.runs import TrainError
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.user_files import added_files, imported
+from darkroom.train.rl.methods.base import Method
+from darkroom.train.rl.settings import METHODS_VARIABLE, MethodDefaults
+from darkroom.train.runs import TrainError
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -44,7 +44,8 @@ def _method_of(path: Path, digest: str) -> Method:
     method = getattr(imported(path, TrainError), "method", None)
     if not isinstance(method, Method) or not hasattr(method, "__dataclass_fields__"):
         raise TrainError(
-            f"{path}: expected a module-level `method = …`, a dataclass that extends train.rl.methods.base.Method; "
+            f"{path}: expected a module-level `method = …`, a dataclass that extends "
+            f"darkroom.train.rl.methods.base.Method; "
             f"found {method!r}"
         )
     if missing := [name for name in ("says", "protocol", "terms") if not hasattr(method, name)]:

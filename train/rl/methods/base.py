@@ -11,11 +11,11 @@ from typing import ClassVar
 
 from PIL import Image
 
-from pipelines.generation.rollout import Rollout
-from pipelines.records import Grader, Sample
-from train.rl import rewards
-from train.rl.judging.judges import Judges, answer
-from train.rl.settings import MethodDefaults
+from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.records import Grader, Sample
+from darkroom.train.rl import rewards
+from darkroom.train.rl.judging.judges import Judges, answer
+from darkroom.train.rl.settings import MethodDefaults
 
 
 @dataclass(frozen=True, slots=True)

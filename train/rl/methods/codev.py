@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import ClassVar
 
-from pipelines.models.observations import pixel_ref
-from pipelines.models.tasks import question_text
-from pipelines.records import Round
-from train.rl import rewards
-from train.rl.judging.judges import Judges, consistency, evidence, text_evidence
-from train.rl.judging.printed import measured_lines
-from train.rl.judging.redlines import redlines, tool_scores
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
-from train.rl.settings import MethodDefaults
+from darkroom.pipelines.models.observations import pixel_ref
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.records import Round
+from darkroom.train.rl import rewards
+from darkroom.train.rl.judging.judges import Judges, consistency, evidence, text_evidence
+from darkroom.train.rl.judging.printed import measured_lines
+from darkroom.train.rl.judging.redlines import redlines, tool_scores
+from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
+from darkroom.train.rl.settings import MethodDefaults
 
 
 @dataclass(frozen=True, slots=True)

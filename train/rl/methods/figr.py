@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from train.rl import rewards
-from train.rl.judging.judges import Judges
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
-from train.rl.settings import MethodDefaults
+from darkroom.train.rl import rewards
+from darkroom.train.rl.judging.judges import Judges
+from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
+from darkroom.train.rl.settings import MethodDefaults
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from pipelines.models.tasks import question_text
-from train.rl import rewards
-from train.rl.judging.judges import Judges, consistency, process
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
-from train.rl.settings import MethodDefaults
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.train.rl import rewards
+from darkroom.train.rl.judging.judges import Judges, consistency, process
+from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
+from darkroom.train.rl.settings import MethodDefaults
 
 Addition = Literal["consistency", "code", "process", "none"]
 

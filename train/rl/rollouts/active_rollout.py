@@ -1,4 +1,4 @@
-"""Rollouts of a model in training, through the one loop (``pipelines.generation.rollout``).
+"""Rollouts of a model in training, through the one loop (``darkroom.pipelines.generation.rollout``).
 
 Every rollout is a coroutine that requests its next turn of a ``TurnWriter``: ``batched_turns.py`` writes the turns of
 all rollouts together, ``server_turns.py`` each by itself. Code runs meanwhile. A seed determines the rollouts, however
@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipelines.generation.rollout import Rollout, rollout
-from pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
-from pipelines.models.protocols import PROTOCOLS, Protocol
-from pipelines.models.tasks import Task
-from pipelines.records import Observation, Usage
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.verification.repetition import Repetition
-from train.rl.methods.base import RolloutOutcome
-from train.rl.rollouts.environment import SandboxEnvironment
-from train.rl.rollouts.transcript import GeneratedTurn, Transcript, observation_tokens
+from darkroom.pipelines.generation.rollout import Rollout, rollout
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
+from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Observation, Usage
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.verification.repetition import Repetition
+from darkroom.train.rl.methods.base import RolloutOutcome
+from darkroom.train.rl.rollouts.environment import SandboxEnvironment
+from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript, observation_tokens
 
 
 @dataclass(slots=True)

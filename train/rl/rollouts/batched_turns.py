@@ -7,8 +7,8 @@ their rows are the same in every run, whichever code ends first.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from train.rl.rollouts.active_rollout import ActiveRollout
-from train.rl.rollouts.transcript import GeneratedTurn
+from darkroom.train.rl.rollouts.active_rollout import ActiveRollout
+from darkroom.train.rl.rollouts.transcript import GeneratedTurn
 
 Write = Callable[[Sequence[ActiveRollout]], Sequence[GeneratedTurn]]
 """The next turn of each of these rollouts, in one batch."""

@@ -15,17 +15,17 @@ from typing import Any
 from PIL import Image
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from pipelines.models.observations import observed
-from pipelines.models.protocols import PROTOCOLS, Protocol
-from pipelines.models.tasks import image_names
-from pipelines.publishing.layouts.trl import content_parts
-from pipelines.records import Observation
-from pipelines.records.digest import seed_from
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.tracing import span
-from sandbox import Group, ImageUnreadable, InputsTooLarge, SandboxError, SandboxUnavailable, Session
-from sandbox import Observation as Seen
-from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from darkroom.pipelines.models.observations import observed
+from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
+from darkroom.pipelines.models.tasks import image_names
+from darkroom.pipelines.publishing.layouts.trl import content_parts
+from darkroom.pipelines.records import Observation
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.tracing import span
+from darkroom.sandbox import Group, ImageUnreadable, InputsTooLarge, SandboxError, SandboxUnavailable, Session
+from darkroom.sandbox import Observation as Seen
+from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 
 PLAIN_RESPONSE: dict[str, Any] = {
     "defaults": {"role": "assistant"},

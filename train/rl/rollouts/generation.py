@@ -13,25 +13,25 @@ from typing import Any, NamedTuple, TypeVar
 from accelerate.utils import gather_object
 from trl.data_utils import prepare_multimodal_messages
 
-from pipelines.generation.rollout import Rollout
-from pipelines.models.tasks import Task
-from pipelines.records import Sample
-from pipelines.records.digest import seed_from
-from pipelines.verification.repetition import Repetition
-from train.models.sharding import Lockstep, always_sees, is_sharded
-from train.rl.methods import Method
-from train.rl.methods.base import RolloutOutcome
-from train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelInTraining, TurnWriter
-from train.rl.rollouts.batched_turns import BatchedTurns
-from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
-from train.rl.rollouts.images import processed_once
-from train.rl.rollouts.sampling import Ending, TurnWatcher, greedily, repetition_rule, watched
-from train.rl.rollouts.server_turns import ServerTurns
-from train.rl.rollouts.transcript import GeneratedTurn, Transcript
-from train.rl.rollouts.vllm_ats import in_segments
-from train.rl.rollouts.vllm_server import VllmServer
-from train.rl.settings import GrpoSettings
-from train.runs import EngineDown, TrainError
+from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.verification.repetition import Repetition
+from darkroom.train.models.sharding import Lockstep, always_sees, is_sharded
+from darkroom.train.rl.methods import Method
+from darkroom.train.rl.methods.base import RolloutOutcome
+from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelInTraining, TurnWriter
+from darkroom.train.rl.rollouts.batched_turns import BatchedTurns
+from darkroom.train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
+from darkroom.train.rl.rollouts.images import processed_once
+from darkroom.train.rl.rollouts.sampling import Ending, TurnWatcher, greedily, repetition_rule, watched
+from darkroom.train.rl.rollouts.server_turns import ServerTurns
+from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript
+from darkroom.train.rl.rollouts.vllm_ats import in_segments
+from darkroom.train.rl.rollouts.vllm_server import VllmServer
+from darkroom.train.rl.settings import GrpoSettings
+from darkroom.train.runs import EngineDown, TrainError
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Generated(NamedTuple):
 
 
 class RolloutGenerator(MixedGRPOTrainer):
-    """Takes rows of ``train.rl.rollouts.prompts``."""
+    """Takes rows of ``darkroom.train.rl.rollouts.prompts``."""
 
     def __init__(self, *args: Any, settings: GrpoSettings, method: Method, **kwargs: Any) -> None:
         """``args`` and ``kwargs`` are ``GRPOTrainer``'s."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from train.runs import TrainError
-from train.runs.held_out import shares
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.held_out import shares
 
 
 def held_out_accuracy(trainer: Any, rows: Sequence[Any], *, size: int) -> dict[str, float]:

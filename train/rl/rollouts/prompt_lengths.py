@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pipelines.publishing.dataset_reader import read_files
-from train.examples.datasets import Part, dataset_files
-from train.models.loading import load_processor
-from train.rl.methods.base import GradedQuestion
-from train.rl.rollouts.prompts import opening, question_of
-from train.runs import TrainError
+from darkroom.pipelines.publishing.dataset_reader import read_files
+from darkroom.train.examples.datasets import Part, dataset_files
+from darkroom.train.models.loading import load_processor
+from darkroom.train.rl.methods.base import GradedQuestion
+from darkroom.train.rl.rollouts.prompts import opening, question_of
+from darkroom.train.runs import TrainError
 
 
 class PromptsTooLong(TrainError):

@@ -10,20 +10,20 @@ from typing import Any
 
 from datasets import Dataset, Features, Image, List, load_dataset
 
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.models.tasks import question_text
-from pipelines.publishing.dataset_reader import features_of, kind_of, n_rows_of, read_files
-from pipelines.publishing.layouts.trl import messages_of
-from pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
-from pipelines.records import Grader, ImageRef, VideoRef
-from pipelines.records.reject_reasons import RowError
-from pipelines.rl.visual_search import asks_visual_search
-from pipelines.verification.grading import grader_of
-from train.examples.datasets import Part, dataset_files, presented, require_columns
-from train.examples.encoding import sample_of
-from train.rl.methods.base import GradedQuestion
-from train.runs import TrainError
-from train.runs.wording import chosen_wording
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.publishing.dataset_reader import features_of, kind_of, n_rows_of, read_files
+from darkroom.pipelines.publishing.layouts.trl import messages_of
+from darkroom.pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
+from darkroom.pipelines.records import Grader, ImageRef, VideoRef
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.rl.visual_search import asks_visual_search
+from darkroom.pipelines.verification.grading import grader_of
+from darkroom.train.examples.datasets import Part, dataset_files, presented, require_columns
+from darkroom.train.examples.encoding import sample_of
+from darkroom.train.rl.methods.base import GradedQuestion
+from darkroom.train.runs import TrainError
+from darkroom.train.runs.wording import chosen_wording
 
 Row = Mapping[str, Any]
 _STORED = Image(decode=False)

@@ -11,10 +11,10 @@ from typing import Any
 
 from PIL import Image
 
-from pipelines.records import Round
-from pipelines.records.digest import digest_bytes
-from train.rl.methods.base import RolloutOutcome
-from train.rl.rollouts.scoring import Scores
+from darkroom.pipelines.records import Round
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.train.rl.methods.base import RolloutOutcome
+from darkroom.train.rl.rollouts.scoring import Scores
 
 LONGEST_SIDE = 320
 """Of a small copy, in pixels."""

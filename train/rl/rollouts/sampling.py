@@ -19,9 +19,9 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from pipelines.models.protocols import ParsedTurn, Protocol
-from pipelines.verification.repetition import RULES, Repetition, RepetitionRule
-from train.rl.settings import GrpoSettings
+from darkroom.pipelines.models.protocols import ParsedTurn, Protocol
+from darkroom.pipelines.verification.repetition import RULES, Repetition, RepetitionRule
+from darkroom.train.rl.settings import GrpoSettings
 
 Ending = Literal["", "code", "said", "full", "repetition"]
 """Why a turn has ended: complete code, the model's end token, the token limit, repetition."""
@@ -149,7 +149,8 @@ def watched(model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_s
 
 @contextmanager
 def greedily(trainer: Any) -> Iterator[None]:
-    """Within, a trainer of TRL's takes the most likely token, without penalty of repetition, as ``train.evaluate``."""
+    """Within, a trainer of TRL's takes the most likely token, without penalty of repetition, as
+    ``darkroom.train.evaluate``."""
     # none is left unset: transformers would take it from the model's own
     greedy = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}
     holder: Any

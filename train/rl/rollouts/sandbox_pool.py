@@ -1,6 +1,6 @@
 """The sandbox groups of rollouts in training: one group per prompt, whose images are decoded once.
 
-The groups belong to the pool of this process (``pipelines.generation.sandbox_sessions.process_pool``).
+The groups belong to the pool of this process (``darkroom.pipelines.generation.sandbox_sessions.process_pool``).
 """
 
 import threading
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from PIL import Image
 
-from pipelines.generation.sandbox_sessions import close_process_pool, process_pool
-from sandbox import Group, Limits
+from darkroom.pipelines.generation.sandbox_sessions import close_process_pool, process_pool
+from darkroom.sandbox import Group, Limits
 
 _MOST_WAITING = 64
 """Executions that may wait for one of the pool's slots at a time, each in a thread."""

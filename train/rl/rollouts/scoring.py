@@ -10,9 +10,9 @@ from itertools import chain
 from statistics import fmean, pstdev
 from typing import Literal, NamedTuple
 
-from train.rl.methods import Judges, Method
-from train.rl.methods.base import RolloutOutcome
-from train.rl.settings import Scale
+from darkroom.train.rl.methods import Judges, Method
+from darkroom.train.rl.methods.base import RolloutOutcome
+from darkroom.train.rl.settings import Scale
 
 Rewards = Sequence[float | None]
 """Of one group; None is broken."""

@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pipelines.records.digest import seed_from
-from train.rl.rollouts.active_rollout import ActiveRollout, EngineClock
-from train.rl.rollouts.sampling import TurnWatcher
-from train.rl.rollouts.transcript import GeneratedTurn
-from train.rl.rollouts.vllm_ats import Logprobs, next_segment, read_segment
-from train.rl.rollouts.vllm_server import VllmServer
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock
+from darkroom.train.rl.rollouts.sampling import TurnWatcher
+from darkroom.train.rl.rollouts.transcript import GeneratedTurn
+from darkroom.train.rl.rollouts.vllm_ats import Logprobs, next_segment, read_segment
+from darkroom.train.rl.rollouts.vllm_server import VllmServer
 
 
 class ServerTurns:

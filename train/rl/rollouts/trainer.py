@@ -18,21 +18,21 @@ from accelerate.utils import gather_object
 from trl.trainer import grpo_trainer
 from trl.trainer.utils import RepeatSampler
 
-from pipelines.records.digest import seed_from
-from train.models.loading import score_only_trained_tokens
-from train.rl.judging.judges import check_judge
-from train.rl.methods import Judges, Method
-from train.rl.methods.base import RolloutOutcome, rate
-from train.rl.rollouts.environment import SandboxEnvironment
-from train.rl.rollouts.generation import RolloutGenerator
-from train.rl.rollouts.images import processed_once
-from train.rl.rollouts.prompts import opening
-from train.rl.rollouts.scoring import Metrics, Scores, scored
-from train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
-from train.rl.settings import GrpoSettings
-from train.runs import JudgeDown, TrainError
-from train.runs.checkpoints import RestoresCheckpoints
-from train.runs.periodic_evaluation import EvaluatesPeriodically
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.train.models.loading import score_only_trained_tokens
+from darkroom.train.rl.judging.judges import check_judge
+from darkroom.train.rl.methods import Judges, Method
+from darkroom.train.rl.methods.base import RolloutOutcome, rate
+from darkroom.train.rl.rollouts.environment import SandboxEnvironment
+from darkroom.train.rl.rollouts.generation import RolloutGenerator
+from darkroom.train.rl.rollouts.images import processed_once
+from darkroom.train.rl.rollouts.prompts import opening
+from darkroom.train.rl.rollouts.scoring import Metrics, Scores, scored
+from darkroom.train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
+from darkroom.train.rl.settings import GrpoSettings
+from darkroom.train.runs import JudgeDown, TrainError
+from darkroom.train.runs.checkpoints import RestoresCheckpoints
+from darkroom.train.runs.periodic_evaluation import EvaluatesPeriodically
 
 # TRL prints the row of a broken rollout, 130 kB of image and the expected answer; broken_rate and rollouts.html tell
 logging.getLogger(grpo_trainer.__name__).addFilter(
@@ -55,7 +55,7 @@ class EpochSampler(RepeatSampler):
 
 
 class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGenerator):
-    """Takes rows of ``train.rl.rollouts.prompts``. ``watch`` sees every batch."""
+    """Takes rows of ``darkroom.train.rl.rollouts.prompts``. ``watch`` sees every batch."""
 
     def __init__(
         self,

@@ -8,8 +8,8 @@ from typing import Any
 from datasets import Dataset
 from trl.trainer.grpo_config import GRPOConfig
 
-from train.examples.datasets import HeldOut
-from train.models.loading import (
+from darkroom.train.examples.datasets import HeldOut
+from darkroom.train.models.loading import (
     context_length,
     has_gpu,
     load_model,
@@ -21,27 +21,27 @@ from train.models.loading import (
     template,
     trainer_arguments,
 )
-from train.models.sharding import note_on_launch
-from train.rl.methods import Judges, Method
-from train.rl.rollouts.environment import PLAIN_RESPONSE
-from train.rl.rollouts.held_out_accuracy import held_out_accuracy
-from train.rl.rollouts.prompt_lengths import check_lengths, check_pixels
-from train.rl.rollouts.prompts import open_prompts, prompts
-from train.rl.rollouts.sample_log import SampleLog, Tracker
-from train.rl.rollouts.trainer import SandboxGRPOTrainer
-from train.rl.rollouts.vllm_on_cpu import prepare_vllm
-from train.rl.rollouts.vllm_server import readable_errors, require_nccl
-from train.rl.settings import GrpoSettings
-from train.runs import EngineDown, JudgeDown
-from train.runs.checkpoints import Staging
-from train.runs.command_line import is_first_process
-from train.runs.held_out import METRICS, spread
-from train.runs.history import read_steps
-from train.runs.job import TrainingJob
-from train.runs.reporting import RunReporter
-from train.runs.step_reports import report_steps
-from train.runs.trackers import trackers
-from train.runs.trainer_options import configured, split_options
+from darkroom.train.models.sharding import note_on_launch
+from darkroom.train.rl.methods import Judges, Method
+from darkroom.train.rl.rollouts.environment import PLAIN_RESPONSE
+from darkroom.train.rl.rollouts.held_out_accuracy import held_out_accuracy
+from darkroom.train.rl.rollouts.prompt_lengths import check_lengths, check_pixels
+from darkroom.train.rl.rollouts.prompts import open_prompts, prompts
+from darkroom.train.rl.rollouts.sample_log import SampleLog, Tracker
+from darkroom.train.rl.rollouts.trainer import SandboxGRPOTrainer
+from darkroom.train.rl.rollouts.vllm_on_cpu import prepare_vllm
+from darkroom.train.rl.rollouts.vllm_server import readable_errors, require_nccl
+from darkroom.train.rl.settings import GrpoSettings
+from darkroom.train.runs import EngineDown, JudgeDown
+from darkroom.train.runs.checkpoints import Staging
+from darkroom.train.runs.command_line import is_first_process
+from darkroom.train.runs.held_out import METRICS, spread
+from darkroom.train.runs.history import read_steps
+from darkroom.train.runs.job import TrainingJob
+from darkroom.train.runs.reporting import RunReporter
+from darkroom.train.runs.step_reports import report_steps
+from darkroom.train.runs.trackers import trackers
+from darkroom.train.runs.trainer_options import configured, split_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _sample_trackers() -> tuple[Tracker, ...]:
     """Where sample rollouts go besides their folder."""
     if "trackio" not in trackers():
         return ()
-    from train.rl.rollouts.trackio_traces import log_traces
+    from darkroom.train.rl.rollouts.trackio_traces import log_traces
 
     return (log_traces,)
 
@@ -189,7 +189,7 @@ def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int
     arguments = {
         **settings.model_dump(include=_SAME_NAMES),
         **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
-        "loss_type": "dapo",  # over a mask that weighs the tokens: train.rl.rollouts.update.weighted
+        "loss_type": "dapo",  # over a mask that weighs the tokens: darkroom.train.rl.rollouts.update.weighted
         "max_steps": settings.max_steps,
         "num_train_epochs": settings.epochs,
         "per_device_train_batch_size": round(settings.batch_size * settings.oversample),

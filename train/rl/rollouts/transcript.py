@@ -9,9 +9,9 @@ from typing import Any
 
 from PIL import Image
 
-from pipelines.models.messages import Part, Text
-from pipelines.publishing.layouts.text import plain
-from train.rl.rollouts.sampling import Ending
+from darkroom.pipelines.models.messages import Part, Text
+from darkroom.pipelines.publishing.layouts.text import plain
+from darkroom.train.rl.rollouts.sampling import Ending
 
 TURN_END = "<|im_end|>"
 _IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"

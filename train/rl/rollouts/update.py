@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from trl.trainer.utils import split_pixel_values_by_grid, unsplit_pixel_values_by_grid
 
-from train.rl.settings import LossType
+from darkroom.train.rl.settings import LossType
 
 Batch = dict[str, Any]
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from train.rl.rollouts.sampling import TurnWatcher
+from darkroom.train.rl.rollouts.sampling import TurnWatcher
 
 Logprobs = list[float | None]
 

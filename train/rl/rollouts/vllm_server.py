@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from train.rl.rollouts.vllm_ats import Segment, stop_arguments
-from train.runs import EngineDown, TrainError
+from darkroom.train.rl.rollouts.vllm_ats import Segment, stop_arguments
+from darkroom.train.runs import EngineDown, TrainError
 
 T = TypeVar("T")
 _MOST_REQUESTS = 256

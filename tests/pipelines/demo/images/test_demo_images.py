@@ -21,15 +21,15 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageStat
 
-from pipelines.demo import images as demo_source
-from pipelines.demo.images import DEMO_VERSION, DemoSource
-from pipelines.demo.images.deal import dealt
-from pipelines.demo.images.material import MaterialError, packaged_bytes
-from pipelines.demo.images.maths import verify
-from pipelines.generation.recipes import load_recipes
-from pipelines.records import to_row
-from pipelines.sources import BadRow, SourceRow
-from pipelines.storage.media_validation import probe_video
+from darkroom.pipelines.demo import images as demo_source
+from darkroom.pipelines.demo.images import DEMO_VERSION, DemoSource
+from darkroom.pipelines.demo.images.deal import dealt
+from darkroom.pipelines.demo.images.material import MaterialError, packaged_bytes
+from darkroom.pipelines.demo.images.maths import verify
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.records import to_row
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.storage.media_validation import probe_video
 
 pytestmark = pytest.mark.e2e  # on every row of the embedded source
 PINS = Path(__file__).with_name("demo_rows.json")
@@ -46,7 +46,7 @@ PINNED = (
 )
 DIGESTS = """
 import hashlib, sys
-from pipelines.demo.images import DemoSource
+from darkroom.pipelines.demo.images import DemoSource
 for row in DemoSource(n_shards=4).rows(1):
     print(row.row, hashlib.sha256(repr(row).encode()).hexdigest())
 """
@@ -320,7 +320,7 @@ def test_a_package_without_its_file_makes_a_bad_row(monkeypatch):
     def missing(package: str, path: str) -> bytes:
         return packaged_bytes(package, f"{path}.gone")
 
-    monkeypatch.setattr("pipelines.demo.images.material.packaged_bytes", missing)
+    monkeypatch.setattr("darkroom.pipelines.demo.images.material.packaged_bytes", missing)
     with pytest.raises(MaterialError, match="does not carry it"):
         missing("skimage", "data/coins.png")
     of_both = [row for row in DemoSource()._all() if row.name in ("photo/coins", "maths/00")]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import pipelines.rl
-from pipelines.demo.oracle.rl_answers import looks_suitable
-from pipelines.verification.judges.calibration import calibrate
+from darkroom.pipelines import rl
+from darkroom.pipelines.demo.oracle.rl_answers import looks_suitable
+from darkroom.pipelines.verification.judges.calibration import calibrate
 
-GOLD = Path(pipelines.rl.__file__).with_name("gold") / "suitability.jsonl"
+GOLD = Path(rl.__file__).with_name("gold") / "suitability.jsonl"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from pipelines.demo.oracle.rl_answers import (
+from darkroom.pipelines.demo.oracle.rl_answers import (
     MALFORMED,
     RELABEL,
     RELABEL_AMBIGUOUS,
@@ -18,7 +18,7 @@ from pipelines.demo.oracle.rl_answers import (
     SUITABILITY_ERROR,
     script,
 )
-from pipelines.demo.oracle.simulated_ability import (
+from darkroom.pipelines.demo.oracle.simulated_ability import (
     LARGE,
     TINY,
     competence,
@@ -27,18 +27,18 @@ from pipelines.demo.oracle.simulated_ability import (
     slip,
     target_share,
 )
-from pipelines.demo.rl_questions import DemoRLSource
-from pipelines.models.policies.base import Completion, CompletionRequest
-from pipelines.models.protocols import ToolCall
-from pipelines.models.protocols.markup import Malformed, ParsedTurn
-from pipelines.models.tasks import Task
-from pipelines.records import Observation, Round, Sample, Truth
-from pipelines.records.answers import final_answer
-from pipelines.records.samples import details_of
-from pipelines.sources.ingest import ingest_shard
-from pipelines.storage.images import ImageStore
-from pipelines.verification.grading import grade, grader_of
-from pipelines.verification.judges.policy import yes_or_no
+from darkroom.pipelines.demo.rl_questions import DemoRLSource
+from darkroom.pipelines.models.policies.base import Completion, CompletionRequest
+from darkroom.pipelines.models.protocols import ToolCall
+from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Observation, Round, Sample, Truth
+from darkroom.pipelines.records.answers import final_answer
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.grading import grade, grader_of
+from darkroom.pipelines.verification.judges.policy import yes_or_no
 
 N = 1200
 ANSWERING = ("relabel", "pass_rate")

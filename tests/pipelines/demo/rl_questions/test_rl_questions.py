@@ -16,23 +16,23 @@ from time import process_time
 import pytest
 from PIL import Image, ImageStat
 
-from pipelines.demo.images.material import packaged_bytes
-from pipelines.demo.oracle.simulated_ability import LARGE, TINY, target_share
-from pipelines.demo.rl_questions import DRAWN, DemoRLSource
-from pipelines.demo.rl_questions.constructions import n_paths
-from pipelines.records import Sample
-from pipelines.records.samples import details_of
-from pipelines.sources import BadRow, SourceRow
-from pipelines.sources.ingest import Intake, ingest_shard
-from pipelines.storage.images import ImageStore
-from pipelines.verification.grading import grade, grader_of, measure_discrimination
+from darkroom.pipelines.demo.images.material import packaged_bytes
+from darkroom.pipelines.demo.oracle.simulated_ability import LARGE, TINY, target_share
+from darkroom.pipelines.demo.rl_questions import DRAWN, DemoRLSource
+from darkroom.pipelines.demo.rl_questions.constructions import n_paths
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.ingest import Intake, ingest_shard
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.grading import grade, grader_of, measure_discrimination
 
 pytestmark = pytest.mark.e2e  # on every row of the embedded source
 PLANTED = {"wrong_label": 6, "mismatch": 5, "outside_knowledge": 5, "trivial": 4, "ambiguous": 3}
 MATHS = {"geometry", "algebra", "number_theory", "combinatorics", "functions", "probability", "calculus"}
 DIGEST = """
 import hashlib
-from pipelines.demo.rl_questions import DemoRLSource
+from darkroom.pipelines.demo.rl_questions import DemoRLSource
 print(hashlib.sha256("".join(map(repr, DemoRLSource().rows(0))).encode()).hexdigest())
 """
 
@@ -222,7 +222,7 @@ def test_there_is_one_shard():
 
 
 def test_a_package_without_its_file_makes_bad_rows_and_no_crash(monkeypatch):
-    from pipelines.demo.images import material
+    from darkroom.pipelines.demo.images import material
 
     def missing(package: str, path: str) -> bytes:
         return packaged_bytes(package, f"{path}.gone")

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from pipelines.demo.images import DemoSource
-from pipelines.demo.images.diagrams import diagrams
-from pipelines.demo.images.figures import figures
-from pipelines.demo.images.material import LazyRow
-from pipelines.demo.images.maths import maths
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import Recipe, load_recipes
-from pipelines.models.policies import oracle_script
-from pipelines.records import Reject, Trajectory, Truth, TruthBox
-from pipelines.sources import SourceRow
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.demo.images import DemoSource
+from darkroom.pipelines.demo.images.diagrams import diagrams
+from darkroom.pipelines.demo.images.figures import figures
+from darkroom.pipelines.demo.images.material import LazyRow
+from darkroom.pipelines.demo.images.maths import maths
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes
+from darkroom.pipelines.models.policies import oracle_script
+from darkroom.pipelines.records import Reject, Trajectory, Truth, TruthBox
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 from tests.image_files import encoded
 from tests.pipelines.scripted import Scripted, run_all

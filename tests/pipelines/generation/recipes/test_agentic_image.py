@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes.agentic_image import recipe
-from pipelines.records import Reject, Trajectory, Truth, TruthBox
-from pipelines.sources import SourceRow
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes.agentic_image import recipe
+from darkroom.pipelines.records import Reject, Trajectory, Truth, TruthBox
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.scripted import run_all
 
 PARTITION = "small-0000"

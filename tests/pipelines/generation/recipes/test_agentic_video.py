@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import datasets
 import pytest
 
-from pipelines.demo.images.films import films
-from pipelines.generation import engine
-from pipelines.generation.drafting import task_of
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes.agentic_video import recipe
-from pipelines.models.policies import oracle_policy
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import Reject, Sample, Trajectory, Truth
-from pipelines.records.digest import digest_bytes
-from pipelines.sources import SourceRow
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.demo.images.films import films
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.drafting import task_of
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes.agentic_video import recipe
+from darkroom.pipelines.models.policies import oracle_policy
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records import Reject, Sample, Trajectory, Truth
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.scripted import run_all, turn_by_turn
 
 PARTITION = "films-0000"

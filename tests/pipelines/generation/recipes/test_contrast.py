@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from pipelines.demo.images.material import photograph_image
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes.contrast import MAX_SIDE, prepare, recipe
-from pipelines.records import Reject, Sample, Trajectory, Truth, TruthBox
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.vision.degradation import KINDS, sample_degradation
-from pipelines.vision.legibility import contrast
+from darkroom.pipelines.demo.images.material import photograph_image
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes.contrast import MAX_SIDE, prepare, recipe
+from darkroom.pipelines.records import Reject, Sample, Trajectory, Truth, TruthBox
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.vision.degradation import KINDS, sample_degradation
+from darkroom.pipelines.vision.legibility import contrast
 
 SPOON = TruthBox("spoon", 318, 234, 408, 327)
 

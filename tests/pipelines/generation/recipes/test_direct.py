@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pipelines.generation.engine import Family
-from pipelines.models.protocols import Thyme
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.models.protocols import Thyme
 from tests.pipelines.scripted import Scripted, run_all
 
 NONE = json.dumps({"issue": "fine as it is", "operation": -1})

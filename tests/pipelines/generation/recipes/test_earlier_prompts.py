@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.generation.recipes import Recipe
-from pipelines.models.prompts import earlier_versions
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.models.prompts import earlier_versions
 from tests.pipelines.scripted import Scripted
 
 LOOK = (

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from pipelines.generation.recipes.error_correction import CLEARANCE, wrong
-from pipelines.models.policies import oracle_script
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.generation.recipes.error_correction import CLEARANCE, wrong
+from darkroom.pipelines.models.policies import oracle_script
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from tests.pipelines.scripted import Scripted, run_all
 
 IMAGE = Box(0, 0, 2400, 1500)
@@ -63,8 +63,8 @@ def test_the_right_region_is_told_only_beside_the_first_observation(chain) -> No
 
 
 def test_a_first_crop_that_shows_the_target_is_no_mistake(signs) -> None:
-    from pipelines.demo.oracle.family_script import crop_code, region_from_text
-    from pipelines.models.protocols import Thyme
+    from darkroom.pipelines.demo.oracle.family_script import crop_code, region_from_text
+    from darkroom.pipelines.models.protocols import Thyme
 
     family = signs("error_correction")
 

@@ -9,14 +9,14 @@ from fractions import Fraction
 
 import pytest
 
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes.figure import prepare, recipe
-from pipelines.models.protocols import ToolCall
-from pipelines.records import ImageRef, Reject, Sample, Trajectory, Truth
-from pipelines.records.reject_reasons import RowError
-from pipelines.records.samples import details_of
-from pipelines.storage.workspace import Workspace
-from pipelines.verification.grading import grade
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes.figure import prepare, recipe
+from darkroom.pipelines.models.protocols import ToolCall
+from darkroom.pipelines.records import ImageRef, Reject, Sample, Trajectory, Truth
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.grading import grade
 from tests.pipelines.scripted import run_all
 
 pytestmark = pytest.mark.e2e  # on every row of the embedded source

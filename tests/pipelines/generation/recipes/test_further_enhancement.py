@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from pipelines.generation.recipes.further_enhancement import GENEROSITY, MAX_SHARE, MIN_GENEROSITY, generous
-from pipelines.models.policies import oracle_script
-from pipelines.records import Draft
-from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.generation.recipes.further_enhancement import GENEROSITY, MAX_SHARE, MIN_GENEROSITY, generous
+from darkroom.pipelines.models.policies import oracle_script
+from darkroom.pipelines.records import Draft
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from tests.pipelines.scripted import Scripted, run_all
 
 IMAGE = Box(0, 0, 2400, 1500)

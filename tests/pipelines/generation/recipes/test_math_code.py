@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes.math_code import read_solution, recipe
-from pipelines.models.policies import (
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes.math_code import read_solution, recipe
+from darkroom.pipelines.models.policies import (
     CompletionRequest,
     oracle_script,
 )
-from pipelines.records import Reject, Sample, Trajectory, Truth
-from pipelines.records.reject_reasons import RowError
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.records import Reject, Sample, Trajectory, Truth
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.scripted import Scripted, oracle
 
 PARTITION = "problems-0000"

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import RecipeError
-from pipelines.generation.recipes.operation_aware import MODES, PROMPTS, kind_of, modes, prepare, recipe
-from pipelines.records import Reject, Sample, Trajectory
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import RecipeError
+from darkroom.pipelines.generation.recipes.operation_aware import MODES, PROMPTS, kind_of, modes, prepare, recipe
+from darkroom.pipelines.records import Reject, Sample, Trajectory
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.scripted import run_all
 
 PARTITION = "small-0000"

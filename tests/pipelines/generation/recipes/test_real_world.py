@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pipelines.models.protocols import Thyme
-from pipelines.records import Draft
-from pipelines.vision.image_transform import Operation
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.records import Draft
+from darkroom.pipelines.vision.image_transform import Operation
 from tests.pipelines.scripted import Scripted, run_all
 
 DONE = "It is the right way up and says A1B.</think>\n<answer>A1B</answer>"
@@ -89,7 +89,7 @@ def test_a_second_program_is_one_too_many(flawed) -> None:
 
 
 def test_an_oracle_that_knows_of_nothing_to_do_says_so(flawed, rejects) -> None:
-    from pipelines.models.policies import oracle_policy
+    from darkroom.pipelines.models.policies import oracle_policy
 
     family = flawed("real_world")
     planner = Scripted(lambda turn: '{"operation": 3}')

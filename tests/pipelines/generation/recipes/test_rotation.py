@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import sandbox
-from pipelines.demo.images import DemoSource
-from pipelines.demo.images.material import photograph_image, texture
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes.rotation import ANGLES, MAX_SIDE, prepare, recipe
-from pipelines.records import Draft, Reject, Sample, Trajectory, Truth, TruthBox
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.vision.registration import pose_of
+from darkroom import sandbox
+from darkroom.pipelines.demo.images import DemoSource
+from darkroom.pipelines.demo.images.material import photograph_image, texture
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes.rotation import ANGLES, MAX_SIDE, prepare, recipe
+from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory, Truth, TruthBox
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.vision.registration import pose_of
 from tests.pipelines.scripted import run_all, turn_by_turn
 
 PARTITION = "demo-0000"

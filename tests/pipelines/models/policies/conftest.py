@@ -13,13 +13,20 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from pipelines.models.messages import ImagePart, message
-from pipelines.models.policies import BudgetPool, CompletionRequest, Endpoint, OpenAIPolicy, RecordedPolicy, failures
-from pipelines.models.policies.shared_calls import SharedCalls
-from pipelines.models.tasks import Task
-from pipelines.records import ImageRef
-from pipelines.storage.ledger import Ledger
-from pipelines.storage.stage import map_rows
+from darkroom.pipelines.models.messages import ImagePart, message
+from darkroom.pipelines.models.policies import (
+    BudgetPool,
+    CompletionRequest,
+    Endpoint,
+    OpenAIPolicy,
+    RecordedPolicy,
+    failures,
+)
+from darkroom.pipelines.models.policies.shared_calls import SharedCalls
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.stage import map_rows
 
 PRICES = {"usd_per_million_prompt_tokens": 1000.0, "usd_per_million_completion_tokens": 2000.0}
 """10 and 5 tokens, as the endpoint counts them: two cents a call."""

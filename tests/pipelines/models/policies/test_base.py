@@ -8,8 +8,8 @@ import json
 import pytest
 from aiohttp import web
 
-from pipelines.models.policies import Completion, RecordedPolicy
-from pipelines.models.self_consistency import Vote, collect_votes
+from darkroom.pipelines.models.policies import Completion, RecordedPolicy
+from darkroom.pipelines.models.self_consistency import Vote, collect_votes
 
 
 def ballot(said: Completion) -> Vote:

@@ -6,8 +6,15 @@ import asyncio
 
 import pytest
 
-from pipelines.models.policies import BudgetPool, BudgetSpent, Endpoint, OpenAIPolicy, PolicyUnavailable, SpendLimit
-from pipelines.records import Usage
+from darkroom.pipelines.models.policies import (
+    BudgetPool,
+    BudgetSpent,
+    Endpoint,
+    OpenAIPolicy,
+    PolicyUnavailable,
+    SpendLimit,
+)
+from darkroom.pipelines.records import Usage
 
 
 class Clock:

@@ -10,7 +10,7 @@ from email.utils import formatdate
 import pytest
 from aiohttp import web
 
-from pipelines.models.policies import PolicyError, PolicyUnavailable, failures
+from darkroom.pipelines.models.policies import PolicyError, PolicyUnavailable, failures
 
 KEY = "sk-secret-0123456789"
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines.models.policies import limiter as limiter_module
-from pipelines.models.policies.limiter import FIRST_LIMIT, ConcurrencyLimiter
+from darkroom.pipelines.models.policies import limiter as limiter_module
+from darkroom.pipelines.models.policies.limiter import FIRST_LIMIT, ConcurrencyLimiter
 
 
 def test_a_server_that_takes_32_at_once_answers_all(chat, open_policy, turn):

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import RL_STAGES, OraclePolicy, PolicyUnavailable, oracle_policy, oracle_script, oracles
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import (
+    RL_STAGES,
+    OraclePolicy,
+    PolicyUnavailable,
+    oracle_policy,
+    oracle_script,
+    oracles,
+)
 
 
 def test_every_bundled_family_and_the_rl_stages_have_a_script() -> None:

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.models.policies import RecordedPolicy, SentImage
-from pipelines.models.policies.images import ImageEncoder, PixelLimits
-from pipelines.records import ImageRef
-from pipelines.records.geometry import Box, box_from_frame
-from pipelines.storage.images import ImageMissing, ImageStore
-from pipelines.storage.ledger import Ledger
+from darkroom.pipelines.models.policies import RecordedPolicy, SentImage
+from darkroom.pipelines.models.policies.images import ImageEncoder, PixelLimits
+from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.records.geometry import Box, box_from_frame
+from darkroom.pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.pipelines.storage.ledger import Ledger
 
 QWEN = PixelLimits(3136, 2_000_000, 28)
 

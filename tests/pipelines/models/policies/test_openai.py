@@ -14,13 +14,19 @@ from typing import Any
 
 import pytest
 
-from pipelines.models.messages import ImagePart, message
-from pipelines.models.policies import Completion, CompletionRequest, OpenAIPolicy, PolicyError, PolicyUnavailable
-from pipelines.models.policies.budget import BudgetPool
-from pipelines.models.policies.recorded import RecordedPolicy
-from pipelines.models.policies.settings import Endpoint
-from pipelines.models.tasks import Task
-from pipelines.records import ImageRef, Usage
+from darkroom.pipelines.models.messages import ImagePart, message
+from darkroom.pipelines.models.policies import (
+    Completion,
+    CompletionRequest,
+    OpenAIPolicy,
+    PolicyError,
+    PolicyUnavailable,
+)
+from darkroom.pipelines.models.policies.budget import BudgetPool
+from darkroom.pipelines.models.policies.recorded import RecordedPolicy
+from darkroom.pipelines.models.policies.settings import Endpoint
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import ImageRef, Usage
 from tests.json_endpoint import ScriptedServer
 
 KEY = "sk-secret-0123456789"

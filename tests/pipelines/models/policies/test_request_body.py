@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.models.messages import ImagePart, Message, Text
-from pipelines.models.policies.request_body import body_of
-from pipelines.records import ImageRef
+from darkroom.pipelines.models.messages import ImagePart, Message, Text
+from darkroom.pipelines.models.policies.request_body import body_of
+from darkroom.pipelines.records import ImageRef
 
 URLS = {str(n): b"data:image/png;base64," + b"QUJD" * n for n in range(3)}
 texts = st.text(st.characters(exclude_categories=("Cs",)))

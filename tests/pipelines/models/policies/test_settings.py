@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 
-from pipelines.models.policies import Endpoint
-from pipelines.models.policies.settings import EndpointSettings
+from darkroom.pipelines.models.policies import Endpoint
+from darkroom.pipelines.models.policies.settings import EndpointSettings
 
 
 def test_settings_have_the_defaults_of_the_endpoint():

@@ -12,16 +12,16 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.models.policies import PolicyUnavailable, shared_calls
-from pipelines.models.policies.limiter import ConcurrencyLimiter
-from pipelines.models.policies.shared_calls import SharedCalls, fair_shares
-from pipelines.storage.ledger import Ledger
+from darkroom.pipelines.models.policies import PolicyUnavailable, shared_calls
+from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter
+from darkroom.pipelines.models.policies.shared_calls import SharedCalls, fair_shares
+from darkroom.pipelines.storage.ledger import Ledger
 from tests.pipelines.models.policies.sharers import most_in_flight_of_three
 
 HOLDER = """
 import sys, time
-from pipelines.models.policies.shared_calls import SharedCalls
-from pipelines.storage.ledger import Ledger
+from darkroom.pipelines.models.policies.shared_calls import SharedCalls
+from darkroom.pipelines.storage.ledger import Ledger
 
 with Ledger(sys.argv[1]) as ledger:
     print(SharedCalls(ledger, "here", 8).renew(0, 100), flush=True)

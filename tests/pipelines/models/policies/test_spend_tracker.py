@@ -9,15 +9,15 @@ import time
 
 import pytest
 
-from pipelines.models.policies import BudgetPool, BudgetSpent, SpendLimit, SpendTracker
-from pipelines.records import Usage
+from darkroom.pipelines.models.policies import BudgetPool, BudgetSpent, SpendLimit, SpendTracker
+from darkroom.pipelines.records import Usage
 from tests.waiting import wait_until
 
 SPENDS_AND_IS_KILLED = """
 import os, signal, sys, time
-from pipelines.storage.ledger import Ledger
-from pipelines.models.policies import BudgetPool, SpendLimit, SpendTracker
-from pipelines.records import Usage
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.models.policies import BudgetPool, SpendLimit, SpendTracker
+from darkroom.pipelines.records import Usage
 
 ledger = Ledger(sys.argv[1])
 pool = BudgetPool(SpendLimit(usd=1), tracker=SpendTracker(ledger, "crop"))

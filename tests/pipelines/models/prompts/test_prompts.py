@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pipelines.models.prompts
-from pipelines.models.prompts import PromptError, bundled_prompt, earlier_versions, escaped, load_prompt, nonce
+from darkroom.pipelines.models import prompts
+from darkroom.pipelines.models.prompts import PromptError, bundled_prompt, earlier_versions, escaped, load_prompt, nonce
 
 GOOD = (
     "---\nname: crop\nversion: 1\nslots: [question, box]\n---\n# system\nBe brief.\n# user\n{{ question }} {{ box }}\n"
 )
-BUNDLED = sorted(path.stem for path in Path(pipelines.models.prompts.__file__).parent.glob("*.md"))
+BUNDLED = sorted(path.stem for path in Path(prompts.__file__).parent.glob("*.md"))
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_the_same_words_have_the_same_nonce_and_other_words_another(words):
 
 
 def test_what_shipped_before_is_kept_for_the_ledgers_that_were_paid_to_it():
-    folder = Path(pipelines.models.prompts.__file__).parent
+    folder = Path(prompts.__file__).parent
     for path in (folder / "earlier").iterdir():
         name, version, _ = path.name.split(".")
         earlier, now = load_prompt(path), bundled_prompt(name)

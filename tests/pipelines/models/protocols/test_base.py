@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.models.protocols import PROTOCOLS, Malformed
+from darkroom.pipelines.models.protocols import PROTOCOLS, Malformed
 from tests.pipelines.models.protocols.pieces import TEXTS
 
 EVERY = pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)

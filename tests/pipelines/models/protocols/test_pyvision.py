@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.models.messages import ImagePart, Text
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Malformed, ParsedTurn, PyVision
-from pipelines.records import ImageRef, Observation, VideoRef
-from pipelines.records.digest import digest
+from darkroom.pipelines.models.messages import ImagePart, Text
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols import Malformed, ParsedTurn, PyVision
+from darkroom.pipelines.records import ImageRef, Observation, VideoRef
+from darkroom.pipelines.records.digest import digest
 
 PYVISION = PyVision()
 IMAGE = ImageRef("a" * 64, 2400, 1600, "RGB", "PNG")

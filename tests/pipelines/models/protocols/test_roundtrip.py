@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.models.protocols import PROTOCOLS, Malformed, ParsedTurn, render
-from pipelines.models.protocols.markup import lines
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.models.protocols import PROTOCOLS, Malformed, ParsedTurn, render
+from darkroom.pipelines.models.protocols.markup import lines
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from tests.pipelines.models.protocols.pieces import TEXTS
 
 EVERY = pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.models.messages import ImagePart, Text
-from pipelines.models.protocols import PROTOCOLS, Malformed, ParsedTurn, Thyme
-from pipelines.models.protocols.markup import lines
-from pipelines.records import ImageRef, Observation
+from darkroom.pipelines.models.messages import ImagePart, Text
+from darkroom.pipelines.models.protocols import PROTOCOLS, Malformed, ParsedTurn, Thyme
+from darkroom.pipelines.models.protocols.markup import lines
+from darkroom.pipelines.records import ImageRef, Observation
 
 THYME = Thyme()
 IMAGE = ImageRef("a" * 64, 2400, 1600, "RGB", "PNG")

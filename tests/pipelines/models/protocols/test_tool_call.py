@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.models.messages import ImagePart, Text
-from pipelines.models.protocols import Malformed, ParsedTurn, ToolCall
-from pipelines.records import ImageRef, Observation, VideoRef
-from pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.models.messages import ImagePart, Text
+from darkroom.pipelines.models.protocols import Malformed, ParsedTurn, ToolCall
+from darkroom.pipelines.records import ImageRef, Observation, VideoRef
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 TOOL_CALL = ToolCall()
 IMAGE = ImageRef("a" * 64, 2400, 1600, "RGB", "PNG")

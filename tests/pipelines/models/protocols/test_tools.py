@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.generation.rollout import Rollout, parse_turn, rollout
-from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.models.policies import Completion, CompletionRequest
-from pipelines.models.protocols import PROTOCOLS, ToolCall
-from pipelines.models.tasks import Task
-from pipelines.records import Observation, Sample, Truth
-from pipelines.records.geometry import box_from_fractions
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Ledger
-from sandbox import SandboxPool, Session
+from darkroom.pipelines.generation.rollout import Rollout, parse_turn, rollout
+from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.models.policies import Completion, CompletionRequest
+from darkroom.pipelines.models.protocols import PROTOCOLS, ToolCall
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Observation, Sample, Truth
+from darkroom.pipelines.records.geometry import box_from_fractions
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.sandbox import SandboxPool, Session
 
 TOOL_CALL = ToolCall()
 

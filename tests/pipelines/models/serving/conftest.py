@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.serving import (
+from darkroom.pipelines.models.serving import (
     ServedModel,
     ServerRegistry,
     VirtualEnvironment,
@@ -18,8 +18,8 @@ from pipelines.models.serving import (
     vllm_cpu_environment,
     vllm_environment,
 )
-from pipelines.models.serving.processes import MARKER
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.models.serving.processes import MARKER
+from darkroom.pipelines.storage.workspace import Workspace
 
 MODEL = ServedModel("Qwen/Qwen3-VL-8B-Instruct")
 

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pipelines.models.serving import ServerRegistry, VirtualEnvironment, start
-from pipelines.models.serving.cli import serve
-from pipelines.storage.command_errors import program_of
+from darkroom.pipelines.models.serving import ServerRegistry, VirtualEnvironment, start
+from darkroom.pipelines.models.serving.cli import serve
+from darkroom.pipelines.storage.command_errors import program_of
 from tests.pipelines.models.serving.conftest import MODEL, put_program
 
 runner = CliRunner()
 app = program_of(serve)
 PROGRAM = """
-from pipelines.models.serving.cli import serve
-from pipelines.storage.command_errors import program_of
+from darkroom.pipelines.models.serving.cli import serve
+from darkroom.pipelines.storage.command_errors import program_of
 program_of(serve)()
 """
 COMMAND = (sys.executable, "-c", PROGRAM)

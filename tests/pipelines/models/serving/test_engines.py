@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.serving import (
+from darkroom.pipelines.models.serving import (
     ServedModel,
     ServingError,
     TransformersEngine,
@@ -20,9 +20,9 @@ from pipelines.models.serving import (
     vllm_cpu_environment,
     vllm_environment,
 )
-from pipelines.models.serving.engines import has_nvidia_gpu, hub_revision, refuse_own_flags
-from pipelines.models.serving.processes import MARKER
-from pipelines.models.serving.vllm_environments import REQUIREMENT
+from darkroom.pipelines.models.serving.engines import has_nvidia_gpu, hub_revision, refuse_own_flags
+from darkroom.pipelines.models.serving.processes import MARKER
+from darkroom.pipelines.models.serving.vllm_environments import REQUIREMENT
 from tests.pipelines.models.serving.conftest import MODEL, put_program
 
 EngineOf = Callable[..., VllmEngine]

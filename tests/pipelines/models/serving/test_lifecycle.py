@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.serving import (
+from darkroom.pipelines.models.serving import (
     ModelServer,
     ServedModel,
     ServerRegistry,
@@ -28,7 +28,7 @@ from pipelines.models.serving import (
     stop,
     wait_until_ready,
 )
-from pipelines.models.serving.processes import ProcessMark
+from darkroom.pipelines.models.serving.processes import ProcessMark
 from tests.pipelines.models.serving.conftest import MODEL
 from tests.waiting import wait_until
 
@@ -192,7 +192,7 @@ def test_the_port_of_a_server_that_is_still_loading_counts_as_taken(servers: Ser
 def test_a_starter_that_dies_before_it_wrote_the_record_leaves_no_process(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from pipelines.models.serving.processes import PausedProcess\n"
+        "from darkroom.pipelines.models.serving.processes import PausedProcess\n"
         f"held = PausedProcess(['sleep', '600'], environment=dict(os.environ), log=Path({str(tmp_path / 'log')!r}))\n"
         "print(held.mark.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )

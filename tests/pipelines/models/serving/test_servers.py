@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.serving import ModelServer, ServerRegistry
-from pipelines.models.serving.processes import ProcessMark, ServingError
-from pipelines.models.serving.servers import free_port, url_of
+from darkroom.pipelines.models.serving import ModelServer, ServerRegistry
+from darkroom.pipelines.models.serving.processes import ProcessMark, ServingError
+from darkroom.pipelines.models.serving.servers import free_port, url_of
 
 SERVER = ModelServer(
     model="Qwen/Qwen3-VL-8B-Instruct",
@@ -50,7 +50,8 @@ def test_a_writer_that_was_killed_leaves_the_record_whole(tmp_path: Path) -> Non
     servers = ServerRegistry(tmp_path)
     servers.write(SERVER)
     program = (
-        "import os, signal, sys; from pathlib import Path; from pipelines.models.serving import ServerRegistry\n"
+        "import os, signal, sys; from pathlib import Path\n"
+        "from darkroom.pipelines.models.serving import ServerRegistry\n"
         "os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"servers = ServerRegistry(Path({str(tmp_path)!r})); servers.write(servers.all()[0])"
     )

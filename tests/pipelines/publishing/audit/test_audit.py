@@ -13,13 +13,13 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.publishing.audit import AuditReport, audit
-from pipelines.publishing.audit.plain import NotComparable, PlainPython
-from pipelines.publishing.dataset_reader import MARKER, DatasetError, read_rows
-from pipelines.publishing.replay import replay_row
-from pipelines.records.digest import digest_bytes
-from pipelines.storage.workspace import Workspace
+from darkroom.assets.cli import app
+from darkroom.pipelines.publishing.audit import AuditReport, audit
+from darkroom.pipelines.publishing.audit.plain import NotComparable, PlainPython
+from darkroom.pipelines.publishing.dataset_reader import MARKER, DatasetError, read_rows
+from darkroom.pipelines.publishing.replay import replay_row
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.image_files import encoded
 from tests.pipelines.publishing.shipping import edit_rows
 
@@ -298,7 +298,7 @@ PROGRAMS = {
 
 def test_plain_python_and_the_sandbox_observe_the_same(shipped, python):
     """Each program is recorded as plain Python observes it, and replayed in the sandbox."""
-    from pipelines.publishing.replay import in_sandbox
+    from darkroom.pipelines.publishing.replay import in_sandbox
 
     row = next(read_rows([shipped]))
     for name, code in PROGRAMS.items():

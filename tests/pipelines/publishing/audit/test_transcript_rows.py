@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.publishing.audit import audit_conversations, find_conversations
-from pipelines.publishing.audit.plain import PlainPython
-from pipelines.publishing.audit.transcript_rows import UnauditableError
-from pipelines.publishing.layouts import LAYOUTS
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
+from darkroom.assets.cli import app
+from darkroom.pipelines.publishing.audit import audit_conversations, find_conversations
+from darkroom.pipelines.publishing.audit.plain import PlainPython
+from darkroom.pipelines.publishing.audit.transcript_rows import UnauditableError
+from darkroom.pipelines.publishing.layouts import LAYOUTS
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
 from tests.pipelines.sources import releases
 
 pytestmark = pytest.mark.e2e

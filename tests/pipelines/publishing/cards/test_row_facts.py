@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pipelines.publishing.cards.row_facts import RlFacts
-from pipelines.records import CheckedLabel, Grader, RLRow, Sample, Truth, Votes
-from pipelines.rl import labels
-from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts
+from darkroom.pipelines.records import CheckedLabel, Grader, RLRow, Sample, Truth, Votes
+from darkroom.pipelines.rl import labels
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 
 def test_who_compared_a_label_is_the_last_shards_word(workspace: Workspace) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.publishing.gallery import read_rejects, write_gallery
-from pipelines.publishing.gallery.entries import code_tokens
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.publishing.gallery import read_rejects, write_gallery
+from darkroom.pipelines.publishing.gallery.entries import code_tokens
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import edit_rows
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">&lt;\u2028"

@@ -9,10 +9,21 @@ from typing import Any
 
 import pytest
 
-from pipelines.publishing.layouts.export_source import ExportSource, find_source
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.records import Check, Edit, ImageRef, Observation, Provenance, Round, Sample, Trajectory, Truth, Usage
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.publishing.layouts.export_source import ExportSource, find_source
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.records import (
+    Check,
+    Edit,
+    ImageRef,
+    Observation,
+    Provenance,
+    Round,
+    Sample,
+    Trajectory,
+    Truth,
+    Usage,
+)
+from darkroom.pipelines.storage.images import ImageStore
 from tests.pipelines.publishing.layouts import rl_rows
 from tests.pipelines.publishing.shipping import write_prompts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.records import (
+from darkroom.pipelines.records import (
     Grader,
     ImageRef,
     PassRate,

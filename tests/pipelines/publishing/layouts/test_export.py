@@ -10,12 +10,12 @@ import datasets as hf
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.publishing.dataset_reader import MARKER
-from pipelines.publishing.layouts import LAYOUTS, LayoutError
-from pipelines.publishing.layouts.export_source import ExportSource, find_source
-from pipelines.publishing.layouts.exporter import export
-from pipelines.publishing.layouts.record_writer import REJECTS, RecordWriter
-from pipelines.records.digest import digest_bytes
+from darkroom.pipelines.publishing.dataset_reader import MARKER
+from darkroom.pipelines.publishing.layouts import LAYOUTS, LayoutError
+from darkroom.pipelines.publishing.layouts.export_source import ExportSource, find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, RecordWriter
+from darkroom.pipelines.records.digest import digest_bytes
 from tests.pipelines.publishing.layouts.conftest import N_IMAGES
 
 EVERY = pytest.mark.parametrize("name", LAYOUTS)

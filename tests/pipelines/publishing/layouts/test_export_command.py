@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
+from darkroom.assets.cli import app
+from darkroom.pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
 
 ROOT = Path(__file__).parents[4]
 runner = CliRunner()

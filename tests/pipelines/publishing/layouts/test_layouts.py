@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import pytest
 from PIL import Image
 
-from pipelines.publishing.layouts import LAYOUTS, Unfit, Unrenderable
-from pipelines.publishing.layouts.exporter import write_records
-from pipelines.publishing.layouts.record_writer import RecordWriter, placeholders, verify
-from pipelines.publishing.layouts.text import unescaped
-from pipelines.publishing.layouts.turns import opening, turns
+from darkroom.pipelines.publishing.layouts import LAYOUTS, Unfit, Unrenderable
+from darkroom.pipelines.publishing.layouts.exporter import write_records
+from darkroom.pipelines.publishing.layouts.record_writer import RecordWriter, placeholders, verify
+from darkroom.pipelines.publishing.layouts.text import unescaped
+from darkroom.pipelines.publishing.layouts.turns import opening, turns
 from tests.pipelines.publishing.layouts.conftest import N_IMAGES, UGLY
 
 SFT = [name for name, layout in LAYOUTS.items() if not layout.prompts_only and layout.media != "none"]

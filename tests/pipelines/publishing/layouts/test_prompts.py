@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
 
-from assets.cli import app
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.publishing.layouts import PROMPT_LAYOUTS, LayoutError, Unfit, Unrenderable, layout_of
-from pipelines.publishing.layouts.base import ExportRow
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
-from pipelines.publishing.layouts.prompt_rows import FACTS, prompt
-from pipelines.publishing.layouts.record_writer import REJECTS, placeholders, verify, verify_written
-from pipelines.publishing.layouts.text import unescaped
-from pipelines.storage.images import ImageStore
+from darkroom.assets.cli import app
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS, LayoutError, Unfit, Unrenderable, layout_of
+from darkroom.pipelines.publishing.layouts.base import ExportRow
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.pipelines.publishing.layouts.prompt_rows import FACTS, prompt
+from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, placeholders, verify, verify_written
+from darkroom.pipelines.publishing.layouts.text import unescaped
+from darkroom.pipelines.storage.images import ImageStore
 from tests.pipelines.publishing.layouts import rl_rows
 from tests.pipelines.publishing.layouts.rl_rows import N_IMAGES
 from tests.pipelines.publishing.layouts.test_text import TEXTS

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.publishing.layouts import PROMPT_LAYOUTS, reward
-from pipelines.publishing.layouts.exporter import REWARD, export
-from pipelines.records import Grader, Sample, Truth, to_row
-from pipelines.records.answers import final_answer
-from pipelines.verification.grading import grade
+from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS, reward
+from darkroom.pipelines.publishing.layouts.exporter import REWARD, export
+from darkroom.pipelines.records import Grader, Sample, Truth, to_row
+from darkroom.pipelines.records.answers import final_answer
+from darkroom.pipelines.verification.grading import grade
 from tests.pipelines.publishing.layouts.rl_rows import WRONG
 from tests.pipelines.verification.grading.cases import KINDS, Said, said
 
@@ -129,7 +129,7 @@ def sample(question: str, answer: str, choices: tuple[str, ...] = ()) -> Sample:
 @pytest.fixture(scope="module")
 def records(prompts, tmp_path_factory):
     """The rows of every layout, as its trainer reads them, and the folder."""
-    from pipelines.publishing.layouts.export_source import find_source
+    from darkroom.pipelines.publishing.layouts.export_source import find_source
 
     made = {}
     for name, layout in PROMPT_LAYOUTS.items():

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.models.messages import ImagePart, Text
-from pipelines.publishing.layouts.text import PLACEHOLDERS, escaped, plain, unescaped, with_placeholders
-from pipelines.records import ImageRef
+from darkroom.pipelines.models.messages import ImagePart, Text
+from darkroom.pipelines.publishing.layouts.text import PLACEHOLDERS, escaped, plain, unescaped, with_placeholders
+from darkroom.pipelines.records import ImageRef
 from tests.pipelines.models.protocols.pieces import PIECES
 
 WORDS = [f"<{name}>" for name in PLACEHOLDERS] + [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import oracle_policy
-from pipelines.publishing.pivots.dataset import PivotDataset
-from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.storage.places import Place
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.generation import engine
+from darkroom.pipelines.generation.engine import Family
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import oracle_policy
+from darkroom.pipelines.publishing.pivots.dataset import PivotDataset
+from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 from tests.pipelines.publishing.shipping import PARTITION
 

@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.models.protocols import Thyme
-from pipelines.publishing.audit import audit
-from pipelines.publishing.dataset_reader import dataset_files, read_files
-from pipelines.publishing.layouts import LayoutError, layout_of
-from pipelines.publishing.layouts.export_source import find_source
-from pipelines.publishing.layouts.exporter import export
-from pipelines.publishing.pivots.dataset import KEY, PivotDataset
-from pipelines.publishing.pivots.rows import StepReward, step_rewards
-from pipelines.records import from_row
-from pipelines.records.pivots import Action, Pivot
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.models.protocols import Thyme
+from darkroom.pipelines.publishing.audit import audit
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
+from darkroom.pipelines.publishing.layouts import LayoutError, layout_of
+from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.pipelines.publishing.pivots.dataset import KEY, PivotDataset
+from darkroom.pipelines.publishing.pivots.rows import StepReward, step_rewards
+from darkroom.pipelines.records import from_row
+from darkroom.pipelines.records.pivots import Action, Pivot
+from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.pivots.shipped_pivots import FAMILIES, ship_pivots
 from tests.pipelines.publishing.shipping import PARTITION, edit_rows
 

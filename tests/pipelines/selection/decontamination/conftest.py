@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from pipelines.demo.images.material import photograph_image
-from pipelines.selection.decontamination import BenchmarkIndex, read_benchmarks
+from darkroom.pipelines.demo.images.material import photograph_image
+from darkroom.pipelines.selection.decontamination import BenchmarkIndex, read_benchmarks
 from tests.image_files import encoded
 
 SHOWN = ("astronaut", "cat", "coffee", "motorcycle", "retina", "galaxies")

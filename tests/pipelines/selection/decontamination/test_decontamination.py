@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from pipelines.demo.images.material import photograph_image, texture
-from pipelines.selection.decontamination import (
+from darkroom.pipelines.demo.images.material import photograph_image, texture
+from darkroom.pipelines.selection.decontamination import (
     CONTAMINATION,
     BenchmarkIndex,
     DecontaminationError,
@@ -19,7 +19,7 @@ from pipelines.selection.decontamination import (
     read_benchmarks,
     to_table,
 )
-from pipelines.selection.decontamination.phrases import BenchmarkQuestion, PhraseIndex
+from darkroom.pipelines.selection.decontamination.phrases import BenchmarkQuestion, PhraseIndex
 from tests.matrices import first_quickly
 from tests.pipelines.selection.decontamination.conftest import FEW, QUESTION, SHOWN, SUFFIX
 

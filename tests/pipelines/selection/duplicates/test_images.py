@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.demo.images.material import photograph_image
-from pipelines.selection.duplicates import PerceptualHash, exact_images, kept, near_images, perceptual_hash
+from darkroom.pipelines.demo.images.material import photograph_image
+from darkroom.pipelines.selection.duplicates import PerceptualHash, exact_images, kept, near_images, perceptual_hash
 from tests.image_files import jpeg
 
 PHOTOGRAPHS = ("astronaut", "cat", "coffee", "pagoda", "motorcycle", "retina")

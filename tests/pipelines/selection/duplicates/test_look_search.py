@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageOps
 
-from pipelines.demo.images.material import font, photograph_image
-from pipelines.selection.duplicates import look_of, look_search, near_looks
-from pipelines.selection.duplicates import same_image as same_image_module
-from pipelines.selection.duplicates.local_features import Features
-from pipelines.selection.duplicates.looks import Look
-from pipelines.selection.duplicates.perceptual import PerceptualHash
-from pipelines.selection.duplicates.same_image import ImageComparison, same_image
-from pipelines.vision.refinement import refined
+from darkroom.pipelines.demo.images.material import font, photograph_image
+from darkroom.pipelines.selection.duplicates import look_of, look_search, near_looks
+from darkroom.pipelines.selection.duplicates import same_image as same_image_module
+from darkroom.pipelines.selection.duplicates.local_features import Features
+from darkroom.pipelines.selection.duplicates.looks import Look
+from darkroom.pipelines.selection.duplicates.perceptual import PerceptualHash
+from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
+from darkroom.pipelines.vision.refinement import refined
 
 NAMES = ("astronaut", "cat", "coffee")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.selection.duplicates import (
+from darkroom.pipelines.selection.duplicates import (
     exact_texts,
     kept,
     key_index,
@@ -19,8 +19,8 @@ from pipelines.selection.duplicates import (
     normalised,
     text_bands,
 )
-from pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
-from pipelines.selection.duplicates.words import n_grams, numbers, words
+from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
+from darkroom.pipelines.selection.duplicates.words import n_grams, numbers, words
 
 LONG = "What is the colour of the small car that is parked to the left of the red house near the bridge?"
 TEXTS = st.lists(st.text("abc 12.,\u200b", max_size=20), max_size=15)

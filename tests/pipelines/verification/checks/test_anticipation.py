@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.records import Observation, Round
-from pipelines.verification.checks import Flaw
-from pipelines.verification.checks.anticipation import answer_not_anticipated, names_answer
+from darkroom.pipelines.records import Observation, Round
+from darkroom.pipelines.verification.checks import Flaw
+from darkroom.pipelines.verification.checks.anticipation import answer_not_anticipated, names_answer
 
 
 @pytest.mark.parametrize(

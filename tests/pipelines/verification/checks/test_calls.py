@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.models.protocols.tools import crop_line
-from pipelines.records import Observation, Round, Truth
-from pipelines.verification.checks import Flaw, calls_are_valid, mode_is_obeyed, zooms_on_target
+from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.records import Observation, Round, Truth
+from darkroom.pipelines.verification.checks import Flaw, calls_are_valid, mode_is_obeyed, zooms_on_target
 
 ON_TARGET = [0.28, 0.2, 0.44, 0.36]
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.records import Edit, Observation, Round, Truth, TruthBox
-from pipelines.verification.checks import (
+from darkroom.pipelines.records import Edit, Observation, Round, Truth, TruthBox
+from darkroom.pipelines.verification.checks import (
     answer_matches,
     crop_contains_target,
     crop_is_tight,
@@ -137,7 +137,7 @@ def test_the_boxes_are_read_as_the_sandbox_used_them(
 ):
     shown = store.add_pixels(make_image(3, 640, 480).crop((0, 100, 280, 170)))
     if only_the_box_tells:
-        monkeypatch.setattr("pipelines.vision.crop_localization._search", lambda crop, original: None)
+        monkeypatch.setattr("darkroom.pipelines.vision.crop_localization._search", lambda crop, original: None)
     seen = Observation("ok", "", images=(shown,), edits=edits)
     found = crop_contains_target(make_case(code=code, observation=seen))
     assert found.passed

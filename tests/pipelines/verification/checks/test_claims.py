@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.claims import cases, measure
-from pipelines.records import ImageRef, Observation, Round, Truth, TruthBox
-from pipelines.verification.checks import Flaw
-from pipelines.verification.checks.claim_words import claims_in
-from pipelines.verification.checks.claims import claims_hold
+from darkroom.pipelines.records import ImageRef, Observation, Round, Truth, TruthBox
+from darkroom.pipelines.verification.checks import Flaw
+from darkroom.pipelines.verification.checks.claim_words import claims_in
+from darkroom.pipelines.verification.checks.claims import claims_hold
 
 REGION = (180, 100, 280, 170)
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from pipelines.verification.checks import consistency
-from pipelines.verification.judges import EmbeddedJudge
+from darkroom.pipelines.verification.checks import consistency
+from darkroom.pipelines.verification.judges import EmbeddedJudge
 
 COLOURS = ("A. red", "B. dark red", "C. blue", "D. green")
 

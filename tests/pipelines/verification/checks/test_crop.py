@@ -1,9 +1,9 @@
 """The code as it ran, from the code that was written and the edits that the sandbox reports."""
 
-from pipelines.records import Edit, Observation, Round
-from pipelines.verification.checks.crop import executed_code
-from sandbox.frames import parse_reply
-from sandbox.limits import Limits
+from darkroom.pipelines.records import Edit, Observation, Round
+from darkroom.pipelines.verification.checks.crop import executed_code
+from darkroom.sandbox.frames import parse_reply
+from darkroom.sandbox.limits import Limits
 
 
 def test_repairs_of_tagged_code_are_followed_although_its_tags_are_neutralised() -> None:

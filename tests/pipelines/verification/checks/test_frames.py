@@ -10,12 +10,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.records import Observation, Round, Truth
-from pipelines.records.samples import TemporalSegment, as_details
-from pipelines.verification.case import Case
-from pipelines.verification.checks import Flaw, frames_within_budget, relevant_frames_shown, visual_tokens_within_budget
-from pipelines.verification.checks.frames import MAX_FRAMES_SHOWN
-from sandbox._guest.video import VideoReader
+from darkroom.pipelines.records import Observation, Round, Truth
+from darkroom.pipelines.records.samples import TemporalSegment, as_details
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks import (
+    Flaw,
+    frames_within_budget,
+    relevant_frames_shown,
+    visual_tokens_within_budget,
+)
+from darkroom.pipelines.verification.checks.frames import MAX_FRAMES_SHOWN
+from darkroom.sandbox._guest.video import VideoReader
 
 MOMENTS = (TemporalSegment("sign", 4, 9), TemporalSegment("flag", 18, 22))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.leaks import PARTS, flagged, read_thoughts
-from pipelines.verification.checks import hint_stays_hidden
-from pipelines.verification.checks.hint import spelled
-from pipelines.verification.checks.hint_phrases import PHRASES, phrases, unseen_phrase
+from darkroom.pipelines.verification.checks import hint_stays_hidden
+from darkroom.pipelines.verification.checks.hint import spelled
+from darkroom.pipelines.verification.checks.hint_phrases import PHRASES, phrases, unseen_phrase
 
 CASES = json.loads((Path(__file__).parent / "cases" / "hints.json").read_text())
 LEAKS, CLEAN = CASES["leaks"], CASES["clean"]

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from pipelines.demo.images.notices import notices
-from pipelines.records import Observation
-from pipelines.verification.case import Case
-from pipelines.verification.checks import legibility
-from pipelines.verification.checks.base import Flaw
-from pipelines.verification.checks.legibility import legibility_gain
-from pipelines.vision.degradation import Degradation
-from pipelines.vision.legibility import TextLine, anls, contrast, ocr_reader, plain
+from darkroom.pipelines.demo.images.notices import notices
+from darkroom.pipelines.records import Observation
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks import legibility
+from darkroom.pipelines.verification.checks.base import Flaw
+from darkroom.pipelines.verification.checks.legibility import legibility_gain
+from darkroom.pipelines.vision.degradation import Degradation
+from darkroom.pipelines.vision.legibility import TextLine, anls, contrast, ocr_reader, plain
 
 NOTICE = notices(0)[0].build()
 FADE = Degradation("pale", 1.0, 0.03, 210, 0.0, 0)

@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import (
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.models.policies import (
     CompletionRequest,
     OraclePolicy,
     PolicyError,
@@ -16,17 +16,17 @@ from pipelines.models.policies import (
     oracle_policy,
     oracle_script,
 )
-from pipelines.records import Truth, TruthBox, VideoRef
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.ledger import Ledger
-from pipelines.verification.checks import BlindScores, Necessity, blind_scores
-from pipelines.verification.checks.necessity import (
+from darkroom.pipelines.records import Truth, TruthBox, VideoRef
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.verification.checks import BlindScores, Necessity, blind_scores
+from darkroom.pipelines.verification.checks.necessity import (
     answer_seed,
     error_rates_in_words,
     guessing_rate,
     necessity_checks,
 )
-from pipelines.verification.sequential import SequentialTest
+from darkroom.pipelines.verification.sequential import SequentialTest
 from tests.pipelines.scripted import Scripted
 
 

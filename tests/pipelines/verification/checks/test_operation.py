@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from PIL import Image, ImageOps
 
-from pipelines.demo.images.material import photograph_image
-from pipelines.records import Truth, TruthBox, Votes
-from pipelines.verification.checks import judge_effective, operation_applied
-from pipelines.verification.judges import EmbeddedJudge
+from darkroom.pipelines.demo.images.material import photograph_image
+from darkroom.pipelines.records import Truth, TruthBox, Votes
+from darkroom.pipelines.verification.checks import judge_effective, operation_applied
+from darkroom.pipelines.verification.judges import EmbeddedJudge
 
 UPRIGHT = photograph_image("motorcycle")
 ON_ITS_SIDE = UPRIGHT.transpose(Image.Transpose.ROTATE_90)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pipelines.verification.checks import Flaw, OwnFlaw, check
-from pipelines.verification.checks.base import decided, failed
-from sandbox.errors import UserError
+from darkroom.pipelines.verification.checks import Flaw, OwnFlaw, check
+from darkroom.pipelines.verification.checks.base import decided, failed
+from darkroom.sandbox.errors import UserError
 
 NOT_MIRRORED = OwnFlaw("not_mirrored")
 

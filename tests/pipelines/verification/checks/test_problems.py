@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from pipelines.records import Observation, Round
-from pipelines.verification.checks import (
+from darkroom.pipelines.records import Observation, Round
+from darkroom.pipelines.verification.checks import (
     answer_judged,
     answer_verified,
     drawing_needed,
@@ -19,7 +19,7 @@ from pipelines.verification.checks import (
     program_computes,
     solution_stays_hidden,
 )
-from pipelines.verification.judges import EmbeddedJudge, PolicyJudge
+from darkroom.pipelines.verification.judges import EmbeddedJudge, PolicyJudge
 from tests.pipelines.scripted import Scripted
 
 

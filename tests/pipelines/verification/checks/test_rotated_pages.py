@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFilter
 
-from pipelines.demo.images.material import font, photograph_image
-from pipelines.records import Observation, Truth
-from pipelines.verification.checks.base import Flaw
-from pipelines.verification.checks.rotation import angle_undone, upright
+from darkroom.pipelines.demo.images.material import font, photograph_image
+from darkroom.pipelines.records import Observation, Truth
+from darkroom.pipelines.verification.checks.base import Flaw
+from darkroom.pipelines.verification.checks.rotation import angle_undone, upright
 from tests.matrices import first_quickly
 
 SIZE = (620, 880)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from PIL import Image, ImageEnhance, ImageOps
 
-from pipelines.demo.images.material import photograph_image
-from pipelines.records import Observation, Round, Truth, TruthBox
-from pipelines.verification.case import Case
-from pipelines.verification.checks.base import Flaw
-from pipelines.verification.checks.rotation import angle_undone, angle_unspoken, upright
+from darkroom.pipelines.demo.images.material import photograph_image
+from darkroom.pipelines.records import Observation, Round, Truth, TruthBox
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.base import Flaw
+from darkroom.pipelines.verification.checks.rotation import angle_undone, angle_unspoken, upright
 from tests.matrices import first_quickly
 
 ANGLE = 132

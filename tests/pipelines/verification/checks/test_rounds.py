@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.records import Observation, Round
-from pipelines.verification.checks import (
+from darkroom.pipelines.records import Observation, Round
+from darkroom.pipelines.verification.checks import (
     first_crop_is_generous,
     first_crop_misses,
     second_round_is_explained,

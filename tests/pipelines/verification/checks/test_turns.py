@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.records import Observation, Round
-from pipelines.verification.checks import Flaw, has_tool_turns, no_round_is_broken
+from darkroom.pipelines.records import Observation, Round
+from darkroom.pipelines.verification.checks import Flaw, has_tool_turns, no_round_is_broken
 
 PRINTED = Round("", "print(7)", Observation("ok", "7\n"))
 SILENT = Round("", "x = 7", Observation("ok", " \n"))

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.records import Grader, ImageRef, Sample, Truth, from_row
+from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth, from_row
 
 KINDS = ("choice", "number", "text", "list", "maths", "box", "judged")
 

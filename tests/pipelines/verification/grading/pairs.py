@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.records import Grader, ImageRef, Sample, Truth
+from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth
 
 FOLDER = Path(__file__).with_name("pairs")
 

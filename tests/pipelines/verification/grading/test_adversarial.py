@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from pipelines.verification.grading import grade
-from pipelines.verification.grading.corruptions import phrased
-from pipelines.verification.grading.math_worker import maths_process
-from pipelines.verification.grading.text_match import same_words
+from darkroom.pipelines.verification.grading import grade
+from darkroom.pipelines.verification.grading.corruptions import phrased
+from darkroom.pipelines.verification.grading.math_worker import maths_process
+from darkroom.pipelines.verification.grading.text_match import same_words
 from tests.pipelines.verification.grading.cases import KINDS, Said, said
 
 MIN_WRONG, MIN_RIGHT = 40, 20

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.records import Grader, ImageRef, Sample, Truth
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.verification.grading import corruptions, grade, grader_of, measure_discrimination, require_discrimination
+from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.verification.grading import (
+    corruptions,
+    grade,
+    grader_of,
+    measure_discrimination,
+    require_discrimination,
+)
 
 
 def asked(

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.records import Sample, Truth
-from pipelines.verification.grading import grade
-from pipelines.verification.grading.math_worker import MathsProcess, maths_process
-from pipelines.verification.grading.maths import read_expression
-from pipelines.verification.grading.text_match import similarity
+from darkroom.pipelines.records import Sample, Truth
+from darkroom.pipelines.verification.grading import grade
+from darkroom.pipelines.verification.grading.math_worker import MathsProcess, maths_process
+from darkroom.pipelines.verification.grading.maths import read_expression
+from darkroom.pipelines.verification.grading.text_match import similarity
 
 CHOICES = ("A. red", "B. green", "C. blue", "D. a cat")
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.models.messages import Text
-from pipelines.models.policies import CompletionRequest, PolicyError
-from pipelines.records import Sample, Truth
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import RowError
-from pipelines.verification.grading.judge_injection import rejection_reason
-from pipelines.verification.grading.judged import JudgedGrade, answer_slots, answer_turn, grade_judged
+from darkroom.pipelines.models.messages import Text
+from darkroom.pipelines.models.policies import CompletionRequest, PolicyError
+from darkroom.pipelines.records import Sample, Truth
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.verification.grading.judge_injection import rejection_reason
+from darkroom.pipelines.verification.grading.judged import JudgedGrade, answer_slots, answer_turn, grade_judged
 from tests.pipelines.scripted import Scripted
 from tests.pipelines.verification.grading.cases import Said, said
 

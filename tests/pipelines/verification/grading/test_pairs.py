@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from pipelines.verification.grading import grade
+from darkroom.pipelines.verification.grading import grade
 from tests.pipelines.verification.grading.pairs import pairs
 
 MAX_FALSE_REJECTS, MAX_FALSE_ACCEPTS = 0.08, 0.005

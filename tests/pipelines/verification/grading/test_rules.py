@@ -8,13 +8,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.records import Grader, ImageRef, Sample, Truth
-from pipelines.records.geometry import iou
-from pipelines.verification.grading import grade
-from pipelines.verification.grading.boxes import read_box, same_box
-from pipelines.verification.grading.lists import same_list
-from pipelines.verification.grading.numeric import in_digits
-from pipelines.verification.grading.text_match import same_words
+from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth
+from darkroom.pipelines.records.geometry import iou
+from darkroom.pipelines.verification.grading import grade
+from darkroom.pipelines.verification.grading.boxes import read_box, same_box
+from darkroom.pipelines.verification.grading.lists import same_list
+from darkroom.pipelines.verification.grading.numeric import in_digits
+from darkroom.pipelines.verification.grading.text_match import same_words
 
 CHOICES = ("A. red", "B. green", "C. blue", "D. a cat")
 ANSWERS = {

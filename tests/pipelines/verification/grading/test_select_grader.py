@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from pipelines.records import Grader, ImageRef, Sample, Truth, TruthBox
-from pipelines.records.reject_reasons import RowError
-from pipelines.verification.grading import grade, grader_of
+from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth, TruthBox
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.verification.grading import grade, grader_of
 
 
 def asked(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 
 
 def written(folder: Path, text: str) -> str:

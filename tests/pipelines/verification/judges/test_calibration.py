@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, precision_score, recall_score
 
-from pipelines.verification.judges.calibration import CalibrationError, Interval, calibrate, calibrate_for
+from darkroom.pipelines.verification.judges.calibration import CalibrationError, Interval, calibrate, calibrate_for
 
 
 def _planted(n: int, *, accuracy: float) -> tuple[list[float], list[bool]]:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.policies import OraclePolicy, PolicyIdentity
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import consistency, judge_effective
-from pipelines.verification.judges import EmbeddedJudge, PolicyJudge
-from pipelines.verification.judges.calibration import Counts, Interval
-from pipelines.verification.judges.calibration_store import (
+from darkroom.pipelines.models.policies import OraclePolicy, PolicyIdentity
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.verification.checks import consistency, judge_effective
+from darkroom.pipelines.verification.judges import EmbeddedJudge, PolicyJudge
+from darkroom.pipelines.verification.judges.calibration import Counts, Interval
+from darkroom.pipelines.verification.judges.calibration_store import (
     BUNDLED,
     CalibrationStore,
     StoredCalibration,
@@ -22,7 +22,7 @@ from pipelines.verification.judges.calibration_store import (
     inline_case,
     stored_calibration,
 )
-from pipelines.verification.judges.labels import read_labels
+from darkroom.pipelines.verification.judges.labels import read_labels
 
 
 @pytest.fixture

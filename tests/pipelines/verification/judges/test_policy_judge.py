@@ -8,14 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity, RecordedPolicy
-from pipelines.models.prompts import load_prompt
-from pipelines.records import Usage, Votes
-from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import RowError
-from pipelines.storage.ledger import Ledger
-from pipelines.verification.judges import EmbeddedJudge, JudgeQuestion, PolicyJudge
-from pipelines.verification.judges.policy import SCHEMA
+from darkroom.pipelines.models.policies import (
+    Completion,
+    CompletionRequest,
+    PolicyError,
+    PolicyIdentity,
+    RecordedPolicy,
+)
+from darkroom.pipelines.models.prompts import load_prompt
+from darkroom.pipelines.records import Usage, Votes
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.verification.judges import EmbeddedJudge, JudgeQuestion, PolicyJudge
+from darkroom.pipelines.verification.judges.policy import SCHEMA
 
 YES, NO = '{"reason": "it can be read", "verdict": true}', '{"reason": "blurred", "verdict": false}'
 

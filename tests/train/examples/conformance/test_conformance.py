@@ -8,15 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from pipelines.publishing.dataset_reader import read_files
+from darkroom.pipelines.publishing.dataset_reader import read_files
+from darkroom.train.examples.conformance import ConformanceGate, Misfit, examine, explanation, summary
+from darkroom.train.examples.conformance.gate import without_pixels
+from darkroom.train.examples.conformance.report import copy_report
+from darkroom.train.examples.conformance.rows import IndexedRow, judge
+from darkroom.train.examples.datasets import dataset_files
+from darkroom.train.examples.encoding import open_reader
+from darkroom.train.runs import TrainError
 from tests.image_files import encoded
-from train.examples.conformance import ConformanceGate, Misfit, examine, explanation, summary
-from train.examples.conformance.gate import without_pixels
-from train.examples.conformance.report import copy_report
-from train.examples.conformance.rows import IndexedRow, judge
-from train.examples.datasets import dataset_files
-from train.examples.encoding import open_reader
-from train.runs import TrainError
 
 SHOWN = "<|vision_start|><|image_pad|><|vision_end|>"
 
@@ -129,7 +129,7 @@ def test_a_row_longer_than_what_is_read_is_caught(stored, reader):
 
 
 def test_a_row_that_breaks_off_is_caught(stored, reader, monkeypatch):
-    import train.examples.encoding as reading
+    import darkroom.train.examples.encoding as reading
 
     def cut(*args, **kwargs):
         batch = collate(*args, **kwargs)
@@ -242,7 +242,7 @@ def test_a_refusal_names_the_reasons_the_first_rows_and_the_report(spoiled, mode
 
 
 def test_rows_are_checked_once_for_the_same_dataset_model_and_settings(spoiled, tiny, tmp_path, monkeypatch):
-    import train.examples.conformance.gate as module
+    import darkroom.train.examples.conformance.gate as module
 
     n_judged = []
 
@@ -269,7 +269,7 @@ def test_rows_are_checked_once_for_the_same_dataset_model_and_settings(spoiled, 
 
 @pytest.mark.e2e
 def test_many_rows_are_shared_among_processes_with_the_same_verdicts(spoiled, tiny, tmp_path, monkeypatch):
-    import train.examples.conformance.gate as module
+    import darkroom.train.examples.conformance.gate as module
 
     gate = ConformanceGate([spoiled], tiny, open_reader(tiny), 8192)
     alone = examine(gate, tmp_path / "alone")

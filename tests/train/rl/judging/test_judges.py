@@ -8,14 +8,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.models.policies import SpendTracker, failures
-from pipelines.records import Grader, Sample, Truth
-from pipelines.storage.workspace import Workspace
+from darkroom.pipelines.models.policies import SpendTracker, failures
+from darkroom.pipelines.records import Grader, Sample, Truth
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.train.rl.judging import judges
+from darkroom.train.rl.judging.judge_config import JudgeSettings, open_judge
+from darkroom.train.runs import JudgeDown, TrainError
 from tests.pipelines.models.policies.conftest import completion, refusal, saying, serving
 from tests.pipelines.scripted import Scripted
-from train.rl.judging import judges
-from train.rl.judging.judge_config import JudgeSettings, open_judge
-from train.runs import JudgeDown, TrainError
 
 YES, NO = '{"reason": "it does", "verdict": true}', '{"reason": "it does not", "verdict": false}'
 CLEAR, PARTIAL, NONE = (f'{{"reason": "so", "match": "{match}"}}' for match in ("clear", "partial", "none"))

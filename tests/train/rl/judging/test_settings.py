@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from train.rl.judging.judge_config import JudgeSettings, open_judge
-from train.runs import TrainError
+from darkroom.train.rl.judging.judge_config import JudgeSettings, open_judge
+from darkroom.train.runs import TrainError
 
 AT = {"DARKROOM_JUDGE": "openai", "DARKROOM_JUDGE_URL": "http://127.0.0.1:1/v1", "DARKROOM_JUDGE_MODEL": "m"}
 

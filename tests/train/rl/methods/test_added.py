@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.train.rl.methods import METHODS, Judges, named_method, settings_of
+from darkroom.train.rl.settings import added_names
+from darkroom.train.runs import TrainError
 from tests.train.outcomes import outcome
 from tests.train.test_print_config import printed
-from train.rl.methods import METHODS, Judges, named_method, settings_of
-from train.rl.settings import added_names
-from train.runs import TrainError
 
 PAGE = (Path(__file__).parents[4] / "docs" / "methods.md").read_text()
 SHORT = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]

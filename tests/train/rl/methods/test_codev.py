@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.rl.judging.judges import Judges
+from darkroom.train.rl.judging.printed import measured_lines
+from darkroom.train.rl.methods import named_method
+from darkroom.train.rl.rollouts.scoring import scored
 from tests.pipelines.scripted import Scripted
 from tests.train.outcomes import QUESTION_IMAGE, looked, outcome
-from train.rl.judging.judges import Judges
-from train.rl.judging.printed import measured_lines
-from train.rl.methods import named_method
-from train.rl.rollouts.scoring import scored
 
 CLEAR = '{"reason": "so", "match": "clear"}'
 MEASURED = "box = find(image)\nprint('left', box.left)"

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from darkroom.train.rl.methods import METHODS, Judges, named_method
+from darkroom.train.rl.methods.thyme import ThymeMethod
+from darkroom.train.rl.rollouts import scoring
+from darkroom.train.runs import TrainError
 from tests.train.outcomes import QUESTION_IMAGE, looked, outcome
-from train.rl.methods import METHODS, Judges, named_method
-from train.rl.methods.thyme import ThymeMethod
-from train.rl.rollouts import scoring
-from train.runs import TrainError
 
 
 def scored(name, *group):

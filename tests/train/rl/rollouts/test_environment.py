@@ -2,12 +2,12 @@ import inspect
 
 import pytest
 
-from pipelines.demo.images.films import films
-from pipelines.publishing.dataset_reader import read_files
-from sandbox import SandboxUnavailable
-from train.examples.datasets import dataset_files
-from train.rl.rollouts.environment import SandboxEnvironment
-from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS, PromptGroups
+from darkroom.pipelines.demo.images.films import films
+from darkroom.pipelines.publishing.dataset_reader import read_files
+from darkroom.sandbox import SandboxUnavailable
+from darkroom.train.examples.datasets import dataset_files
+from darkroom.train.rl.rollouts.environment import SandboxEnvironment
+from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS, PromptGroups
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,7 +4,7 @@ import asyncio
 from contextvars import ContextVar
 from types import SimpleNamespace
 
-from train.rl.rollouts.generation import RolloutGenerator
+from darkroom.train.rl.rollouts.generation import RolloutGenerator
 
 tracker_run = ContextVar("tracker_run", default="none")
 

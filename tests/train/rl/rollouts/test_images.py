@@ -3,8 +3,8 @@ import pytest
 import torch
 from PIL import Image
 
-from train.models.loading import load_processor
-from train.rl.rollouts.images import processed_once
+from darkroom.train.models.loading import load_processor
+from darkroom.train.rl.rollouts.images import processed_once
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 import pytest
 
-from train.models.loading import load_processor, model_type, template
-from train.rl.rollouts.prompt_lengths import PromptsTooLong, check_lengths, check_pixels, prompt_length
-from train.rl.rollouts.prompts import open_prompts, prompt
-from train.runs import TrainError
+from darkroom.train.models.loading import load_processor, model_type, template
+from darkroom.train.rl.rollouts.prompt_lengths import PromptsTooLong, check_lengths, check_pixels, prompt_length
+from darkroom.train.rl.rollouts.prompts import open_prompts, prompt
+from darkroom.train.runs import TrainError
 
 
 def read_with(model, **size):

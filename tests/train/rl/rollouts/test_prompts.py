@@ -5,15 +5,15 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from pipelines.publishing.dataset_reader import read_files
-from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.records import Grader, RLRow
+from darkroom.pipelines.publishing.dataset_reader import read_files
+from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.pipelines.records import Grader, RLRow
+from darkroom.train.examples.datasets import dataset_files
+from darkroom.train.rl.methods import settings_of
+from darkroom.train.rl.rollouts.prompts import check_prompts, open_prompts, opening, prompt, prompts, question_of
+from darkroom.train.runs import TrainError
 from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.conftest import sign, sum_without_image
-from train.examples.datasets import dataset_files
-from train.rl.methods import settings_of
-from train.rl.rollouts.prompts import check_prompts, open_prompts, opening, prompt, prompts, question_of
-from train.runs import TrainError
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_a_papers_prompt_is_what_the_model_is_asked(signs_asked):
 
 
 def test_a_papers_prompt_has_the_mode_of_each_rollout(signs_asked):
-    from train.rl.rollouts.trainer import _in_mode
+    from darkroom.train.rl.rollouts.trainer import _in_mode
 
     row = prompt(signs_asked[0], protocol="tool_call", wording="adaptive_paper")
     assert "Determine whether" in words(row["prompt"])

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.verification.repetition import Repetition
-from train.models.loading import load_model, load_processor
-from train.rl.rollouts.sampling import GreedyInCode, StopWhenOver, TurnWatcher
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.verification.repetition import Repetition
+from darkroom.train.models.loading import load_model, load_processor
+from darkroom.train.rl.rollouts.sampling import GreedyInCode, StopWhenOver, TurnWatcher
 
 TURNS = {
     "thyme": "<think>I look.\n<code>\n```python\nprint(1)\n```\n</code>",

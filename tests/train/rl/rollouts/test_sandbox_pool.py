@@ -4,9 +4,9 @@ from threading import Event
 import pytest
 from PIL import Image
 
-from sandbox import ImageUnreadable, SandboxPool
+from darkroom.sandbox import ImageUnreadable, SandboxPool
+from darkroom.train.rl.rollouts.sandbox_pool import PromptGroups
 from tests.image_files import encoded
-from train.rl.rollouts.sandbox_pool import PromptGroups
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@ from statistics import pstdev
 
 import pytest
 
+from darkroom.train.rl.methods import METHODS, Judges
+from darkroom.train.rl.rollouts.scoring import Scores, scored
 from tests.train.outcomes import looked, outcome
-from train.rl.methods import METHODS, Judges
-from train.rl.rollouts.scoring import Scores, scored
 
 
 def of(*outcomes, method="thyme", size=2):

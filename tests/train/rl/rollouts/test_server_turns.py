@@ -9,16 +9,16 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pipelines.models.protocols import PROTOCOLS
-from pipelines.models.tasks import Task
-from pipelines.records import Observation, Sample, Truth
-from train.models.loading import load_processor
-from train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelInTraining
-from train.rl.rollouts.sampling import TurnWatcher
-from train.rl.rollouts.server_turns import ServerTurns
-from train.rl.rollouts.transcript import Transcript
-from train.rl.rollouts.vllm_server import VllmServer, readable_errors, require_nccl
-from train.runs import EngineDown, TrainError
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Observation, Sample, Truth
+from darkroom.train.models.loading import load_processor
+from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelInTraining
+from darkroom.train.rl.rollouts.sampling import TurnWatcher
+from darkroom.train.rl.rollouts.server_turns import ServerTurns
+from darkroom.train.rl.rollouts.transcript import Transcript
+from darkroom.train.rl.rollouts.vllm_server import VllmServer, readable_errors, require_nccl
+from darkroom.train.runs import EngineDown, TrainError
 
 CODE = "<think>I look.\n<code>\n```python\nprint(%d)\n```\n</code>"
 ANSWER = "<think>It is %d.</think>\n<answer>red</answer><|im_end|>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from train.rl.rollouts.trainer import EpochSampler
+from darkroom.train.rl.rollouts.trainer import EpochSampler
 
 
 def test_an_epoch_has_the_order_that_it_has_in_an_uninterrupted_training():

@@ -3,8 +3,8 @@ from statistics import fmean
 import pytest
 import torch
 
-from train.rl.methods import named_method
-from train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
+from darkroom.train.rl.methods import named_method
+from darkroom.train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pipelines.models.protocols import PROTOCOLS
-from train.models.loading import load_model, load_processor
-from train.rl.rollouts.sampling import TurnWatcher
-from train.rl.rollouts.vllm_ats import in_segments
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.train.models.loading import load_model, load_processor
+from darkroom.train.rl.rollouts.sampling import TurnWatcher
+from darkroom.train.rl.rollouts.vllm_ats import in_segments
 
 THYME = "</code>"
 
