@@ -18,7 +18,7 @@ from darkroom.sandbox.errors import SandboxClosed, SandboxUnavailable
 from darkroom.sandbox.libraries import added_libraries, importable_modules
 from darkroom.sandbox.protections import Tier, advice
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).resolve().parent  # the root of a session shows no link to a folder
 # a bare package, so that the host's half is never imported on the other side
 BOOTSTRAP = (
     "import sys, types; "
