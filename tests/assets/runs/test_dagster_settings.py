@@ -28,7 +28,7 @@ concurrency:
 def here_only() -> str:
     """The file of before runs could be elsewhere."""
     now = (files("darkroom.assets") / "dagster.yaml").read_text()
-    launcher = "run_launcher: {module: darkroom.assets.runs.worker, class: LocalRunLauncher}"
+    launcher = "run_launcher: {module: assets.runs.worker, class: LocalRunLauncher}"
     return now.replace(
         "run_launcher: {module: darkroom.assets.runs.places, class: PlacedRunLauncher}", launcher
     ).replace("is gone; runs elsewhere need PostgreSQL (docs/scale.md)\n", "is gone\n")

@@ -54,11 +54,13 @@ CODE: dict[str, tuple[str, ...]] = {
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The packages' sources, to be edited."""
+    copied = tmp_path / "darkroom"
     for package in ("pipelines", "annotation"):
-        shutil.copytree(stage.ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+        original = stage.ROOT / "darkroom" / package
+        shutil.copytree(original, copied / package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(stage, "ROOT", tmp_path)
     stage._source_digest.cache_clear()
-    yield tmp_path
+    yield copied
     stage._source_digest.cache_clear()
 
 
