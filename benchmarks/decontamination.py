@@ -5,8 +5,7 @@
 
 The benchmark: seven packaged photographs. The unrelated images: crops of the other photographs and textures that
 share no place with one another, and what the embedded source draws (charts, diagrams, printed pages, walls), with eight
-seeds. Each is looked for whole, and as an enlarged crop of quality 75. How many are near one another by hash alone is
-counted as well: drawings from one template are.
+seeds. Each is looked for whole, and as an enlarged crop of quality 75.
 """
 
 import argparse
@@ -29,7 +28,6 @@ from darkroom.pipelines.demo.images.walls import backdrop
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.selection.decontamination.benchmarks import Benchmark, read_benchmarks
 from darkroom.pipelines.selection.decontamination.index import BenchmarkIndex
-from darkroom.pipelines.selection.duplicates import near_images, perceptual_hash
 from tests.image_files import jpeg
 
 SEED = 20261121
@@ -52,9 +50,6 @@ def main() -> None:
         print(f"{len(images)} images: {dict(Counter(item.kind for item in images))}")
         _measure("whole", index, images)
         _measure("cropped", index, [TrainingImage(kind, _crop(image, chance)) for kind, image in images])
-    found = near_images([perceptual_hash(item.image) for item in images])
-    pairs = Counter(tuple(sorted((images[one.index].kind, images[one.of].kind))) for one in found)
-    print(f"near one another by hash: {len(found)} of {len(images)}: {dict(pairs)}")
 
 
 def _measure(what: str, index: BenchmarkIndex, images: list[TrainingImage]) -> None:

@@ -5,8 +5,8 @@
     python -m benchmarks.near_duplicates --folder IMAGES   # your own images, no two alike, and parts of each
 
 Every image of the set is changed in each of nine ways (``benchmarks/planted_changes.py``). Found: the search over
-originals and changed ones names the right original. Beside it the hashes alone, as they are and turned. CPU time of the
-looks and of the search over the originals is given as a multiple of that of the hashes and their search, in one run.
+originals and changed ones names the right original. CPU time of the
+looks and of the search over the originals, in one run.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 import cv2
 
 from benchmarks.planted_changes import CHANGES, held_out, of_folder, tuning
-from darkroom.pipelines.selection.duplicates import Duplicate, Look, look_of, near_images, near_looks, perceptual_hash
+from darkroom.pipelines.selection.duplicates import Look, look_of, near_looks
 from darkroom.pipelines.selection.duplicates.look_search import Compare
 from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
 
@@ -41,31 +41,25 @@ def main() -> None:
         items = chosen() if arguments.set == "held-out" else tuning()
     items = items[:: arguments.every]
     n, started = len(items), time.process_time()
-    by_hash = near_images([perceptual_hash(item.image) for item in items], turned=True)
-    seconds_hash, started = time.process_time() - started, time.process_time()
     looks = [look_of(item.image) for item in items]
     seconds_looks, started = time.process_time() - started, time.process_time()
     compared: dict[tuple[int, int], ImageComparison | None] = {}
     false = near_looks(looks, compare=_remembering(looks, compared, n))
     seconds_search = time.process_time() - started
-    print(f"{n} distinct images: {len(false)} taken for another; by turned hash alone {len(by_hash)}")
+    print(f"{n} distinct images: {len(false)} taken for another")
     for one in false:
         print(f"   {items[one.index].kind} {one.index} for {items[one.of].kind} {one.of}")
-    times = (seconds_hash + 1e-9, seconds_looks, seconds_search)
-    per_thousand = [1000 * seconds / n for seconds in times]
-    print("CPU seconds per 1,000: hashes {:.1f}, looks {:.1f}, their search {:.1f};".format(*per_thousand), end=" ")
-    print(f"{(seconds_looks + seconds_search) / times[0]:.1f} times the hashes", flush=True)
+    per_thousand = [1000 * seconds / n for seconds in (seconds_looks, seconds_search)]
+    print("CPU seconds per 1,000: looks {:.1f}, their search {:.1f}".format(*per_thousand), flush=True)
     for name in arguments.change or CHANGES:
         chance = random.Random(SEED if arguments.seed is None else arguments.seed)
         changed = [look_of(CHANGES[name](item.image, chance)) for item in items]
         everything = [*looks, *changed]
-        hashes = [look.hash for look in everything]
         compare = _remembering(everything, compared, n)
-        found = [near_looks(everything, compare=compare), near_images(hashes), near_images(hashes, turned=True)]
-        right = {one.index - n for one in found[0] if one.index == one.of + n}
-        n_wrong = sum(one.index >= n for one in found[0]) - len(right)
-        hashes_found = f"by hash {_right(found[1], n)}, turned {_right(found[2], n)}"
-        print(f"{name}: {len(right)} of {n}, {n_wrong} taken for another; {hashes_found}")
+        found = near_looks(everything, compare=compare)
+        right = {one.index - n for one in found if one.index == one.of + n}
+        n_wrong = sum(one.index >= n for one in found) - len(right)
+        print(f"{name}: {len(right)} of {n}, {n_wrong} taken for another")
         print(
             "   missed:", ", ".join(f"{item.kind} {at}" for at, item in enumerate(items) if at not in right) or "none"
         )
@@ -87,10 +81,6 @@ def _remembering(looks: list[Look], compared: dict[tuple[int, int], ImageCompari
         return compared[row, of]
 
     return compare
-
-
-def _right(found: list[Duplicate], n: int) -> int:
-    return sum(one.index == one.of + n for one in found)
 
 
 if __name__ == "__main__":

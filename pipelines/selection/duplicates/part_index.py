@@ -11,8 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from darkroom.pipelines.selection.duplicates.images import pairs_once
-from darkroom.pipelines.selection.duplicates.key_index import Positions, expanded
+from darkroom.pipelines.selection.duplicates.key_index import Positions, expanded, pairs_once
 from darkroom.pipelines.selection.duplicates.local_features import SIGNATURE_WORDS, Features, Signatures
 
 SAME_PLACE = 56

@@ -5,7 +5,9 @@ of Zauner, 2010, as the ``imagehash`` package computes it, but taken in zigzag o
 frequencies above the noise (a plain one, a gradient, one pixel) would get bits of chance and has no hash.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 import cv2
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 Gray = NDArray[np.float32]
+Hashes = NDArray[np.uint64]
 
 BITS = 64
 TURNS = (
@@ -103,3 +106,14 @@ def _frequencies(thumbnail: Gray) -> Gray:
 def _hash(thumbnail: Gray) -> int:
     lowest = _frequencies(thumbnail)
     return int.from_bytes(np.packbits(lowest > np.median(lowest)).tobytes(), "big")
+
+
+def band_keys(hashes: Hashes, shift: int, width: int) -> NDArray[np.uint32]:
+    """``width`` bits of every hash, from bit ``shift`` on."""
+    return ((hashes >> np.uint64(shift)) & np.uint64((1 << width) - 1)).astype(np.uint32)
+
+
+def flips(width: int, most: int) -> Iterator[int]:
+    """Every pattern of at most so many of ``width`` bits."""
+    for n in range(most + 1):
+        yield from (sum(1 << bit for bit in bits) for bits in combinations(range(width), n))
