@@ -21,8 +21,9 @@ from PIL import Image
 
 from benchmarks.drafting import DECISION
 from benchmarks.mock_endpoint import MockEndpoint
-from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.sources.source_config import SourceConfig
+from darkroom.pipelines.storage.store_paths import place
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import Postgres, postgres_server
 from tests.e2e.ray_cluster import RayCluster, ray_cluster

@@ -27,9 +27,9 @@ from darkroom.pipelines.selection.duplicates import (
     near_texts,
 )
 from darkroom.pipelines.selection.duplicates.local_features import Features
-from darkroom.pipelines.selection.duplicates.perceptual import TURNS
+from darkroom.pipelines.selection.duplicates.looks import TURNS
 from darkroom.pipelines.selection.duplicates.same_image import ImageComparison
-from darkroom.pipelines.selection.duplicates.words import n_grams, words
+from darkroom.pipelines.selection.duplicates.text_bands import n_grams, words
 
 R = TypeVar("R")
 

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
-from darkroom.pipelines.selection.duplicates.words import n_grams, words
+from darkroom.pipelines.selection.duplicates.text_bands import n_grams, words
 from darkroom.pipelines.verification.grading.sentences import FILLERS, stem
 
 MAX_FALSE = 0.01

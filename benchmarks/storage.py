@@ -20,8 +20,7 @@ import numpy as np
 from PIL import Image
 
 from darkroom.pipelines.records import ImageRef
-from darkroom.pipelines.storage.image_cache import ImageCache
-from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.images import ImageCache, ImageStore
 from tests.image_files import encoded
 from tests.object_store import object_store_server
 

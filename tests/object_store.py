@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import fsspec
 
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import place
 from scripts.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,7 +16,7 @@ from darkroom.pipelines.storage.command_errors import describe
 from darkroom.sandbox.errors import UserError
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.storage.places import Place
+    from darkroom.pipelines.storage.store_paths import Place
     from darkroom.pipelines.storage.workspace import Workspace
 
 

@@ -15,8 +15,8 @@ from darkroom.pipelines.sources.columns import BoxFrame, Columns
 from darkroom.sandbox.help_text import Commands
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.sources.catalog import SourceConfig
-    from darkroom.pipelines.storage.places import Place
+    from darkroom.pipelines.sources.source_config import SourceConfig
+    from darkroom.pipelines.storage.store_paths import Place
     from darkroom.pipelines.storage.workspace import Workspace
 
 app = Commands(
@@ -126,7 +126,7 @@ def ingest(
     `darkroom ingest photos --questions photos/questions.jsonl --boxes bbox --box-frame xywh`
     """
     from darkroom.pipelines.sources import SourceError
-    from darkroom.pipelines.sources.catalog import SourceConfig
+    from darkroom.pipelines.sources.source_config import SourceConfig
 
     if box_frame not in get_args(BoxFrame):
         raise SourceError(f"--box-frame is one of {', '.join(get_args(BoxFrame))}; found {box_frame!r}")
@@ -162,7 +162,7 @@ def _ingest(name: str, config: "SourceConfig") -> None:
 
     with Workspace.from_environment() as workspace:
         check_name(name)
-        source = config.open(name)
+        source = open_source(name, config)
         keys = [TableKey(SAMPLES, partition_key(name, shard)) for shard in range(config.n_shards)]
         for shard, key in enumerate(keys):
             with CONSOLE.status(f"{key.partition} …"):

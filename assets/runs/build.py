@@ -45,7 +45,8 @@ from darkroom.pipelines.publishing.pivots.dataset import PIVOTS as PIVOTS_FOLDER
 from darkroom.pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.sources import SourceError
-from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use
+from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog
+from darkroom.pipelines.sources.source_config import Use
 from darkroom.pipelines.storage.stage import report
 from darkroom.pipelines.storage.tables import TableMissing
 from darkroom.pipelines.storage.workspace import Workspace

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import Place
 
 
 def folding(*headers: str) -> list[Column]:

@@ -25,11 +25,11 @@ from darkroom.pipelines.publishing.rl_dataset import rl_folder
 from darkroom.pipelines.publishing.table_search import columns_of
 from darkroom.pipelines.publishing.text_charts import columns, sparkline
 from darkroom.pipelines.records import Reject
-from darkroom.pipelines.records.stand_ins import asked, measured_on
+from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability
-from darkroom.pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
-from darkroom.pipelines.storage.places import Place, children
+from darkroom.pipelines.rl.rows import StageFacts, all_votes, polled, stage_facts
 from darkroom.pipelines.storage.stage import reason_of
+from darkroom.pipelines.storage.store_paths import Place, children
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

@@ -20,7 +20,7 @@ from darkroom.pipelines.models.policies.embedded import Script
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records.digest import digest, digest_bytes
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import Place
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

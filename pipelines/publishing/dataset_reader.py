@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import pyarrow.parquet as pq
 
 from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.storage.places import Place, children, content, has_file, opened, place
+from darkroom.pipelines.storage.row_files import footer
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.table_files import footer
+from darkroom.pipelines.storage.store_paths import Place, children, content, has_file, opened, place
 from darkroom.pipelines.storage.tables import TableKey, TableMissing
 from darkroom.sandbox.errors import UserError
 

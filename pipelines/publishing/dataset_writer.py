@@ -23,12 +23,12 @@ from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import reject
 from darkroom.pipelines.selection.decontamination import read_benchmarks
-from darkroom.pipelines.selection.splits import SPLITS, Split
+from darkroom.pipelines.selection.sampling import SPLITS, Split
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
-from darkroom.pipelines.storage.places import Place, content
-from darkroom.pipelines.storage.row_streams import RowSpill, RowStream
+from darkroom.pipelines.storage.row_files import RowSpill, RowStream
 from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
+from darkroom.pipelines.storage.store_paths import Place, content
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

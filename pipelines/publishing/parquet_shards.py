@@ -20,9 +20,9 @@ from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.publishing.dataset_reader import Kind, features_of, split_of
 from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
 from darkroom.pipelines.records.pivots import Pivot
-from darkroom.pipelines.rl.visual_search import asks_visual_search
+from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import Place
 
 SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
 """Columns that a sample's fields fill as they are, in both kinds of datasets."""

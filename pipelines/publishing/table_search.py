@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
-from darkroom.pipelines.storage.places import Place, opened
+from darkroom.pipelines.storage.row_files import footer
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.table_files import footer
+from darkroom.pipelines.storage.store_paths import Place, opened
 from darkroom.pipelines.storage.tables import Tables
 
 _PATH = "path of the file"

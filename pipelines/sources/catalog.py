@@ -16,17 +16,16 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from darkroom.pipelines.sources import Source, SourceError
-from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.jsonl import JsonLinesSource
+from darkroom.pipelines.sources.source_config import SourceConfig, Use
 from darkroom.pipelines.storage.atomic_write import write_whole
-from darkroom.pipelines.storage.places import Place, children
 from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.store_paths import Place, children
 
 EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 """The names of the bundled sources: for trajectories, and for RL prompts."""
@@ -34,93 +33,23 @@ EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 SOURCES = "darkroom.sources"
 """The group of entry points: a source's name, and what opens it without arguments. A package adds sources with it."""
 
-Use = Literal["sft", "released", "rl"]
-"""What takes a source's shards: the families that are drafted, those of released trajectories, the RL stages."""
-
 _PUBLIC = Path(__file__).parent / "public"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-class DatasetInfo(BaseModel):
-    """A description of a public dataset, for people: no row depends on it."""
+def open_source(name: str, config: SourceConfig) -> Source:
+    """Open a source by its config. Raises ``SourceError`` when its files are missing."""
+    if config.kind == "jsonl" or (config.is_release and config.questions is not None):
+        files = (config.questions,) if isinstance(config.questions, str) else config.questions or ("metadata.jsonl",)
+        questions = [Path(config.path) / file for file in files]  # an absolute path stays absolute
+        folder = Path(config.folder or config.path)
+        return JsonLinesSource(
+            name, questions, folder, config.columns, n_shards=config.n_shards, license=config.license
+        )
+    # `datasets` takes a second to import, which only these sources need
+    from darkroom.pipelines.sources.tabular import TabularSource
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    hub: str
-    """Its name on the hub."""
-    rows: str
-    """Their number, from its card."""
-    asks: str
-    """The kind of its questions."""
-    columns_from: str
-    """Where its columns were read."""
-    on_card: bool = False
-    """Whether that was its card; if not, it was its first shard."""
-    get: str = ""
-    """What to unpack beside its questions, where images are separate files; then it needs a local path."""
-    remarks: str = ""
-
-
-class SourceConfig(BaseModel):
-    """A source's YAML file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    about: DatasetInfo | None = None
-    kind: Literal["jsonl", "parquet", "tsv", "huggingface", "trajectories"]
-    """``tsv``: a table with a header and base64 images. ``trajectories``: released ones, in JSON lines where
-    ``questions`` is set, else as ``huggingface`` or parquet."""
-    path: str
-    questions: str | tuple[str, ...] | None = None
-    """``jsonl``: the file or files, absolute or below ``path``; default: ``metadata.jsonl``."""
-    files: tuple[str, ...] = ()
-    """``parquet``, ``huggingface``: which of the dataset's files; default: all."""
-    folder: str | None = None
-    """Where relative paths in rows begin, a folder or a ZIP archive; default: ``path``."""
-    columns: Columns = Columns()
-    config: str | None = None
-    split: str = "train"
-    revision: str | None = None
-    n_shards: int = Field(default=1, ge=1)
-    license: str = ""
-    language: str = Field(default="", pattern="^([a-z]{2,3})?$")
-    """Of its questions, ISO 639; for the dataset's card."""
-    visual_search: bool | None = None
-    """Whether its questions ask for something small at one place; for rows without boxes (``pipelines/rl``)."""
-    used_for: tuple[Literal["sft", "rl"], ...] | None = None
-    """What its rows are for; default: ``rl`` for a public dataset, else ``sft``. Released trajectories have none."""
-
-    @model_validator(mode="after")
-    def _has_a_transcript(self) -> Self:
-        if self.is_release != (self.columns.transcript is not None):
-            raise ValueError("the kind `trajectories` needs `columns.transcript`, and no other kind has it")
-        if self.is_release and self.used_for is not None:
-            raise ValueError("the kind `trajectories` has no `used_for`: its rows go to the families of releases")
-        return self
-
-    @property
-    def is_release(self) -> bool:
-        """Whether rows are released trajectories: their samples go to the families of ``generation/released.py``."""
-        return self.kind == "trajectories"
-
-    @property
-    def uses(self) -> tuple[Use, ...]:
-        """What takes its shards without being asked to."""
-        if self.is_release:
-            return ("released",)
-        return (("rl",) if self.about else ("sft",)) if self.used_for is None else self.used_for
-
-    def open(self, name: str) -> Source:
-        """The source. Raises ``SourceError`` when its files are missing."""
-        if self.kind == "jsonl" or (self.is_release and self.questions is not None):
-            files = (self.questions,) if isinstance(self.questions, str) else self.questions or ("metadata.jsonl",)
-            questions = [Path(self.path) / file for file in files]  # an absolute path stays absolute
-            folder = Path(self.folder or self.path)
-            return JsonLinesSource(name, questions, folder, self.columns, n_shards=self.n_shards, license=self.license)
-        # `datasets` takes a second to import, which only these sources need
-        from darkroom.pipelines.sources.tabular import TabularSource
-
-        return TabularSource(name, self)
+    return TabularSource(name, config)
 
 
 def partition_key(source: str, shard: int) -> str:
@@ -182,7 +111,7 @@ class Catalog:
         configs = self.configs()
         if name not in configs:
             raise SourceError(f"there is no source {name!r}; there are {', '.join([*_embedded(), *configs])}")
-        return configs[name].open(name)
+        return open_source(name, configs[name])
 
     def languages(self) -> dict[str, str]:
         """The language of each source's questions (ISO 639), of those that state it."""

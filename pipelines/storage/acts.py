@@ -4,6 +4,7 @@
 want the same one pay for it once.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from darkroom.pipelines.storage.claims import Claims
+from darkroom.pipelines.records.digest import canonical
 from darkroom.pipelines.storage.database import (
     KEYS,
     create_table,
@@ -24,7 +25,7 @@ from darkroom.pipelines.storage.database import (
     transact,
     unavailable,
 )
-from darkroom.pipelines.storage.ledger_requests import spelled
+from darkroom.pipelines.storage.leases import Claims
 
 _metadata = sa.MetaData()
 _acts = sa.Table(
@@ -226,3 +227,39 @@ def _values(entry: ActEntry) -> dict[str, Any]:
         "cost_usd": entry.act.cost_usd,
         "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
+
+
+FIELD = "seed"
+
+
+class Seeded:
+    """``request``, to which only ``seed`` is missing, as an act of ``kind``."""
+
+    def __init__(self, kind: str, request: Mapping[str, Any]) -> None:
+        before = {name: value for name, value in request.items() if name < FIELD}
+        after = {name: value for name, value in request.items() if name > FIELD}
+        head, self._tail = _around(canonical(before), canonical(after), f'"{FIELD}":', ",")
+        self._hash = hashlib.sha256(f'{{"kind":{canonical(kind)},"request":{head}'.encode("utf-8", "surrogatepass"))
+        self._text = _around(spelled(before), spelled(after), f'"{FIELD}": ', ", ")
+
+    def key(self, seed: int) -> str:
+        """The key of the act with this seed."""
+        sha256 = self._hash.copy()
+        sha256.update(f"{seed}{self._tail}}}".encode("utf-8", "surrogatepass"))
+        return sha256.hexdigest()
+
+    def text(self, seed: int) -> str:
+        """The request with this seed as the ledger keeps it."""
+        head, tail = self._text
+        return f"{head}{seed}{tail}"
+
+
+def spelled(request: Mapping[str, Any]) -> str:
+    """A request as the ledger keeps it. ASCII: a model may write what no database takes."""
+    return json.dumps(request, sort_keys=True)
+
+
+def _around(before: str, after: str, field: str, comma: str) -> tuple[str, str]:
+    """What stands before and after the value of ``field`` in an object that has the members of all three."""
+    head = f"{before[:-1]}{comma if before != '{}' else ''}{field}"
+    return head, f"{comma}{after[1:]}" if after != "{}" else "}"

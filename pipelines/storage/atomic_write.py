@@ -1,6 +1,8 @@
 """Atomic file and folder writes: a reader finds the previous content or the new one, never a part of it.
 
 In an object store an upload is seen whole or not at all; a folder there is whole when it has its marker.
+
+Folders of an object store as local ones: what training reads is copied here, what it reports is copied there.
 """
 
 import errno
@@ -15,8 +17,8 @@ from uuid import uuid4
 
 from upath import UPath
 
-from darkroom.pipelines.storage.places import Place, remove, remove_file, upload
 from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.store_paths import Place, children, content, read_at_once, remove, remove_file, upload
 
 MARKER = ".darkroom.json"
 """The file that is written last into a folder. Hidden: `datasets` must not take it for data."""
@@ -103,3 +105,48 @@ def upload_folder(folder: UPath, part: Path) -> None:
     remove_folder(folder)
     for path, name in zip(files, names, strict=True):
         upload(path, folder / name)
+
+
+def local_copy(folder: Place, to: Path) -> Path:
+    """A local folder with the datasets at or below ``folder``: itself, or ``to``, where what is unchanged is kept.
+
+    A dataset that is no longer in the store, or incomplete there, is no longer in ``to``. Of processes that want a copy
+    at the same time, as those of a training on several GPUs do, one makes it.
+    """
+    if isinstance(folder, Path):
+        return folder
+    with storage_errors(str(folder)):
+        if content(folder / MARKER) is None:
+            return _local_copies(folder, to)
+        with one_at_a_time(to.with_name(f".{to.name}.lock")):
+            if content(to / MARKER) != read_at_once(folder.fs, (folder / MARKER).path):
+                part = to.with_name(f".{to.name}.part")
+                shutil.rmtree(part, ignore_errors=True)
+                folder.fs.get(folder.path.rstrip("/") + "/", f"{part}/", recursive=True)
+                replace_folder(to, part)
+    return to
+
+
+def share_folder(folder: Path, to: Place) -> None:
+    """Copies or uploads a folder, unless it lies where it is to be. Raises ``StorageError``."""
+    if not isinstance(to, Path):
+        upload_folder(to, folder)
+    elif to != folder:
+        part = to.with_name(f".{to.name}.part")
+        with storage_errors(str(to)):
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(folder, part)
+        replace_folder(to, part)
+
+
+def _local_copies(folder: Place, to: Path) -> Path:
+    """Of the folders below."""
+    if content(to / MARKER) is not None:
+        shutil.rmtree(to)
+    names = [child.name for child in children(folder) if child.name[0] != "." and child.is_dir()]
+    for old in to.glob("[!.]*/") if to.is_dir() else ():
+        if old.name not in names:
+            shutil.rmtree(old)
+    for name in names:
+        local_copy(folder / name, to / name)
+    return to

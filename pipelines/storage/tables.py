@@ -30,9 +30,9 @@ from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.schemas import from_table
 from darkroom.pipelines.storage.atomic_write import one_at_a_time
-from darkroom.pipelines.storage.places import Place, children, has_file, opened, remove_file, upload, whole
+from darkroom.pipelines.storage.row_files import file_digest, footer, rows_digest, write_part
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.table_files import file_digest, footer, rows_digest, write_part
+from darkroom.pipelines.storage.store_paths import Place, children, has_file, opened, remove_file, upload, whole
 from darkroom.sandbox.errors import UserError
 
 R = TypeVar("R")

@@ -29,13 +29,12 @@ from pathlib import Path
 from typing import Self
 
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.image_cache import ImageCache
-from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.atomic_write import local_copy
+from darkroom.pipelines.storage.images import ImageCache, ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
-from darkroom.pipelines.storage.local_copy import local_copy
-from darkroom.pipelines.storage.places import Place, place, reach
 from darkroom.pipelines.storage.settings import WorkspaceSettings
 from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.store_paths import Place, place, reach
 from darkroom.pipelines.storage.tables import Tables
 
 

@@ -14,7 +14,7 @@ from benchmarks.drafting import DECISION
 from benchmarks.mock_endpoint import MockEndpoint
 from darkroom.assets.definitions import SFT
 from darkroom.assets.runs.places import TAG
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import place
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import Postgres
 from tests.assets.conftest import add_signs, materialize_shard

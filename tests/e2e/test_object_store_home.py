@@ -13,7 +13,7 @@ import pytest
 
 from darkroom.assets.definitions import TRAIN, definitions
 from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.storage.places import Place, place
+from darkroom.pipelines.storage.store_paths import Place, place
 from tests.conftest import SmallSource
 from tests.object_store import ObjectStore, object_store_server
 

@@ -21,7 +21,7 @@ from darkroom.pipelines.models.policies.images import MEDIA_TYPES
 from darkroom.pipelines.records import Sample, Usage
 from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.services.listening import guarded, speak_json
-from darkroom.pipelines.storage.ledger_requests import all_finished
+from darkroom.pipelines.storage.ledger import all_finished
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.agent.answers import Agent, Answer
 from darkroom.train.agent.conversations import ChatRequest, question_of

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from darkroom.pipelines.vision.visual_tokens import VisionModel, visual_tokens
+from darkroom.pipelines.vision.visibility import VisionModel, visual_tokens
 from darkroom.train.evaluation.intervals import Estimate, estimate, pass_at_k
 from darkroom.train.evaluation.rollouts import ScoredRollout
 from darkroom.train.evaluation.taxonomy import Tool, tools_of

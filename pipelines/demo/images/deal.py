@@ -13,7 +13,7 @@ from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import LazyRow
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.samples import FAMILIES
-from darkroom.pipelines.selection.stratified import mixture
+from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.sources import SourceRow
 
 _SHARES = data_beside(__file__)

@@ -40,8 +40,8 @@ from darkroom.pipelines.publishing.dataset_reader import (
 from darkroom.pipelines.publishing.replay import Execute, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.publishing.row_images import NotKnown, Row
 from darkroom.pipelines.sources import BadRow, SourceRow
-from darkroom.pipelines.storage.places import Place
 from darkroom.pipelines.storage.stage import Progress
+from darkroom.pipelines.storage.store_paths import Place
 from darkroom.pipelines.storage.workspace import Workspace
 
 Executor = Literal["sandbox", "plain"]

@@ -11,7 +11,7 @@ from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
 from darkroom.pipelines.publishing.row_images import Row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import Place
 
 _ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader|goal) (.+?) \| (\d+) \|$", re.MULTILINE)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)

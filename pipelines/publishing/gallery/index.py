@@ -18,8 +18,8 @@ from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_fil
 from darkroom.pipelines.publishing.gallery.entries import RejectedRows, link_of, question_of_reject
 from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.places import Place
 from darkroom.pipelines.storage.stage import Progress, reason_of
+from darkroom.pipelines.storage.store_paths import Place
 
 _Row = tuple[tuple[Any, ...], Sequence[Mapping[str, Any]]]
 """An entry's values by column, and its checks."""

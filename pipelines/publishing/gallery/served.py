@@ -22,7 +22,7 @@ from darkroom.pipelines.records import Reject, Sample, from_row
 from darkroom.pipelines.services import LOOPBACK
 from darkroom.pipelines.services.access import is_let_in
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import place
 from darkroom.sandbox.errors import UserError
 
 _COOKIE = "darkroom_gallery"

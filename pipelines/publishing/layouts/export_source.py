@@ -17,7 +17,7 @@ from darkroom.pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import Place
 from darkroom.pipelines.storage.tables import TableMissing
 from darkroom.sandbox.errors import UserError
 

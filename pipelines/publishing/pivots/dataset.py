@@ -26,10 +26,10 @@ from darkroom.pipelines.publishing.sample_join import SampleJoin
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.digest import digest, key64
 from darkroom.pipelines.records.pivots import Pivot
-from darkroom.pipelines.selection.splits import Split
-from darkroom.pipelines.storage.places import Place
-from darkroom.pipelines.storage.row_streams import RowSpill
+from darkroom.pipelines.selection.sampling import Split
+from darkroom.pipelines.storage.row_files import RowSpill
 from darkroom.pipelines.storage.stage import StageReport, code_digest
+from darkroom.pipelines.storage.store_paths import Place
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

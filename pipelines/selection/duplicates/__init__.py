@@ -2,10 +2,9 @@
 
 from darkroom.pipelines.selection.duplicates.base import Duplicate, DuplicateKind
 from darkroom.pipelines.selection.duplicates.look_search import near_looks
-from darkroom.pipelines.selection.duplicates.looks import Look, look_of
-from darkroom.pipelines.selection.duplicates.perceptual import PerceptualHash, perceptual_hash
+from darkroom.pipelines.selection.duplicates.looks import Look, PerceptualHash, look_of, perceptual_hash
+from darkroom.pipelines.selection.duplicates.text_bands import normalised
 from darkroom.pipelines.selection.duplicates.texts import THRESHOLD, near_texts
-from darkroom.pipelines.selection.duplicates.words import normalised
 
 __all__ = [
     "THRESHOLD",

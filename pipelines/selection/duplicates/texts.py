@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from darkroom.pipelines.selection.duplicates.base import Duplicate
 from darkroom.pipelines.selection.duplicates.key_index import KeyIndex, Keys, mixed
-from darkroom.pipelines.selection.duplicates.text_bands import N_WORDS, TextBands
-from darkroom.pipelines.selection.duplicates.words import Words, n_grams, numbers, words
+from darkroom.pipelines.selection.duplicates.text_bands import N_WORDS, TextBands, Words, n_grams, numbers, words
 
 THRESHOLD = 0.8
 _REMEMBERED = 4096

@@ -20,7 +20,7 @@ from darkroom.pipelines.records import Provenance, Sample, Trajectory, Truth, Us
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import Place
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.base import JudgedCheck
 from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from darkroom.pipelines.records import Reject, Sample, Truth
 from darkroom.pipelines.records.reject_reasons import Reason, reject
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import place
 from darkroom.pipelines.storage.tables import TableKey, Tables
 
 SAMPLES = ("samples",)

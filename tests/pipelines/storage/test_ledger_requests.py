@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.pipelines.storage.acts import Act
-from darkroom.pipelines.storage.ledger import Ledger, act_key
-from darkroom.pipelines.storage.ledger_requests import MOST_AT_ONCE, Batches, Seeded, spelled
+from darkroom.pipelines.storage.acts import Act, Seeded, spelled
+from darkroom.pipelines.storage.ledger import MOST_AT_ONCE, Batches, Ledger, act_key
 
 _text = st.text(st.characters(codec="utf-16", exclude_categories=())) | st.sampled_from(
     ['"seed":7', '{"seed": 7}', "\ud800", "é\0"]

@@ -6,9 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.storage.local_copy import local_copy, share_folder
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.atomic_write import MARKER, local_copy, share_folder
+from darkroom.pipelines.storage.store_paths import place
 from darkroom.pipelines.storage.workspace import Workspace
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from darkroom.pipelines.storage.places import children, opened, place, reach, remove
 from darkroom.pipelines.storage.storage_errors import ReplacedWhileRead, StorageError
+from darkroom.pipelines.storage.store_paths import children, opened, place, reach, remove
 from darkroom.pipelines.storage.workspace import Workspace
 
 

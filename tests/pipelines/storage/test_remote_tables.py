@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.records import Sample
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import place
 from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
 from tests.object_store import s3_traffic
 from tests.pipelines.storage.table_writers import KEY, SAMPLES, sample, write, write_often
@@ -111,7 +111,7 @@ def killed_between(url: str, scratch: Path) -> None:
     """A process that is killed when the rejects are there, and the table is not."""
     code = (
         "import os\nfrom pathlib import Path\nfrom darkroom.pipelines.storage import tables\n"
-        "from darkroom.pipelines.storage.places import place\n"
+        "from darkroom.pipelines.storage.store_paths import place\n"
         "from tests.pipelines.storage.table_writers import write\n"
         "upload = tables.upload\n"
         "def once(part, to):\n    upload(part, to)\n    os.kill(os.getpid(), 9)\n"

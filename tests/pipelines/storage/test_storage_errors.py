@@ -11,8 +11,8 @@ import pytest
 
 from darkroom.pipelines.generation.stage import row_error
 from darkroom.pipelines.storage.atomic_write import write_whole
-from darkroom.pipelines.storage.places import place, reach
 from darkroom.pipelines.storage.storage_errors import ReplacedWhileRead, StorageError, StoreAway, storage_errors
+from darkroom.pipelines.storage.store_paths import place, reach
 from tests.json_endpoint import endpoint
 
 

@@ -10,7 +10,7 @@ from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.models.policies import oracle_policy
 from darkroom.pipelines.publishing.pivots.dataset import PivotDataset
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import Place
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 from tests.pipelines.publishing.shipping import PARTITION

@@ -8,7 +8,7 @@ from PIL import Image
 
 from darkroom.pipelines.demo.images.material import photograph_image
 from darkroom.pipelines.selection.duplicates import perceptual_hash
-from darkroom.pipelines.selection.duplicates.perceptual import TURNS
+from darkroom.pipelines.selection.duplicates.looks import TURNS
 from tests.image_files import jpeg
 
 PHOTOGRAPHS = ("astronaut", "cat", "coffee", "pagoda", "motorcycle", "retina")

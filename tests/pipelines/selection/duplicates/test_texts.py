@@ -17,8 +17,8 @@ from darkroom.pipelines.selection.duplicates import (
     normalised,
     text_bands,
 )
+from darkroom.pipelines.selection.duplicates.text_bands import n_grams, numbers, words
 from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
-from darkroom.pipelines.selection.duplicates.words import n_grams, numbers, words
 
 LONG = "What is the colour of the small car that is parked to the left of the red house near the bridge?"
 TEXTS = st.lists(st.text("abc 12.,\u200b", max_size=20), max_size=15)
