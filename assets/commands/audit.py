@@ -16,7 +16,7 @@ from darkroom.pipelines.storage.command_errors import describe
 from darkroom.sandbox.errors import UserError
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.storage.store_paths import Place
+    from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
 
@@ -67,7 +67,7 @@ def audit(
     try:
         with Workspace.from_environment() as workspace:
             conversations = find_conversations(Path(dataset), mapping)
-            folders: Sequence[Place] = [Path(dataset)] if conversations else _folders(dataset, workspace)
+            folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
             with executing(executor) as execute, progress_bar("rows") as progress:
                 if conversations is not None:
                     report = audit_conversations(conversations, execute=execute, limit=limit, progress=progress)
@@ -86,7 +86,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _folders(dataset: str, workspace: Workspace) -> list[Place]:
+def _folders(dataset: str, workspace: Workspace) -> list[StorePath]:
     from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
     from darkroom.pipelines.publishing.layouts.export_source import RL, shipped_folders
     from darkroom.pipelines.publishing.pivots.dataset import PIVOTS

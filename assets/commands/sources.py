@@ -16,7 +16,7 @@ from darkroom.sandbox.help_text import Commands
 
 if TYPE_CHECKING:
     from darkroom.pipelines.sources.source_config import SourceConfig
-    from darkroom.pipelines.storage.store_paths import Place
+    from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
 app = Commands(
@@ -156,7 +156,7 @@ def _ingest(name: str, config: "SourceConfig") -> None:
     from darkroom.assets.terminal.summary import print_intake
     from darkroom.pipelines.generation import engine
     from darkroom.pipelines.generation.stage import SAMPLES
-    from darkroom.pipelines.sources.catalog import Catalog, check_name, partition_key
+    from darkroom.pipelines.sources.catalog import Catalog, check_name, open_source, partition_key
     from darkroom.pipelines.storage.tables import TableKey
     from darkroom.pipelines.storage.workspace import Workspace
 
@@ -172,7 +172,7 @@ def _ingest(name: str, config: "SourceConfig") -> None:
         _print_added(workspace, name, config, path)
 
 
-def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: "Place") -> None:
+def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: "StorePath") -> None:
     from darkroom.assets.runs.instance import refresh_dagster
 
     refresh_dagster(workspace)

@@ -16,7 +16,7 @@ from darkroom.assets.terminal.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from darkroom.pipelines.publishing.gallery.entries import RejectedRows
-    from darkroom.pipelines.storage.store_paths import Place
+    from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
@@ -99,7 +99,7 @@ def gallery(
 
 def _serve_gallery(
     workspace: "Workspace",
-    folders: "Sequence[Place]",
+    folders: "Sequence[StorePath]",
     rejected: "RejectedRows | None",
     title: str,
     beside: str | None,

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from darkroom.pipelines.storage.atomic_write import MARKER
 from darkroom.pipelines.storage.row_files import footer
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.store_paths import Place, children, content, has_file, opened, place
+from darkroom.pipelines.storage.store_paths import StorePath, children, content, has_file, opened, store_path
 from darkroom.pipelines.storage.tables import TableKey, TableMissing
 from darkroom.sandbox.errors import UserError
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 T = TypeVar("T")
-P = TypeVar("P", bound=Place)
+P = TypeVar("P", bound=StorePath)
 Kind = Literal["trajectories", "prompts", "pivots"]
 """Whole conversations (``datasets/sft``), questions with graders (``datasets/rl/prompts``), or single decisions
 (``datasets/pivots``)."""
@@ -50,12 +50,12 @@ class DatasetError(UserError):
     """A file that is no shipped dataset: its columns, and what to do."""
 
 
-def find_datasets(name: str, root: Place, *, may_be_empty: bool = False) -> list[Place]:
+def find_datasets(name: str, root: StorePath, *, may_be_empty: bool = False) -> list[StorePath]:
     """The folders that ``name`` means: a family below ``root``, ``all`` of them, or a folder of one or of several.
 
     Raises ``TableMissing``, naming the asset to materialise, when there is none, unless that may be.
     """
-    at = root if name == ALL else place(name) if "://" in name or not (root / name).is_dir() else root / name
+    at = root if name == ALL else store_path(name) if "://" in name or not (root / name).is_dir() else root / name
     folders = [*([at] if dataset_files(at) else []), *dataset_folders(at)]
     if not folders and not may_be_empty:
         families = ", ".join(folder.name for folder in dataset_folders(root)) or "none"
@@ -65,7 +65,7 @@ def find_datasets(name: str, root: Place, *, may_be_empty: bool = False) -> list
     return folders
 
 
-def find_trajectories(name: str, root: Place, *, may_be_empty: bool = False) -> list[Place]:
+def find_trajectories(name: str, root: StorePath, *, may_be_empty: bool = False) -> list[StorePath]:
     """As ``find_datasets``. Raises ``DatasetError`` for a dataset of another kind."""
     folders = find_datasets(name, root, may_be_empty=may_be_empty)
     for folder in folders:
@@ -80,7 +80,7 @@ def dataset_folders(root: P) -> list[P]:
     return [folder for folder in folders if dataset_files(folder)]
 
 
-def _names_of(root: Place) -> list[str]:
+def _names_of(root: StorePath) -> list[str]:
     with storage_errors(str(root)):
         return [folder.name for folder in children(root) if not folder.name.startswith(".") and folder.is_dir()]
 
@@ -98,7 +98,7 @@ def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) 
     return [file for file in files if split in (None, split_of(file))]
 
 
-def _file_names(folder: Place, *, nested: bool) -> list[str]:
+def _file_names(folder: StorePath, *, nested: bool) -> list[str]:
     """Of parquet files, from the folder on."""
     if not nested:
         return [path.name for path in children(folder) if path.suffix == ".parquet"]
@@ -106,7 +106,7 @@ def _file_names(folder: Place, *, nested: bool) -> list[str]:
     return [str(path)[n_before:] for path in folder.rglob("*.parquet")]
 
 
-def marker_facts(folder: Place) -> dict[str, Any]:
+def marker_facts(folder: StorePath) -> dict[str, Any]:
     """What the marker of a dataset or an export says; empty without one that can be read: the folder is incomplete."""
     try:
         return read_marker(folder)
@@ -114,7 +114,7 @@ def marker_facts(folder: Place) -> dict[str, Any]:
         return {}
 
 
-def read_marker(folder: Place) -> dict[str, Any]:
+def read_marker(folder: StorePath) -> dict[str, Any]:
     """``marker_facts`` that raises ``ValueError`` for a broken marker."""
     marker = content(folder / MARKER)
     facts = {} if marker is None else json.loads(marker)
@@ -123,16 +123,16 @@ def read_marker(folder: Place) -> dict[str, Any]:
     return facts
 
 
-def split_of(file: Place) -> str:
+def split_of(file: StorePath) -> str:
     """``train`` for ``train-00000-of-00003.parquet``."""
     return file.stem.split("-")[0]
 
 
-def columns_of(file: Place) -> set[str]:
+def columns_of(file: StorePath) -> set[str]:
     return set(footer(file).schema.to_arrow_schema().names)
 
 
-def kind_of(file: Place) -> Kind:
+def kind_of(file: StorePath) -> Kind:
     """By the columns: pivots have a goal, prompts graders and no rollout."""
     columns = columns_of(file)
     if "goal" in columns:
@@ -147,7 +147,7 @@ def features_of(kind: Kind) -> Features:
     return {"prompts": PROMPTS, "pivots": PIVOTS, "trajectories": TRAJECTORIES}[kind]
 
 
-def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = None) -> None:
+def check_columns(file: StorePath, kind: Kind, *, needed: Collection[str] | None = None) -> None:
     """Raises ``DatasetError`` unless the file has the columns of its kind (or ``needed``, and any others).
 
     Columns that were added since may be missing.
@@ -162,12 +162,12 @@ def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = N
         )
 
 
-def n_rows_of(files: Iterable[Place]) -> int:
+def n_rows_of(files: Iterable[StorePath]) -> int:
     """How many rows files have, from their footers."""
     return sum(int(footer(file).num_rows) for file in files)
 
 
-def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+def read_files(files: Iterable[StorePath], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """The rows of files, a few in memory at a time.
 
     ``without``: columns of media (``images``, ``videos``) of which only the names are read, no bytes.
@@ -181,7 +181,7 @@ def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iter
                 yield from batch.to_pylist()
 
 
-def row_at(path: Place, place: int) -> dict[str, Any]:
+def row_at(path: StorePath, place: int) -> dict[str, Any]:
     """The row of a file that comes after ``place`` others, with its images' bytes. Raises ``DatasetError``."""
     with storage_errors(str(path)), opened(path) as source, pq.ParquetFile(source) as file:
         for group in range(file.num_row_groups):
@@ -195,13 +195,13 @@ def row_at(path: Place, place: int) -> dict[str, Any]:
     raise DatasetError(f"{path} has become shorter: start the command again")
 
 
-def read_rows(folders: Sequence[Place], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
+def read_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
     """The rows of ``folders``, at most ``limit`` of each, with the images' bytes."""
     for folder in folders:
         yield from islice(read_files(dataset_files(folder)), limit)
 
 
-def count_rows(folders: Sequence[Place], *, limit: int | None = None) -> int:
+def count_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> int:
     """How many rows ``read_rows`` gives."""
     counts = [n_rows_of(dataset_files(folder)) for folder in folders]
     return sum(count if limit is None else min(count, limit) for count in counts)

@@ -22,7 +22,7 @@ from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, Vide
 from darkroom.pipelines.records.pivots import Pivot
 from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.store_paths import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 
 SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
 """Columns that a sample's fields fill as they are, in both kinds of datasets."""
@@ -37,7 +37,7 @@ hub's viewer reads at most 300 MB for the 100 rows that it shows (huggingface/da
 class Shipped:
     """A written dataset: where it is and how much."""
 
-    folder: Place
+    folder: StorePath
     n_rows: int
     n_images: int
     n_bytes: int

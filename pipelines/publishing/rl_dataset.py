@@ -35,7 +35,7 @@ from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog, source_of
 from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.stage import StageReport, code_digest
-from darkroom.pipelines.storage.store_paths import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -58,7 +58,7 @@ class Mix:
     validation_share: float = 0.05
 
 
-def rl_folder(workspace: Workspace) -> Place:
+def rl_folder(workspace: Workspace) -> StorePath:
     return workspace.dataset(*RL_PROMPTS)
 
 
@@ -85,7 +85,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return KEY
 
     @property
-    def folder(self) -> Place:
+    def folder(self) -> StorePath:
         return rl_folder(self.workspace)
 
     def inputs(self) -> str:

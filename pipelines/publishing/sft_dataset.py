@@ -44,7 +44,7 @@ from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, S
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.stage import StageReport, code_digest
-from darkroom.pipelines.storage.store_paths import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -92,7 +92,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return TableKey(ASSET, self.recipe.family)
 
     @property
-    def folder(self) -> Place:
+    def folder(self) -> StorePath:
         return self.workspace.dataset("sft", self.recipe.family)
 
     def inputs(self) -> str:

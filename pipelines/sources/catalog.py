@@ -25,7 +25,7 @@ from darkroom.pipelines.sources.jsonl import JsonLinesSource
 from darkroom.pipelines.sources.source_config import SourceConfig, Use
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.store_paths import Place, children
+from darkroom.pipelines.storage.store_paths import StorePath, children
 
 EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 """The names of the bundled sources: for trajectories, and for RL prompts."""
@@ -84,10 +84,10 @@ def check_name(name: str) -> None:
 class Catalog:
     """Sources by name, and their shards as partitions."""
 
-    def __init__(self, folder: Place) -> None:
+    def __init__(self, folder: StorePath) -> None:
         self.folder = folder
 
-    def add(self, name: str, config: SourceConfig) -> Place:
+    def add(self, name: str, config: SourceConfig) -> StorePath:
         """Writes a source's file. Raises ``SourceError`` for an invalid name."""
         check_name(name)
         path = self.folder / f"{name}.yaml"
@@ -140,7 +140,7 @@ class Catalog:
         }
 
 
-def read_config(path: Place) -> SourceConfig:
+def read_config(path: StorePath) -> SourceConfig:
     """One file. Raises ``SourceError`` that names the file and the field."""
     try:
         return SourceConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})

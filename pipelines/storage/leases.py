@@ -47,7 +47,7 @@ _HOLDERS = sa.select(_claims.c.key, _claims.c.holder).where(_claims.c.key.in_(KE
 _DROP = sa.delete(_claims).where(_claims.c.key.in_(KEYS), _claims.c.holder == sa.bindparam("own"))
 
 
-class Claims:
+class Leases:
     """The claims of one holder. ``take`` and ``drop`` are part of the caller's transaction."""
 
     def __init__(self, engine: sa.Engine) -> None:

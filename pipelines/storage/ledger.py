@@ -1,21 +1,11 @@
-"""The ledger: every paid or slow act, once, keyed by the digest of all that determines it.
+"""The ledger: every paid or slow call once, keyed by the digest of all that determines it.
 
-An act is a policy's turn, a judge's vote, a sandbox run. Its result is durable before its row counts as done, so a run
-killed at any moment pays for nothing twice: the next run finds the act here. SQLite by default, PostgreSQL by URL
-(``postgresql+psycopg://…``, extra ``postgres``). The ledger outlives runs, tables and recipes; it is also the one
-place where measured times are kept.
+A call is a policy's turn, a judge's vote, a sandbox run. Its result is durable before its row counts as done, so a run
+killed at any moment pays for nothing twice. SQLite by default, PostgreSQL by URL (``postgresql+psycopg://…``, extra
+``postgres``). The ledger outlives runs, tables and recipes, and is the one place that keeps measured times.
 
-What many tasks read or write at the same moment is one statement and one transaction, in a thread (group commit):
-hundreds of calls in flight don't wait for hundreds of commits, and the event loop waits for none.
-
-Requests of the ledger: many at the same moment become one transaction, many seeds of one request one hash.
-
-``Batches``: while a batch is being answered the next one gathers, so batches grow with the load and a single request
-does not wait. ``Seeded``: a request of thousands of characters and eight votes would otherwise be spelled sixteen
-times.
-
-    seeded = Seeded("policy", {"messages": […], "stop": []})
-    seeded.key(7) == act_key("policy", {"messages": […], "seed": 7, "stop": []})     # for a tenth of the time
+Reads and writes of the same moment are one statement and one transaction, in a thread (group commit): hundreds of
+calls in flight don't wait for hundreds of commits, and the event loop waits for none.
 """
 
 import asyncio
@@ -29,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.acts import Act, ActEntry, ActTable, Seeded, spelled
+from darkroom.pipelines.storage.cached_calls import CachedCall, CallEntry, CallTable, SeededRequest, to_json
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -50,7 +40,7 @@ async def all_finished(*acts: Awaitable[A]) -> list[A]:
     return typing.cast("list[A]", results)
 
 
-class Batches(Generic[Q, A]):
+class GroupCommit(Generic[Q, A]):
     """``answer`` gets requests and gives as many answers, in a thread of ``threads``. For one event loop."""
 
     def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A]], threads: Executor) -> None:
@@ -92,16 +82,16 @@ class Batches(Generic[Q, A]):
 class _Line(NamedTuple):
     """One event loop's way to the database."""
 
-    reads: Batches[Sequence[str], list[Act | None]]
-    takes: Batches[Sequence[str], list[Act | bool]]
-    writes: Batches[Sequence[ActEntry], list[Act]]
+    reads: GroupCommit[Sequence[str], list[CachedCall | None]]
+    takes: GroupCommit[Sequence[str], list[CachedCall | bool]]
+    writes: GroupCommit[Sequence[CallEntry], list[CachedCall]]
 
 
-class Ledger(ActTable):
+class Ledger(CallTable):
     """Acts by key.
 
     >>> with Ledger("sqlite:///data/ledger.sqlite") as ledger:
-    ...     act = await ledger.once("policy", request, call)  # calls only if the ledger has no act of this request
+    ...     act = await ledger.get_or_run("policy", request, call)  # calls once
     """
 
     def __init__(self, url: str) -> None:
@@ -117,25 +107,31 @@ class Ledger(ActTable):
 
     async def has(self, kind: str, request: Mapping[str, Any]) -> bool:
         """Whether the act that ``request`` determines was made."""
-        (act,) = await self._line().reads.ask([act_key(kind, request)])
+        (act,) = await self._line().reads.ask([call_key(kind, request)])
         return act is not None
 
-    async def once(self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[Act]]) -> Act:
+    async def get_or_run(
+        self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[CachedCall]]
+    ) -> CachedCall:
         """The act that ``request`` determines: from the ledger, or performed now and written before it is returned.
 
         Who asks for an act that is being performed, here or in another process, waits for it; if it fails or its
         process dies, the next one tries.
         """
-        return await self._once(act_key(kind, request), kind, partial(spelled, request), perform)
+        return await self._once(call_key(kind, request), kind, partial(to_json, request), perform)
 
     async def each_of(
-        self, kind: str, request: Mapping[str, Any], seeds: Sequence[int], perform: Callable[[int], Awaitable[Act]]
-    ) -> list[Act]:
-        """As ``once`` for ``request`` with each of ``seeds``, at the same time; ``perform`` is given one's place.
+        self,
+        kind: str,
+        request: Mapping[str, Any],
+        seeds: Sequence[int],
+        perform: Callable[[int], Awaitable[CachedCall]],
+    ) -> list[CachedCall]:
+        """As ``get_or_run`` for ``request`` with each of ``seeds``, at the same time; ``perform`` is given one's place.
 
         All are waited for, whatever one of them raises: what was paid for is on record.
         """
-        seeded = Seeded(kind, request)
+        seeded = SeededRequest(kind, request)
         return await all_finished(
             *(
                 self._once(seeded.key(seed), kind, partial(seeded.text, seed), partial(perform, place))
@@ -143,16 +139,18 @@ class Ledger(ActTable):
             )
         )
 
-    async def _once(self, key: str, kind: str, text: Callable[[], str], perform: Callable[[], Awaitable[Act]]) -> Act:
+    async def _once(
+        self, key: str, kind: str, text: Callable[[], str], perform: Callable[[], Awaitable[CachedCall]]
+    ) -> CachedCall:
         line = self._line()
         async with self._performing.setdefault(key, asyncio.Lock()):
             waits = _waits()
             while not (answer := (await self._take(line, [key]))[0]):
                 await asyncio.sleep(next(waits))
-            if isinstance(answer, Act):
+            if isinstance(answer, CachedCall):
                 return answer
             async with self._claimed([key]):
-                (act,) = await line.writes.ask([ActEntry(key, kind, text(), await perform())])
+                (act,) = await line.writes.ask([CallEntry(key, kind, text(), await perform())])
             return act
 
     async def all_of(
@@ -160,27 +158,27 @@ class Ledger(ActTable):
         kind: str,
         request: Mapping[str, Any],
         seeds: Sequence[int],
-        perform: Callable[[Sequence[int]], Awaitable[Mapping[int, Act]]],
-    ) -> list[Act]:
-        """As ``once`` for ``request`` with each of ``seeds``.
+        perform: Callable[[Sequence[int]], Awaitable[Mapping[int, CachedCall]]],
+    ) -> list[CachedCall]:
+        """As ``get_or_run`` for ``request`` with each of ``seeds``.
 
         ``perform`` is given the places of those that are not on record, performs one or more of them, and is asked
         again until none is left. What it made before it raised stays on record; what it made at once is durable
         together or not at all.
         """
-        seeded, line = Seeded(kind, request), self._line()
+        seeded, line = SeededRequest(kind, request), self._line()
         keys = [seeded.key(seed) for seed in seeds]
         async with self._held(keys):
-            waits, acts = _waits(), dict[int, Act]()
+            waits, acts = _waits(), dict[int, CachedCall]()
             while missing := [place for place in range(len(keys)) if place not in acts]:
                 answers = dict(zip(missing, await self._take(line, [keys[place] for place in missing]), strict=True))
-                acts |= {place: answer for place, answer in answers.items() if isinstance(answer, Act)}
+                acts |= {place: answer for place, answer in answers.items() if isinstance(answer, CachedCall)}
                 own = [place for place in missing if answers[place] is True]
                 async with self._claimed([keys[place] for place in own]):
                     while own := [place for place in own if place not in acts]:
                         performed = await perform(own)
                         entries = [
-                            ActEntry(keys[place], kind, seeded.text(seeds[place]), act)
+                            CallEntry(keys[place], kind, seeded.text(seeds[place]), act)
                             for place, act in performed.items()
                         ]
                         acts |= zip(performed, await line.writes.ask(entries), strict=True)
@@ -188,7 +186,7 @@ class Ledger(ActTable):
                     await asyncio.sleep(next(waits))
         return [acts[place] for place in range(len(keys))]
 
-    async def _take(self, line: _Line, keys: Sequence[str]) -> list[Act | bool]:
+    async def _take(self, line: _Line, keys: Sequence[str]) -> list[CachedCall | bool]:
         """As ``take``; who is cancelled meanwhile keeps no claim."""
         taking = asyncio.ensure_future(line.takes.ask(keys))
         try:
@@ -197,7 +195,7 @@ class Ledger(ActTable):
             taking.add_done_callback(partial(self._give_back, keys))
             raise
 
-    def _give_back(self, keys: Sequence[str], taking: asyncio.Future[list[Act | bool]]) -> None:
+    def _give_back(self, keys: Sequence[str], taking: asyncio.Future[list[CachedCall | bool]]) -> None:
         if not taking.cancelled() and taking.exception() is None:
             self._threads.submit(
                 self.release, [key for key, answer in zip(keys, taking.result(), strict=True) if answer is True]
@@ -231,9 +229,9 @@ class Ledger(ActTable):
         line = self._lines.get(loop)
         if line is None:
             line = _Line(
-                Batches(_in_one(self.read), self._threads),
-                Batches(_in_one(self.take), self._threads),
-                Batches(_in_one(self.write), self._threads),
+                GroupCommit(_in_one(self.read), self._threads),
+                GroupCommit(_in_one(self.take), self._threads),
+                GroupCommit(_in_one(self.write), self._threads),
             )
             self._lines[loop] = line
         return line
@@ -254,6 +252,6 @@ def _waits() -> Iterator[float]:
     return (min(FIRST_WAIT_SECONDS * 2**n, LONGEST_WAIT_SECONDS) for n in count())
 
 
-def act_key(kind: str, request: Mapping[str, Any]) -> str:
+def call_key(kind: str, request: Mapping[str, Any]) -> str:
     """The key of an act: the digest of its kind and of all that determines it."""
     return digest({"kind": kind, "request": request})

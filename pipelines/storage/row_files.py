@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from darkroom.pipelines.records.schemas import schema_of, to_table
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.store_paths import Place, end_of
+from darkroom.pipelines.storage.store_paths import StorePath, end_of
 
 R = TypeVar("R")
 _UNSORTED = 1 << 14
@@ -124,12 +124,12 @@ _LEFT_SECONDS = 86_400.0
 """A part that was written to so long ago was left by a process that was killed; another's may grow at this moment."""
 
 
-def rows_digest(path: Place) -> str:
+def rows_digest(path: StorePath) -> str:
     """Digest of a file's pages: what precedes the footer, which holds the metadata, its length and 4 magic bytes."""
     return file_digest(path, path.stat().st_size - footer(path).serialized_size - 8)
 
 
-def footer(path: Place) -> Any:
+def footer(path: StorePath) -> Any:
     """A parquet file's metadata, from an object's end alone. Raises ``FileNotFoundError``, ``StorageError``."""
     with storage_errors(str(path)):
         if isinstance(path, Path):
@@ -140,7 +140,7 @@ def footer(path: Place) -> Any:
         return pq.read_metadata(BytesIO(tail))
 
 
-def file_digest(path: Place, n_bytes: int | None = None) -> str:
+def file_digest(path: StorePath, n_bytes: int | None = None) -> str:
     """Of the first ``n_bytes``; None: of all."""
     hashed, remaining = hashlib.sha256(), path.stat().st_size if n_bytes is None else n_bytes
     with path.open("rb") as file:

@@ -41,7 +41,7 @@ from darkroom.pipelines.publishing.replay import Execute, SetupFailed, in_sandbo
 from darkroom.pipelines.publishing.row_images import NotKnown, Row
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.stage import Progress
-from darkroom.pipelines.storage.store_paths import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
 
 Executor = Literal["sandbox", "plain"]
@@ -52,13 +52,13 @@ EXECUTORS: tuple[Executor, ...] = get_args(Executor)
 class _Split(NamedTuple):
     """The shards of one split, checked."""
 
-    folder: Place
+    folder: StorePath
     name: str
     kind: Kind
-    files: Sequence[Place]
+    files: Sequence[StorePath]
 
 
-def _splits_of(folder: Place) -> Iterator[_Split]:
+def _splits_of(folder: StorePath) -> Iterator[_Split]:
     """Raises ``DatasetError`` for a file with other columns."""
     for name, shards in groupby(dataset_files(folder), key=split_of):
         files = list(shards)
@@ -79,7 +79,7 @@ def executing(executor: Executor) -> Iterator[Execute]:
 
 
 def audit(
-    folders: Sequence[Place],
+    folders: Sequence[StorePath],
     *,
     execute: Execute | None = None,
     workspace: Workspace | None = None,

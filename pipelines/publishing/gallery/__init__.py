@@ -22,7 +22,7 @@ from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.storage.atomic_write import whole_file
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
 from darkroom.pipelines.storage.stage import Progress
-from darkroom.pipelines.storage.store_paths import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -74,7 +74,7 @@ class _SamplesOf:
 
 def write_gallery(
     page: Path,
-    folders: Sequence[Place],
+    folders: Sequence[StorePath],
     *,
     title: str,
     rejected: RejectedRows | None = None,
@@ -106,7 +106,7 @@ def write_gallery(
     return GalleryPage(page, n_rows, n_rejects, None if images.is_inline else images.folder)
 
 
-def _entries(folders: Sequence[Place], limit: int | None, rejected: RejectedRows | None) -> Iterator[Entry]:
+def _entries(folders: Sequence[StorePath], limit: int | None, rejected: RejectedRows | None) -> Iterator[Entry]:
     shipped = map_in_threads(read_rows(folders, limit=limit), entry_of_row)
     if rejected is None:
         return shipped

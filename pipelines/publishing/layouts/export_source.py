@@ -17,7 +17,7 @@ from darkroom.pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
-from darkroom.pipelines.storage.store_paths import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableMissing
 from darkroom.sandbox.errors import UserError
 
@@ -56,7 +56,7 @@ class ExportSource:
 
     name: str
     split: str
-    files: tuple[Place, ...]
+    files: tuple[StorePath, ...]
     kind: Kind = "trajectories"
     protocol: str = ""
     """Of prompts, with its mode; a trajectory names its own."""
@@ -90,7 +90,7 @@ class ExportSource:
 
 
 def find_source(
-    dataset: str, datasets: Place, *, split: str, named: Mapping[str, Place] = MappingProxyType({})
+    dataset: str, datasets: StorePath, *, split: str, named: Mapping[str, StorePath] = MappingProxyType({})
 ) -> ExportSource:
     """The dataset that a user names: a family in ``datasets``, ``all`` of them, one of ``named``, or a folder.
 
@@ -115,7 +115,7 @@ def _name(dataset: str) -> str:
     return Path(dataset).resolve().name if "://" in dataset or Path(dataset).is_dir() else dataset
 
 
-def shipped_folders(dataset: str, datasets: Place, named: Mapping[str, Place]) -> list[Place]:
+def shipped_folders(dataset: str, datasets: StorePath, named: Mapping[str, StorePath]) -> list[StorePath]:
     """As of ``find_source``, with every split. Raises ``LayoutError``."""
     if dataset in named and not (datasets / dataset).is_dir():
         folder = named[dataset]

@@ -29,7 +29,7 @@ from darkroom.pipelines.records.pivots import Pivot
 from darkroom.pipelines.selection.sampling import Split
 from darkroom.pipelines.storage.row_files import RowSpill
 from darkroom.pipelines.storage.stage import StageReport, code_digest
-from darkroom.pipelines.storage.store_paths import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -73,7 +73,7 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
         return KEY
 
     @property
-    def folder(self) -> Place:
+    def folder(self) -> StorePath:
         return self.workspace.dataset(*PIVOTS)
 
     def inputs(self) -> str:

@@ -36,7 +36,7 @@ from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.catalog import open_source
 from darkroom.pipelines.sources.source_config import SourceConfig
-from darkroom.pipelines.storage.store_paths import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.sandbox.errors import UserError
 
 ContaminationKind = Literal["question", "phrase", "image", "near_image", "image_part"]
@@ -208,7 +208,7 @@ class Benchmark:
         return DecontaminationError(f"benchmark {self.name!r}: {error}")
 
 
-def read_benchmarks(path: Place) -> list[Benchmark]:
+def read_benchmarks(path: StorePath) -> list[Benchmark]:
     """The benchmarks of a file, by name. Raises ``DecontaminationError`` that names the file and the field."""
     try:
         text = path.read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.models.policies import oracle_policy
 from darkroom.pipelines.publishing.pivots.dataset import PivotDataset
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
-from darkroom.pipelines.storage.store_paths import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 from tests.pipelines.publishing.shipping import PARTITION
@@ -18,7 +18,7 @@ from tests.pipelines.publishing.shipping import PARTITION
 FAMILIES = ("crop", "error_correction")
 
 
-def ship_pivots(home: Path) -> Place:
+def ship_pivots(home: Path) -> StorePath:
     """Into a workspace of its own; returns the folder of the pivots."""
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         engine.intake(workspace, SmallSource(), 0, PARTITION)
