@@ -34,7 +34,7 @@ NOT_RUN = {
     r"^materialize accepted_annotations": STUDIO,
     r"^annotate service": "installs a service of the system",
     r" --url ": "a model's server",
-    r" --on ": "a cluster: tests/e2e/test_ray_runs.py, test_slurm_runs.py",
+    r" --on ": "a cluster: tests/soak/test_ray_runs.py, test_slurm_runs.py",
     r"^rl mmk12": DOWNLOADED,
     r"visual_probe|--benchmark": DOWNLOADED,
     r"^publish crop ann/street-crops$": "uploads",
