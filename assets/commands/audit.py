@@ -27,7 +27,7 @@ class _AuditImpossible(UserError):
 
 
 def audit(
-    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl`, `pivots`, or a folder with datasets.")],
+    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl`, or a folder with datasets.")],
     executor: Annotated[
         str, typer.Option("--in", help="Where code runs: `sandbox`, or `plain` Python with your rights.")
     ] = "sandbox",
@@ -89,11 +89,10 @@ def audit(
 def _folders(dataset: str, workspace: Workspace) -> list[Place]:
     from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
     from darkroom.pipelines.publishing.layouts.export_source import RL, shipped_folders
-    from darkroom.pipelines.publishing.pivots.dataset import PIVOTS
     from darkroom.pipelines.publishing.rl_dataset import rl_folder
 
     datasets, prompts = workspace.home / "datasets" / "sft", rl_folder(workspace)
     if dataset != ALL:
-        return shipped_folders(dataset, datasets, {RL: prompts, PIVOTS[0]: workspace.dataset(*PIVOTS)})
+        return shipped_folders(dataset, datasets, {RL: prompts})
     shipped = [prompts] if dataset_files(prompts) else []
     return [*find_datasets(ALL, datasets, may_be_empty=bool(shipped)), *shipped]

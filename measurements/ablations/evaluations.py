@@ -86,8 +86,8 @@ def _evaluated(arm: Arm, root: Path, seed: int, questions: str) -> dict[str, flo
 
 def of_rollouts(rollouts: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Shares of all rollouts, and code blocks per rollout. ``executed``: some code ran without an error; ``faithful``:
-    an image that is a part of the question's shows half of the region or more (CodeV §3 on parts only, over all);
-    ``faithful_first``: an image of the first code does. ``…_far`` and the like: of questions of that category."""
+    an image that is a part of the question's shows half of the region or more (CodeV §3 on parts only, over all).
+    ``…_far`` and the like: of questions of that category."""
 
     def share(holds: Any) -> float:
         return fmean(bool(holds(rollout)) for rollout in rollouts)
@@ -104,9 +104,6 @@ def of_rollouts(rollouts: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         "tool_use": share(lambda rollout: rollout["rounds"]),
         "calls": fmean(len(rollout["rounds"]) for rollout in rollouts),
         "faithful": share(lambda rollout: any(_shows(image, rollout) for image in rollout["seen"])),
-        "faithful_first": share(
-            lambda rollout: any(_shows(image, rollout) for image in rollout["seen"] if image["round"] == 0)
-        ),
         **by_category,
     }
 

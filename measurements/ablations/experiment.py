@@ -22,7 +22,6 @@ MEASURES: Mapping[str, Measure] = {
     "tool_use": Measure("wrote code"),
     "calls": Measure("code blocks per rollout", is_share=False),
     "faithful": Measure("a crop shows the sign"),
-    "faithful_first": Measure("the first crop shows the sign"),
     "right_far": Measure("right, seen from afar"),
     "right_near": Measure("right, seen from near"),
     "tool_use_far": Measure("wrote code, seen from afar"),

@@ -1,4 +1,4 @@
-"""The models of the experiments: random weights, SFT and GRPO, each by the programs of ``train/``, and GRPO on pivots.
+"""The models of the experiments: random weights, SFT and GRPO, each by the programs of ``train/``.
 
 A model is named; the same name is the same model, made once per seed in ``ROOT/seed-N/NAME`` and shared by every
 experiment on that root. The programs skip what is complete and resume what was interrupted.
@@ -36,18 +36,6 @@ GRPO: Mapping[str, Any] = {
     "max_pixels": MAX_PIXELS,
 }
 """What the experiments train with; a model's own settings stand over it, and a method's terms below."""
-STEPS: Mapping[str, Any] = {
-    "max_steps": 12,
-    "num_generations": GRPO["generations"],
-    "per_device_train_batch_size": GRPO["batch_size"],
-    "learning_rate": GRPO["learning_rate"],
-    "lr_scheduler_type": GRPO["schedule"],
-    "temperature": GRPO["temperature"],
-    "beta": GRPO["beta"],
-    "max_completion_length": 64,
-    "max_pixels": MAX_PIXELS,
-}
-"""The same for single decisions, as TRL calls it; a turn has as many tokens as where it is evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +43,7 @@ class Model:
     """A checkpoint. ``rows`` names folders of ``world.ROWS``; ``method`` is of GRPO."""
 
     name: str
-    program: Literal["random", "sft", "grpo", "steps"]
+    program: Literal["random", "sft", "grpo"]
     start: "Model | None" = None
     rows: tuple[str, ...] = ("train",)
     method: str = ""
@@ -91,10 +79,6 @@ class Model:
             from darkroom.train.sft import finetune
 
             finetune(datasets, start or made, made, sft_settings(self, seed))
-        elif self.program == "steps":
-            from measurements.ablations.step_training import train_steps
-
-            train_steps(datasets[0], start or made, made, {**STEPS, **self.settings, "seed": seed})
         else:
             from darkroom.train.grpo import reinforce
 
@@ -118,4 +102,4 @@ def grpo_settings(model: Model, seed: int) -> Any:
 
 
 def _defaults(program: str) -> Mapping[str, Any]:
-    return {"sft": SFT, "grpo": GRPO, "steps": STEPS}.get(program, {"split": DIGIT_SPLIT, "spread": SPREAD})
+    return {"sft": SFT, "grpo": GRPO}.get(program, {"split": DIGIT_SPLIT, "spread": SPREAD})

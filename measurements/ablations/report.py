@@ -17,7 +17,6 @@ PAPERS = {
     "CodeV": "codev",
     "Look Less, Reason More": "look_less",
     "FIGR": "figr",
-    "Pivots": "pivots",
 }
 """Names of the papers' pages: ``reproductions_thyme.md``, …"""
 COMMAND = "python -m measurements.ablations"

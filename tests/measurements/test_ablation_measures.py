@@ -46,17 +46,7 @@ def test_rollouts_are_counted():
         "tool_use": 0.75,
         "calls": 1.0,
         "faithful": 0.25,
-        "faithful_first": 0.25,
     }
-
-
-def test_a_first_crop_hits_whatever_follows_it():
-    hit, miss = {"box": [100, 100, 200, 200], "share": 0.1}, {"box": [300, 300, 320, 320], "share": 0.1}
-    first, second = (
-        [{**image, "round": number} for number, image in enumerate(pair)] for pair in ((hit, miss), (miss, hit))
-    )
-    found = of_rollouts([rolled("attribute", seen=seen) for seen in (first, second, [])])
-    assert (found["faithful_first"], found["faithful"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
 
 
 def test_an_image_of_almost_the_whole_is_not_faithful():

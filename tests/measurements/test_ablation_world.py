@@ -3,14 +3,12 @@
 import json
 import os
 import re
-from collections import Counter
 from itertools import islice
 
 import pytest
 
 from darkroom.pipelines.demo.images.street_signs import LEAST, PIECE, StreetSigns
 from darkroom.pipelines.generation.recipes.operation_aware import PROMPTS
-from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
 from darkroom.pipelines.records.geometry import Box
 from darkroom.train.tiny import DIGIT_SPLIT
 from measurements.ablations.world.datasets import ROWS, WRITERS, rows_below, shipped
@@ -172,16 +170,8 @@ def test_one_of_the_frames_in_a_context_shows_the_sign(tmp_path):
         assert (len(numbers) in CONTEXTS, row["mode"], row["rounds"]) == (True, "forbidden", [])
 
 
-def test_pivots_are_the_decisions_of_the_rows(tmp_path):
-    source = StreetSigns(1, seed=5)
-    rows = read_files(dataset_files(shipped(tmp_path, source, WRITERS["pivots"])))
-    n_rows = len(list(source.rows(0)))
-    assert Counter(row["goal"] for row in rows) == {"target": n_rows, "answer": n_rows}
-
-
 def test_a_dataset_lies_where_its_kind_does(tmp_path):
     assert rows_below(tmp_path, "train") == tmp_path / "train/datasets/sft/crop"
-    assert rows_below(tmp_path, "pivots") == tmp_path / "pivots/datasets/pivots/decisions"
     assert rows_below(tmp_path, "held_out_looks") == tmp_path / "held_out_looks/datasets/rl/prompts"
     assert {rows.writer for rows in ROWS.values()} == set(WRITERS)
 

@@ -122,7 +122,7 @@ def test_tables_have_measures_that_every_arm_has():
 
 def test_what_every_paper_leads_one_to_expect_is_compared():
     papers = {one.row.paper for one in EXPERIMENTS.values()}
-    assert papers == {"Learning proof", "Thyme", "PyVision-RL", "CodeV", "Look Less, Reason More", "FIGR", "Pivots"}
+    assert papers == {"Learning proof", "Thyme", "PyVision-RL", "CodeV", "Look Less, Reason More", "FIGR"}
     assert all(one.comparisons for one in EXPERIMENTS.values())
 
 

@@ -3,7 +3,7 @@
 Each says the paper's row; a model's settings are what differs from ``models.SFT`` and ``models.GRPO``.
 """
 
-from measurements.ablations.catalog import codev, figr, look_less, pivots, pyvision, thyme
+from measurements.ablations.catalog import codev, figr, look_less, pyvision, thyme
 from measurements.ablations.catalog.starts import FRESH, TUNED
 
 EXPERIMENTS = {
@@ -14,7 +14,6 @@ EXPERIMENTS = {
         *codev.EXPERIMENTS,
         *look_less.EXPERIMENTS,
         *figr.EXPERIMENTS,
-        *pivots.EXPERIMENTS,
     )
 }
 

@@ -4,13 +4,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from darkroom.pipelines.demo import street_sign_datasets
 from darkroom.pipelines.demo.images.street_signs import StreetSigns
-from darkroom.pipelines.demo.street_sign_datasets import FEW_WORDS, policy_of, ship_trajectories
+from darkroom.pipelines.demo.street_sign_datasets import policy_of, ship_trajectories
 from darkroom.pipelines.generation.engine import intake
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
 from darkroom.pipelines.generation.recipes.operation_aware import PROMPTS
@@ -18,7 +16,6 @@ from darkroom.pipelines.generation.stage import Shard
 from darkroom.pipelines.models.policies import oracle_policy
 from darkroom.pipelines.models.policies.embedded import Script
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, prompt_row
-from darkroom.pipelines.publishing.pivots.dataset import PIVOTS, PivotDataset
 from darkroom.pipelines.records import RLRow, Sample, SuitabilityLabel
 from darkroom.pipelines.records.rl import majority
 from darkroom.pipelines.records.samples import details_of
@@ -44,16 +41,14 @@ class Rows(NamedTuple):
 class Writer:
     """Where questions come from, and the family that writes rows about them; without one they are RL questions.
 
-    ``script``, which stands in ``file``, writes instead of the demo's oracle of the family; ``environment`` are the
-    family's own options. Of ``pivots`` the dataset is the rows' single decisions.
+    ``script`` writes instead of the demo's oracle of the family; ``environment`` are the
+    family's own options.
     """
 
     source: Callable[[int, int], Source]
     family: str = ""
     script: Script | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    pivots: bool = False
-    file: str = str(scripts.__file__)
 
     @property
     def recipe(self) -> Recipe:
@@ -63,15 +58,11 @@ class Writer:
     @property
     def dataset(self) -> str:
         """Where its dataset lies among a home's."""
-        if self.pivots:
-            return "/".join(PIVOTS)
         return f"sft/{self.family}" if self.family else "rl/prompts"
 
 
 WRITERS: Mapping[str, Writer] = {
     "crop": Writer(StreetSigns, "crop"),
-    "few_words": Writer(partial(StreetSigns, views=6), "crop", FEW_WORDS, file=str(street_sign_datasets.__file__)),
-    "pivots": Writer(StreetSigns, "crop", FEW_WORDS, pivots=True, file=str(street_sign_datasets.__file__)),
     "direct": Writer(Closeups, "direct"),
     "error_correction": Writer(StreetSigns, "error_correction"),
     "math_code": Writer(Sums, "math_code", scripts.compute),
@@ -86,8 +77,6 @@ WRITERS: Mapping[str, Writer] = {
 ROWS: Mapping[str, Rows] = {
     "train": Rows(50, 1000, "crop"),
     "questions": Rows(50, 2000, "crop"),
-    "few_words": Rows(16, 1000, "few_words"),
-    "pivots": Rows(16, 2000, "pivots"),
     "closeups": Rows(50, 1000, "direct"),
     "second_looks": Rows(50, 1000, "error_correction"),
     "held_out": Rows(16, 6000, "crop"),
@@ -125,10 +114,7 @@ def shipped(home: Path, source: Source, writer: Writer) -> Path:
         intake(workspace, source, 0, partition)
         if not writer.family:
             return _questions(workspace, partition)
-        rows = _trajectories(workspace, writer, partition)
-        if not writer.pivots:
-            return rows
-        return PivotDataset(workspace, [writer.family], [partition]).publish()[1].folder
+        return _trajectories(workspace, writer, partition)
 
 
 def _trajectories(workspace: Workspace, writer: Writer, partition: str) -> Path:
@@ -136,7 +122,7 @@ def _trajectories(workspace: Workspace, writer: Writer, partition: str) -> Path:
     oracle = (
         oracle_policy(recipe.family, revision=recipe.digest)
         if writer.script is None
-        else policy_of(writer.script, recipe, Path(writer.file))
+        else policy_of(writer.script, recipe, Path(scripts.__file__))
     )
     return ship_trajectories(workspace, recipe, oracle, partition)
 

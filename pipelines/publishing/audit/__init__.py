@@ -14,7 +14,6 @@ from cattrs import BaseValidationError
 from darkroom import sandbox
 from darkroom.pipelines.publishing.audit.findings import AuditFinding, AuditReport, shortened
 from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
-from darkroom.pipelines.publishing.audit.pivot_checks import rewarded
 from darkroom.pipelines.publishing.audit.plain import NotComparable, PlainPython
 from darkroom.pipelines.publishing.audit.prompt_checks import recount, regrade
 from darkroom.pipelines.publishing.audit.row_case import case_of, changed_images
@@ -170,7 +169,6 @@ def _audited(
             partial(_remeasure, row, dataset, truth, result),
         ],
         "prompts": [partial(_prompt, row, dataset, truth, result)],
-        "pivots": [partial(_replay, row, dataset, execute, result), partial(_reward, row, dataset, execute, result)],
     }
     try:
         _compare_images(row, row_id, dataset, result)
@@ -221,17 +219,6 @@ def _prompt(row: Row, dataset: str, truth: KnownTruth | None, result: AuditRepor
     result.checked.update(["votes", "grader"])
     result.add(recount(row, truth, dataset))
     result.add(regrade(row, truth, dataset))
-
-
-def _reward(row: Row, dataset: str, execute: Execute, result: AuditReport) -> None:
-    try:
-        result.add(rewarded(row, dataset, execute))
-    except (NotComparable, sandbox.SandboxError) as error:
-        if isinstance(error, sandbox.SandboxUnavailable):
-            raise
-        result.not_measured[f"reward: {shortened(str(error))}"] += 1
-        return
-    result.checked["reward"] += 1
 
 
 __all__ = [
