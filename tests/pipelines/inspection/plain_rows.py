@@ -1,7 +1,7 @@
-"""A row's code in ordinary Python, outside the sandbox: for datasets that the user made, or trusts.
+"""A row's code in ordinary Python, outside the sandbox: a second opinion on the sandbox itself.
 
-The second opinion on the sandbox itself: ``_plain_runner.py`` shares no code with it. What the sandbox alone does
-(repairs, limits, blocked calls) has no counterpart here; such rows are ``NotComparable`` and counted.
+``plain_rows_runner.py`` shares no code with it. What the sandbox alone does (repairs, limits, blocked calls) has no
+counterpart here; such rows are ``NotComparable`` and counted.
 """
 
 import io
@@ -22,19 +22,15 @@ from PIL import Image
 
 from darkroom import sandbox
 from darkroom.pipelines.models.tasks import image_names
-from darkroom.pipelines.publishing.replay import SetupFailed, setup_of
+from darkroom.pipelines.publishing.replay import NotComparable, SetupFailed, setup_of
 from darkroom.sandbox.neutral import neutralise
 
 WORK_FOLDER, IMAGE_FOLDER = "/mnt/data/temp_processed_images", "/mnt/data/input_images"
 """Folders that code names; each is a folder of its own here."""
-_RUNNER = Path(__file__).with_name("_plain_runner.py")
+_RUNNER = Path(__file__).with_name("plain_rows_runner.py")
 _MOVED = frozenset({"output_folder", "image_name"})
 """Edits that only say where a file is."""
 _START_SECONDS = 120.0
-
-
-class NotComparable(Exception):
-    """The row's observations cannot be had in plain Python: why not."""
 
 
 class PlainPython:

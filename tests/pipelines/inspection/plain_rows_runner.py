@@ -1,7 +1,7 @@
 """Runs the code of rows in ordinary Python, one forked child per row: no sandbox, no repairs, no shared decoding.
 
-Started by ``plain.py`` as ``python -I _plain_runner.py``; imports nothing of Darkroom, so that an error of the sandbox
-cannot hide here. It protects from nothing: the code runs with the user's own rights.
+Started by ``plain_rows.py`` as ``python -I plain_rows_runner.py``; imports nothing of Darkroom, so that an error
+of the sandbox cannot hide here. It protects from nothing: the code runs with the user's own rights.
 
 A line of standard input names a folder with ``job.json``; the child writes ``results.json`` and the images it showed
 (``<round>-<n>.npy``) there, and the parent answers with a line.
@@ -199,7 +199,7 @@ def run(code: str, cell: str, names: dict[str, Any]) -> tuple[str, str | None]:
         exec(compile(code, cell, "exec"), names)
     except SystemExit as error:
         return ("ok", None) if error.code in (None, 0) else ("error", f"SystemExit: {error}")
-    except BaseException as error:  # noqa: BLE001  # whatever the code raises is its result
+    except BaseException as error:  # whatever the code raises is its result
         if isinstance(error, SyntaxError):
             message, line = str(error.msg), error.lineno if error.filename == cell else None
         else:
@@ -248,7 +248,7 @@ def main() -> None:
         if child == 0:
             try:
                 perform(Path(line.rstrip("\n")))
-            except BaseException:  # noqa: BLE001  # the parent says that results are missing
+            except BaseException:  # the parent says that results are missing
                 traceback.print_exc()
                 os._exit(1)
             os._exit(0)
