@@ -66,10 +66,6 @@ class MockEndpoint:
         """What a client took, when it is done."""
         return self._run([sys.executable, "-m", "measurements.policy_client", kind], folder, n_rows)
 
-    def run_toolkit(self, kind: str, python: str, folder: Path, n_rows: int) -> dict[str, Any]:
-        """The same of another toolkit, which ``python`` has."""
-        return self._run([python, str(Path(__file__).with_name("toolkit_client.py")), kind], folder, n_rows)
-
     def _run(self, client: list[str], folder: Path, n_rows: int) -> dict[str, Any]:
         command = [*client, self.url, str(folder), str(n_rows)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

@@ -5,8 +5,7 @@
     python -m measurements.policies --only cap --json figures.json
 
 The endpoint is a mock in a process of its own (measurements/mock_server.py); each client has its own process too. The
-bare client and the layer take turns; a ratio compares two values of one turn. ``DATATROVE_PYTHON`` and
-``CURATOR_PYTHON`` name interpreters with those (measurements/toolkit_client.py), to be measured beside them.
+bare client and the layer take turns; a ratio compares two values of one turn.
 """
 
 import sys
@@ -21,14 +20,13 @@ from measurements.policy_bars import (
     measure_sharing,
     measure_throughput,
 )
-from measurements.policy_images import measure_image_flight, measure_images, measure_toolkits
+from measurements.policy_images import measure_image_flight, measure_images
 from measurements.report import describe_machine, options_of, report
 from measurements.rows import Row
 
 _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "throughput": measure_throughput,
     "flight": measure_in_flight,
-    "toolkits": measure_toolkits,
     "images": measure_images,
     "image_flight": measure_image_flight,
     "cap": measure_cap,

@@ -1,6 +1,5 @@
-"""Calls with images beside bare clients, and text calls beside toolkits: CPU time and calls in flight."""
+"""Calls with images beside bare clients: CPU time and calls in flight."""
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -8,10 +7,7 @@ from measurements.mock_endpoint import MockEndpoint
 from measurements.policy_client import store_images
 from measurements.rows import Bar, Row, count_row, median_row
 
-TOOLKITS = {"datatrove": "DATATROVE_PYTHON", "curator": "CURATOR_PYTHON"}
-"""By their names in ``measurements/toolkit_client.py``: the variable that names an interpreter with one; without it,
-it is left out."""
-N_TEXT_CALLS, N_IMAGE_CALLS, N_FLIGHT_CALLS, CALLS_PER_IMAGE = 2_000, 300, 1_600, 8
+N_IMAGE_CALLS, N_FLIGHT_CALLS, CALLS_PER_IMAGE = 300, 1_600, 8
 N_IN_FLIGHT = 200
 """Of 256 that are allowed, at calls of 200 ms and more."""
 
@@ -44,28 +40,6 @@ def measure_image_flight(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
             bar = Bar("at least", N_IN_FLIGHT) if kind == "darkroom" else None
             rows.append(count_row(f"images: most calls in flight, {seconds:g} s a call, {name}", most, "calls", bar))
             rows.append(count_row(f"the same, half of the time, {name}", typical, "calls"))
-    return rows
-
-
-def measure_toolkits(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
-    """Text calls beside those toolkits whose interpreters are named."""
-    pythons = {kind: os.environ[variable] for kind, variable in TOOLKITS.items() if variable in os.environ}
-    if not pythons:
-        return []
-    ours: list[float] = []
-    theirs: dict[str, list[float]] = {kind: [] for kind in pythons}
-    for _ in range(2 if quick else 5):
-        for kind, python in pythons.items():
-            endpoint.reset()
-            with tempfile.TemporaryDirectory() as folder:
-                figures = endpoint.run_toolkit(kind, python, Path(folder), N_TEXT_CALLS)
-            theirs[kind].append(figures["cpu_seconds"] / N_TEXT_CALLS * 1000)
-        ours.append(_cpu(endpoint, "darkroom", N_TEXT_CALLS, 0))
-    rows = [median_row("text: CPU per 1,000 calls, whole layer", ours, "s")]
-    for kind, cpu in theirs.items():
-        ratios = [own / other for own, other in zip(ours, cpu, strict=True)]
-        rows.append(median_row(f"text: CPU per 1,000 calls, {kind}", cpu, "s"))
-        rows.append(median_row(f"text: CPU, whole layer over {kind}", ratios, "x", Bar("at most", 1.0)))
     return rows
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from measurements import rl_stages
 from measurements.mock_endpoint import MockEndpoint
-from measurements.rl_client import N_VOTES
+from tests.soak import rl_stages
 from tests.soak.kills import Killed, killed
 from tests.soak.policy_kills import killed_draft
+from tests.soak.rl_stages import N_VOTES
 
 
 def killed_rl_stages(endpoint: MockEndpoint, folder: Path, *, send_n: bool) -> Killed:

