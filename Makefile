@@ -23,10 +23,10 @@ export DO_NOT_TRACK := 1
 # where it is set, every process of a test compiles the project again: two fifths of the time to collect them
 export PYTHONDONTWRITEBYTECODE :=
 # the workers share the cores: more threads in each would only wait for one another, at full load
-test coverage e2e: export OMP_NUM_THREADS := 1
-test coverage e2e: export OPENBLAS_NUM_THREADS := 1
+test coverage e2e soak: export OMP_NUM_THREADS := 1
+test coverage e2e soak: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help install packages demo annotate test coverage fuzz e2e adapters lint types checks docs bench ui summary screenshots lock clean
+.PHONY: help install packages demo annotate test coverage fuzz e2e soak adapters lint types checks docs bench ui summary screenshots lock clean
 
 help: ## List all targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,17 +49,20 @@ demo: $(INSTALLED) ## Run the full pipeline end to end on the bundled data
 	$(BIN)/darkroom demo
 
 test: $(INSTALLED) ## Run the quick tests, which need only Python
-	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -m "not e2e and not soak" -n $(WORKERS) --dist worksteal
 
 coverage: $(INSTALLED) ## Run the same tests with line and branch coverage (takes about 1.5 times as long)
-	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
+	$(BIN)/pytest -m "not e2e and not soak" -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
 
 fuzz: $(INSTALLED) ## Fuzz the sandbox: code against plain Python, files, replies (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.sandbox.fuzz --count $(COUNT) --seed $(SEED)
 
 # by file: the tests of a file share one demo and one server
-e2e: $(INSTALLED) packages ## Run the end-to-end tests (trainings, whole pipelines, attacks on the sandbox; installs Debian packages, starts servers)
-	$(BIN)/pytest -m e2e -n $(E2E_WORKERS) --dist loadfile --timeout 1800 --durations 10
+e2e: $(INSTALLED) packages ## Run the end-to-end tests, one of each thing that a user does (installs Debian packages, starts servers)
+	$(BIN)/pytest -m "e2e and not soak" -n $(E2E_WORKERS) --dist loadfile --timeout 1800 --durations 10
+
+soak: $(INSTALLED) packages ## Run chaos, kills, clusters and the full lists of attacks and cases (hours)
+	$(BIN)/pytest -m soak -n $(E2E_WORKERS) --dist loadfile --timeout 7200 --durations 20
 
 adapters: $(INSTALLED) ## Run other programs against the services, each in an environment of its own (takes long)
 	$(BIN)/pytest tests/adapters --timeout 3600
@@ -80,7 +83,7 @@ docs: $(INSTALLED) ## Build the documentation site into site/ (strict: a broken 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(INSTALLED) ## Measure the sandbox against plain Python on this machine (about eight minutes)
-	$(BIN)/python -m benchmarks.sandbox
+	$(BIN)/python -m measurements.sandbox
 
 ui: $(INSTALLED) ## Start the Dagster UI on http://127.0.0.1:3000 (PORT=… for another port)
 	$(BIN)/darkroom ui --port $(PORT)

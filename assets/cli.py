@@ -4,7 +4,7 @@ from dotenv import load_dotenv
 
 from darkroom.annotation.cli import app as annotation_app
 from darkroom.assets.commands.audit import audit
-from darkroom.assets.commands.build import demo, finish, home, materialize_command, pivots, rl_command, ui
+from darkroom.assets.commands.build import demo, finish, home, materialize_command, rl_command, ui
 from darkroom.assets.commands.new import new
 from darkroom.assets.commands.planning import app as planning_app
 from darkroom.assets.commands.policies import calibrate, pre_annotate
@@ -57,7 +57,6 @@ app.command()(demo)
 app.command(name="evaluate")(evaluate)
 app.command(name="materialize")(materialize_command)
 app.command(name="rl")(rl_command)
-app.command()(pivots)
 app.command(name="inspect-mask")(inspect_mask)
 for command in (home, ui, summary, ingest, gallery, replay, audit, explain, calibrate, conformance):
     app.command()(command)

@@ -19,7 +19,7 @@ from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.tables import ORDER, REFUSED
 from darkroom.assets.graph import annotation, training
 from darkroom.assets.graph.automation import nightly, shard_sensor
-from darkroom.assets.graph.datasets import expert_reviews_asset, pivots_asset, rl_dataset_asset, sft_dataset_asset
+from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
 from darkroom.assets.graph.families import family_assets, samples_asset
 from darkroom.assets.graph.flywheel import GROUP as FLYWHEEL
 from darkroom.assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job`
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 SAMPLES, SFT, RELEASED = "source_samples", "sft_trajectories", "released_trajectories"
-DATASETS, PIVOTS, TRAIN, STREET_SIGNS = "datasets", "pivot_dataset", "train", "street_sign_datasets"
+DATASETS, TRAIN, STREET_SIGNS = "datasets", "train", "street_sign_datasets"
 RL, RL_DATASET = "rl_prompts", "rl_dataset_all"
 ANNOTATION, RECORDED_ANNOTATIONS = annotation.JOB, "recorded_annotations"
 FINISHED_ANNOTATIONS = "finished_annotations"
@@ -88,8 +88,6 @@ def _optional_assets(
 ) -> Iterator[dg.AssetsDefinition]:
     if options.expert_reviews:
         yield expert_reviews_asset(recipes)
-    if options.pivots:
-        yield pivots_asset(recipes)
     if options.flywheel:
         yield from flywheel_assets(turn_partitions(workspace, flywheel.source))
     if options.annotation:
@@ -136,8 +134,6 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[UnresolvedAssetJob
     }
     if options.releases:
         selections[RELEASED] = groups(*released)
-    if options.pivots:
-        selections[PIVOTS] = assets("pivots")
     if options.street_signs:
         selections[STREET_SIGNS] = assets("street_signs")
     if options.flywheel:

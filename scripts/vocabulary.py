@@ -25,7 +25,7 @@ RULES: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_t
 PRODUCT = ("sandbox", "pipelines", "annotation", "train", "assets")
 DATA = ("pipelines/models/prompts/",)
 """Markdown that is data: prompts, whose words are keys of the ledger."""
-CHECKED = (*PRODUCT, "scripts", "benchmarks", "examples", "docs", "README.md", "CONTRIBUTING.md", "SECURITY.md")
+CHECKED = (*PRODUCT, "scripts", "measurements", "examples", "docs", "README.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
 class Finding(NamedTuple):

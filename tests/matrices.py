@@ -1,12 +1,20 @@
-"""Matrices of which the quick tests try the first names; the end-to-end tests try the rest."""
+"""Matrices that the quick or end-to-end tests sample; `make soak` tries the rest."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
 
-def first_quickly(names: Iterable[str], *, n_quick: int = 1) -> list[Any]:
-    """Parameters: the first ``n_quick`` of ``names`` as they are, the others marked ``e2e``."""
-    listed = list(names)
-    return [*listed[:n_quick], *(pytest.param(name, marks=pytest.mark.e2e) for name in listed[n_quick:])]
+def first_quickly(names: Iterable[Any], *, n_quick: int = 1) -> list[Any]:
+    """Parameters: the first ``n_quick`` of ``names`` as they are, the others marked ``soak``."""
+    return _rest_soaks(names, lambda number: number < n_quick)
+
+
+def every_nth(names: Iterable[Any], n: int) -> list[Any]:
+    """Parameters: every ``n``-th of ``names`` as it is, from the first on, the others marked ``soak``."""
+    return _rest_soaks(names, lambda number: number % n == 0)
+
+
+def _rest_soaks(names: Iterable[Any], stays: Callable[[int], bool]) -> list[Any]:
+    return [name if stays(number) else pytest.param(name, marks=pytest.mark.soak) for number, name in enumerate(names)]

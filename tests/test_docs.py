@@ -43,14 +43,14 @@ def test_every_command_of_a_page_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=identifier)
 def test_every_module_that_a_page_runs_exists(page: Path) -> None:
-    for module in re.findall(r"-m ((?:train|benchmarks|scripts|sandbox|tests)\.[a-z_.]+[a-z_])", page.read_text()):
+    for module in re.findall(r"-m ((?:darkroom|measurements|scripts|tests)\.[a-z_.]+[a-z_])", page.read_text()):
         path = ROOT / module.replace(".", "/")
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
 
 
 @pytest.mark.parametrize("page", PAGES, ids=identifier)
 def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
-    packages = "sandbox|pipelines|annotation|train|assets|tests|scripts|benchmarks|examples|docs"
+    packages = "sandbox|pipelines|annotation|train|assets|tests|scripts|measurements|examples|docs"
     pattern = rf"`((?:{packages})/[\w./]*(?:/|\.[a-z]+))`"
     missing = [path for path in re.findall(pattern, page.read_text()) if not (ROOT / path.rstrip("/")).exists()]
     assert missing == []

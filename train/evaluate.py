@@ -24,7 +24,6 @@ from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Values, config_option, guarded, is_first_process, takes_settings
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.storage.images import ImageStore
     from darkroom.train.evaluation.questions import QuestionSet
     from darkroom.train.evaluation.rollouts import EvaluatedPolicy
     from darkroom.train.runs.reporting import RunReporter
@@ -63,6 +62,7 @@ def evaluate(
     from darkroom.pipelines.storage.workspace import Workspace
     from darkroom.train.evaluation.evaluated_policies import open_judge, open_policy, vision_of
     from darkroom.train.evaluation.evaluation_run import EvaluationRun, report_record
+    from darkroom.train.evaluation.exports import export
     from darkroom.train.evaluation.output import read_report, write_output
     from darkroom.train.evaluation.processes import n_processes, roll_out_share
     from darkroom.train.evaluation.questions import questions_of
@@ -79,7 +79,7 @@ def evaluate(
         record = None if force else read_report(settings.output, inputs)
         if record is not None:
             report.line(f"{settings.output} is complete for these inputs: nothing to do (--force evaluates again)")
-            _export(settings.output, exports, workspace.images)
+            export(settings.output, exports)
             return EvaluationReport(settings.output, record, reused=True)
         start = time.monotonic()
         judge = open_judge(settings, workspace.images)
@@ -100,7 +100,7 @@ def evaluate(
         seconds = round(time.monotonic() - start, 2)
         record = {**report_record(settings, evaluated, question_sets, outcome, inputs), "seconds": seconds}
         write_output(settings.output, record, outcome.findings, evaluated, workspace.images, n_shown=settings.shown)
-        _export(settings.output, exports, workspace.images)
+        export(settings.output, exports)
         return EvaluationReport(settings.output, record)
 
 
@@ -152,16 +152,6 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
     return digest([settings.as_json(), who, questions, code, code_digest(*_EVALUATION_CODE), sandbox.sandbox_digest()])
 
 
-def _export(folder: Path, exports: Sequence[ExportFormat], store: ImageStore) -> None:
-    from darkroom.pipelines.storage.images import ImageMissing
-    from darkroom.train.evaluation.exports import export
-
-    try:
-        export(folder, exports, store)
-    except ImageMissing as error:
-        raise TrainError(str(error)) from error
-
-
 def _require_own(output: Path) -> None:
     """Raises ``TrainError`` for a folder with other content: the output is replaced as a whole."""
     if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not (output / "report.json").is_file())):
@@ -185,7 +175,7 @@ def main(
     config: Annotated[Path | None, config_option("rollouts: 4")] = None,
     export: Annotated[
         list[ExportFormat] | None,
-        typer.Option(help="Also write the rollouts for other programs into the output. May be repeated."),
+        typer.Option(help="Also write the rollouts into the output, for other programs. May be repeated."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Evaluate even if the output is complete.")] = False,
 ) -> None:

@@ -27,10 +27,7 @@ class _AuditImpossible(UserError):
 
 
 def audit(
-    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl`, `pivots`, or a folder with datasets.")],
-    executor: Annotated[
-        str, typer.Option("--in", help="Where code runs: `sandbox`, or `plain` Python with your rights.")
-    ] = "sandbox",
+    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl`, or a folder with datasets.")],
     limit: Annotated[
         int | None, typer.Option(min=1, help="Maximum rows per file; leaves out the card's counts.")
     ] = None,
@@ -42,45 +39,38 @@ def audit(
 ) -> None:
     """Execute, measure and count everything in a dataset again, and list what is not as it says.
 
-    Code is executed and every text and pixel compared. Each check of the row's family is done again: crops show their
-    target, turned images are upright, contrast rose, no privileged fact leaks. Votes, rates and the card's figures are
-    counted from the rows. What needs the truth about a sample (its box, its angle) is measured where this workspace
-    made the dataset, and reported as not measured elsewhere.
+    Code is executed in the sandbox, and every text and pixel compared. Each check of the row's family is done again:
+    crops show their target, turned images are upright, contrast rose, no privileged fact leaks. Votes, rates and the
+    card's figures are counted from the rows. What needs the truth about a sample (its box, its angle) is measured where
+    this workspace made the dataset, and reported as not measured elsewhere.
 
     DATASET may also be the folder of an export for LLaMA-Factory or ms-swift (`darkroom export`), or, with `--mapping`,
     a released trajectory file.
 
-    Code runs in the sandbox. With `--in plain` it runs in ordinary Python outside of it, as you, with your files and
-    your network: a second opinion on the sandbox, only for datasets that you made or trust.
-
     The exit status is 0 without a finding, 1 with findings, 2 where nothing could be audited.
 
-    `darkroom audit all --in plain --json`
+    `darkroom audit all --json`
     """
     from darkroom.assets.terminal.audit import print_audit
-    from darkroom.pipelines.publishing.audit import EXECUTORS, audit_conversations, executing, find_conversations
     from darkroom.pipelines.publishing.audit import audit as audit_datasets
+    from darkroom.pipelines.publishing.audit import audit_conversations, find_conversations
     from darkroom.pipelines.storage.workspace import Workspace
 
-    if executor not in EXECUTORS:
-        raise typer.BadParameter(f"choose from {', '.join(EXECUTORS)}; found {executor!r}", param_hint="--in")
     try:
         with Workspace.from_environment() as workspace:
             conversations = find_conversations(Path(dataset), mapping)
             folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
-            with executing(executor) as execute, progress_bar("rows") as progress:
+            with progress_bar("rows") as progress:
                 if conversations is not None:
-                    report = audit_conversations(conversations, execute=execute, limit=limit, progress=progress)
+                    report = audit_conversations(conversations, limit=limit, progress=progress)
                 else:
-                    report = audit_datasets(
-                        folders, workspace=workspace, execute=execute, limit=limit, progress=progress
-                    )
+                    report = audit_datasets(folders, workspace=workspace, limit=limit, progress=progress)
     except (UserError, OSError) as error:
         raise _AuditImpossible(describe(error)[0]) from error
     if as_json:
-        typer.echo(json.dumps({"executor": executor, **report.as_json()}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(report.as_json(), indent=2, ensure_ascii=False))
     else:
-        print_audit(CONSOLE, report, executor)
+        print_audit(CONSOLE, report)
         print_line(f"audited: {', '.join(str(folder) for folder in folders)}")
     if report.n_findings:
         raise typer.Exit(1)
@@ -89,11 +79,10 @@ def audit(
 def _folders(dataset: str, workspace: Workspace) -> list[StorePath]:
     from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
     from darkroom.pipelines.publishing.layouts.export_source import RL, shipped_folders
-    from darkroom.pipelines.publishing.pivots.dataset import PIVOTS
     from darkroom.pipelines.publishing.rl_dataset import rl_folder
 
     datasets, prompts = workspace.home / "datasets" / "sft", rl_folder(workspace)
     if dataset != ALL:
-        return shipped_folders(dataset, datasets, {RL: prompts, PIVOTS[0]: workspace.dataset(*PIVOTS)})
+        return shipped_folders(dataset, datasets, {RL: prompts})
     shipped = [prompts] if dataset_files(prompts) else []
     return [*find_datasets(ALL, datasets, may_be_empty=bool(shipped)), *shipped]

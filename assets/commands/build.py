@@ -1,4 +1,4 @@
-"""``darkroom demo``, ``materialize``, ``rl``, ``annotate finish``, ``pivots`` build; ``ui``, ``home``: Dagster."""
+"""``darkroom demo``, ``materialize``, ``rl``, ``annotate finish`` build; ``ui``, ``home``: Dagster."""
 
 import os
 import sys
@@ -106,18 +106,6 @@ def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
     from darkroom.assets.runs.build import build_annotated
 
     build_annotated(CONSOLE, n_rows=rows, source_quotas=_source_quotas(quota))
-
-
-def pivots() -> None:
-    """Build the pivots: single decisions of the shipped trajectories, each with what decides a reward at that place.
-
-    A row is a prefix, the verified next action, its goal (the target shown, the turn undone, contrast gained, the right
-    answer), and rejected actions after the same prefix. Splits are those of the SFT datasets. Re-running skips finished
-    work. Look at it with `darkroom audit pivots`, train on it with `darkroom export pivots`.
-    """
-    from darkroom.assets.runs.build import build_pivots
-
-    build_pivots(CONSOLE)
 
 
 def home() -> None:

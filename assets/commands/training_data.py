@@ -122,9 +122,7 @@ def _folders(dataset: str) -> list[Path]:
 
 
 def export(
-    dataset: Annotated[
-        str, typer.Argument(help="A family, `all`, `rl`, `pivots`, or the folder of a shipped dataset.")
-    ],
+    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl`, or the folder of a shipped dataset.")],
     layout: Annotated[str, typer.Option(help="For which trainer; the list is above.")],
     out: Annotated[
         Path | None,
@@ -140,7 +138,7 @@ def export(
 ) -> None:
     """Render a shipped dataset for another trainer, every row verified.
 
-    DATASET is a family, `all`, `rl`, `pivots`, or a folder of a shipped dataset. For trajectories LAYOUT is one of
+    DATASET is a family, `all`, `rl`, or a folder of a shipped dataset. For trajectories LAYOUT is one of
 
     - `trl_turns`, `trl_inline`: TRL; parquet with loss flags, and the chat template that reads them
     - `llama_factory`: LLaMA-Factory; sharegpt with dataset_info.json
@@ -151,8 +149,6 @@ def export(
     and for `rl`, whose prompts come with their graders and a reward function, one of
 
     - `trl_grpo`, `verl_rl`, `ms_swift_grpo`, `easyr1`, `openrlhf_rl`
-
-    and for `pivots`, single decisions, `trl_steps` (RL) or `trl_dpo` (pairs).
 
     The folder's README.md says which configuration to use and what the trainer cannot express. A row that the layout
     cannot hold is in rejects.jsonl, with its reason. The folder appears whole; the same rows again do nothing.
@@ -168,11 +164,10 @@ def export(
     from darkroom.pipelines.publishing.layouts import LayoutError, layout_of
     from darkroom.pipelines.publishing.layouts.export_source import RL, find_source
     from darkroom.pipelines.publishing.layouts.exporter import export as write
-    from darkroom.pipelines.publishing.pivots.dataset import PIVOTS
     from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
 
     with open_workspace() as workspace:
-        named = {RL: workspace.dataset(*RL_PROMPTS), "pivots": workspace.dataset(*PIVOTS)}
+        named = {RL: workspace.dataset(*RL_PROMPTS)}
         source = find_source(dataset, workspace.home / "datasets" / "sft", split=split, named=named)
         source = source.in_protocol(protocol, mode)
         trainer_layout = layout_of(layout, source.kind)

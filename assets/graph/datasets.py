@@ -25,8 +25,6 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
 from darkroom.pipelines.publishing.parquet_shards import Shipped
-from darkroom.pipelines.publishing.pivots.dataset import KEY as PIVOTS_KEY
-from darkroom.pipelines.publishing.pivots.dataset import PivotDataset
 from darkroom.pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Review, RLRow, Sample, Trajectory
@@ -39,7 +37,6 @@ from darkroom.pipelines.storage.workspace import Workspace
 
 GROUP = "datasets"
 SFT_DATASET, RL_DATASET = dg.AssetKey("sft_dataset"), dg.AssetKey(list(KEY.asset))
-PIVOTS = dg.AssetKey(list(PIVOTS_KEY.asset))
 EXPERT_REVIEWS = dg.AssetKey(list(REVIEWS))
 _RL_UPSTREAM = (pass_rates.ASSET, necessity.ASSET, suitability.LABELS, ACCEPTED.asset[0])
 
@@ -125,26 +122,6 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
             return stage_result(opened.tables, report, n_in=report.n_in, details=details, path=path)
 
     return rl_dataset
-
-
-def pivots_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
-    """The asset that ships the decisions of what ``sft_dataset`` shipped."""
-
-    @_dataset(
-        PIVOTS,
-        [SFT_DATASET],
-        "datasets/pivots/decisions/: single decisions of the SFT rows, each with what decides a reward at that place.",
-    )
-    def pivots(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
-        with workspace.open() as opened:
-            dataset = PivotDataset(opened, [recipe.family for recipe in recipes], _shards(opened))
-            report, shipped = dataset.publish()
-            context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
-            details = {"megabytes": _megabytes(shipped)}
-            path = str(shipped.folder)
-            return stage_result(opened.tables, report, n_in=report.n_in, details=details, path=path)
-
-    return pivots
 
 
 def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:

@@ -17,7 +17,6 @@ from darkroom.assets.graph.flywheel import PREFIX
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.pipelines.generation.released import RELEASED
 from darkroom.pipelines.publishing.judge_stats import REVIEWS
-from darkroom.pipelines.publishing.pivots.dataset import KEY as PIVOTS
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -36,8 +35,6 @@ class Options:
     """A campaign that asks for them, or their table."""
     expert_reviews: bool = True
     """A campaign, or their tables."""
-    pivots: bool = True
-    """Their table, which `darkroom pivots` makes."""
     street_signs: bool = True
     """Their datasets, which `darkroom demo` makes."""
 
@@ -55,7 +52,6 @@ class Options:
             annotation=has_campaign or POOL.asset[0] in made,
             pre_annotations=PRE_ANNOTATIONS.asset[0] in made or (has_campaign and _pre_annotates(workspace)),
             expert_reviews=has_campaign or REVIEWS[0] in made,
-            pivots=PIVOTS.asset[0] in made,
             street_signs="street_signs" in made,
         )
 

@@ -16,7 +16,6 @@ from darkroom.annotation.rounds.tables import ACCEPTED
 from darkroom.assets.definitions import (
     ANNOTATION,
     DATASETS,
-    PIVOTS,
     RELEASED,
     RL,
     RL_DATASET,
@@ -40,15 +39,11 @@ from darkroom.pipelines.generation import released
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.funnel import Yield, next_limit
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes, quotas
-from darkroom.pipelines.publishing.pivots.dataset import KEY
-from darkroom.pipelines.publishing.pivots.dataset import PIVOTS as PIVOTS_FOLDER
 from darkroom.pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog
 from darkroom.pipelines.sources.source_config import Use
-from darkroom.pipelines.storage.stage import report
-from darkroom.pipelines.storage.tables import TableMissing
 from darkroom.pipelines.storage.workspace import Workspace
 
 N_BESIDE = 10
@@ -114,21 +109,6 @@ def build_sft(
                 _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
                 other.wait("rl")  # Dagster takes a checkpoint for stale that is older than the RL dataset
                 _train_on_street_signs(jobs, "grpo_checkpoint", "evaluation", evaluated="grpo")
-
-
-def build_pivots(console: Console) -> None:
-    """Materialises the pivots of what was shipped; finished work is skipped. Prints counts and folder.
-
-    Raises ``TableMissing`` where nothing was shipped, ``MaterializationFailed`` with the asset's message.
-    """
-    with Workspace.from_environment() as workspace, open_jobs(console, workspace) as jobs:
-        if not workspace.tables.keys(ASSET):
-            raise TableMissing("no SFT dataset was shipped yet. Run: darkroom materialize SOURCE, or darkroom demo")
-        jobs.run(PIVOTS)
-        facts = report(workspace.tables, KEY)
-        reasons = ", ".join(f"{reason} {n:,}" for reason, n in facts.reasons.items())
-        line = f"{facts.n_in:,} decisions: {facts.n_out:,} pivots in {workspace.dataset(*PIVOTS_FOLDER)}"
-        console.print(f"{line}; left out: {reasons or 'none'}", highlight=False, soft_wrap=True)
 
 
 def families_of(workspace: Workspace, source: str) -> list[Recipe]:

@@ -5,16 +5,15 @@ from rich.table import Table
 from rich.text import Text
 
 from darkroom.assets.terminal import folding
-from darkroom.pipelines.publishing.audit import AuditReport, Executor
+from darkroom.pipelines.publishing.audit import AuditReport
 
 _N_LISTED = 50
 
 
-def print_audit(console: Console, report: AuditReport, executor: Executor) -> None:
+def print_audit(console: Console, report: AuditReport) -> None:
     """Prints what was audited and not, then findings by kind and the first of them with their rows."""
-    where = "plain Python" if executor == "plain" else "the sandbox"
     console.print(
-        f"{report.n_rows:,} rows; {report.n_executed:,} of {report.n_rounds:,} code blocks executed again in {where}, "
+        f"{report.n_rows:,} rows; {report.n_executed:,} of {report.n_rounds:,} code blocks executed again, "
         f"{report.n_images:,} images compared; {report.checked.total():,} checks and counts repeated",
         highlight=False,
     )

@@ -30,17 +30,15 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 P = TypeVar("P", bound=StorePath)
-Kind = Literal["trajectories", "prompts", "pivots"]
-"""Whole conversations (``datasets/sft``), questions with graders (``datasets/rl/prompts``), or single decisions
-(``datasets/pivots``)."""
-_ASSETS: Mapping[Kind, str] = {"trajectories": "sft_dataset", "prompts": "rl_dataset", "pivots": "pivots"}
-KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id", "pivots": "pivot_id"}
+Kind = Literal["trajectories", "prompts"]
+"""Whole conversations (``datasets/sft``), or questions with graders (``datasets/rl/prompts``)."""
+_ASSETS: Mapping[Kind, str] = {"trajectories": "sft_dataset", "prompts": "rl_dataset"}
+KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id"}
 """The column that names a row."""
 ALL = "all"
 _ADDED: Mapping[Kind, frozenset[str]] = {
     "trajectories": frozenset(),
     "prompts": frozenset({"visual_search"}),
-    "pivots": frozenset(),
 }
 """Columns that datasets of earlier versions lack; there they are null."""
 _ROWS_AT_ONCE, _ROWS_WITHOUT_IMAGES_AT_ONCE = 16, 256
@@ -133,18 +131,23 @@ def columns_of(file: StorePath) -> set[str]:
 
 
 def kind_of(file: StorePath) -> Kind:
-    """By the columns: pivots have a goal, prompts graders and no rollout."""
+    """The kind by the columns: prompts have graders and no rollout.
+
+    Raises ``DatasetError`` for single decisions ("pivots"), which earlier versions shipped.
+    """
     columns = columns_of(file)
-    if "goal" in columns:
-        return "pivots"
+    if "pivot_id" in columns:
+        raise DatasetError(
+            f"{file} holds pivots, a kind of dataset of earlier versions. `datasets.load_dataset` reads it as it is"
+        )
     return "prompts" if "grader" in columns and "rounds" not in columns else "trajectories"
 
 
 def features_of(kind: Kind) -> Features:
     """The columns of a kind, as ``datasets`` features."""
-    from darkroom.pipelines.publishing.features import PIVOTS, PROMPTS, TRAJECTORIES  # `datasets` takes a second
+    from darkroom.pipelines.publishing.features import PROMPTS, TRAJECTORIES  # `datasets` takes a second
 
-    return {"prompts": PROMPTS, "pivots": PIVOTS, "trajectories": TRAJECTORIES}[kind]
+    return {"prompts": PROMPTS, "trajectories": TRAJECTORIES}[kind]
 
 
 def check_columns(file: StorePath, kind: Kind, *, needed: Collection[str] | None = None) -> None:

@@ -1,6 +1,6 @@
 """Publishing a dataset: select, screen and fill quotas, split, write shards and card, then a marker of completion.
 
-What differs between datasets is a ``Publication`` (``sft_dataset.py``, ``rl_dataset.py``, ``pivots/dataset.py``).
+What differs between datasets is a ``Publication`` (``sft_dataset.py``, ``rl_dataset.py``).
 Every row that does not ship is a reject with its reason. Rows stream from the stages' tables into the dataset's table,
 and from there into its files: of all rows only what selects them is in memory.
 """

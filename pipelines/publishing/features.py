@@ -8,7 +8,6 @@ from datasets import Features, Image, List, Value
 
 from darkroom.pipelines.publishing.parquet_shards import SAMPLE
 from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, TruthBox, VideoRef
-from darkroom.pipelines.records.pivots import Pivot
 from darkroom.pipelines.records.schemas import schema_of
 
 _text, _int, _float, _bool = Value("string"), Value("int64"), Value("float64"), Value("bool")
@@ -74,22 +73,6 @@ PROMPTS = Features(
     }
 )
 """One question with its grader. ``prompt`` is the question with its choices; what was not measured is null."""
-
-PIVOTS = Features(
-    {
-        **_columns(Pivot, "pivot_id", "trajectory_id", "sample_id", "family", "protocol", "mode"),
-        **_columns(Sample, *SAMPLE),
-        "images": List(Image()),
-        "n_question_images": Value("int32"),
-        "rounds": _rounds(),
-        **_columns(Pivot, "action", "goal", "evidence", "boxes", "angle", "gold"),
-        "reference": Image(),
-        "reference_ref": _columns(ImageRef),
-        **_columns(Pivot, "rejected", "provenance"),
-        **_refs,
-    }
-)
-"""One decision: ``images`` and ``rounds`` are the prefix, ``action`` what the trajectory does next."""
 
 
 def arrow_schema(features: Features) -> pa.Schema:

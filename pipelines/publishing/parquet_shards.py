@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.publishing.dataset_reader import Kind, features_of, split_of
 from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
-from darkroom.pipelines.records.pivots import Pivot
 from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.store_paths import StorePath
@@ -133,23 +132,16 @@ def write_trajectories(
 
 def trajectory_row(sample: Sample, trajectory: Trajectory, store: ImageStore) -> dict[str, Any]:
     """The columns of trajectories; an observation's images are indexes into the row's."""
-    return {**to_row(trajectory), **conversation_columns(sample, trajectory, store)}
-
-
-def conversation_columns(sample: Sample, record: Trajectory | Pivot, store: ImageStore) -> dict[str, Any]:
-    """The question of a record, its rounds, and every image that they show."""
-    position = len(record.images)
-    rounds: Any = to_row(record.rounds)
-    for turn in rounds:
+    columns, position = to_row(trajectory), len(trajectory.images)
+    for turn in columns["rounds"]:
         n = len(turn["observation"]["images"])
         turn["observation"]["images"] = list(range(position, position + n))
         position += n
-    images = record.images + tuple(image for turn in record.rounds for image in turn.observation.images)
     return {
+        **columns,
         **record_columns(sample, *SAMPLE),
-        **media_columns(images, sample, store),
-        "rounds": rounds,
-        "n_question_images": len(record.images),
+        **media_columns(trajectory.shown_images, sample, store),
+        "n_question_images": len(trajectory.images),
     }
 
 

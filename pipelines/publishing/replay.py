@@ -23,7 +23,7 @@ from darkroom.pipelines.storage.store_paths import StorePath
 
 What = Literal["status", "text", "error", "images", "pixels", "session"]
 Execute = Callable[[Mapping[str, Any]], Iterator[sandbox.Observation]]
-"""Runs the code of a row, round by round. Raises ``SetupFailed``, ``sandbox.SandboxError``."""
+"""Runs the code of a row, round by round. Raises ``SetupFailed``, ``NotComparable``, ``sandbox.SandboxError``."""
 _EXCERPT = 120
 
 
@@ -112,6 +112,10 @@ def replay_row(row: Mapping[str, Any], *, execute: Execute) -> RowReplay:
         expected, cause = f"{len(row['rounds'])} rounds of code", f"{type(error).__name__}: {error}"
         differences.append(Difference(*names, number, "session", expected, cause, other_sandbox))
     return RowReplay(len(row["rounds"]), other_sandbox, tuple(differences))
+
+
+class NotComparable(Exception):
+    """Why the observations of a row cannot be had a second time."""
 
 
 class SetupFailed(Exception):

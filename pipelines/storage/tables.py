@@ -70,7 +70,6 @@ _WHOLE: Mapping[tuple[str, ...], str] = {
     ("annotation_pool",): "darkroom annotate sync",
     ("sft_dataset",): "darkroom materialize SOURCE",
     ("rl_dataset",): "darkroom rl SOURCE",
-    ("pivots",): "darkroom pivots",
 }
 """What makes a table that has no shards."""
 

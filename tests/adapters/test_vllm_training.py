@@ -60,7 +60,7 @@ def test_colocated_it_samples_code_whose_images_it_is_shown(trained_home: Path, 
 def test_colocated_each_step_is_sampled_with_the_weights_of_the_step_before(trained_home: Path, program: Path) -> None:
     arguments = (trained_home / "checkpoints" / "sft", trained_home / "datasets" / "street_signs" / "train")
     printed = output_of(
-        trained_home, program.with_name("python"), "-m", "benchmarks.vllm_agreement", "colocate", *arguments
+        trained_home, program.with_name("python"), "-m", "tests.adapters.vllm_agreement", "colocate", *arguments
     )
     differences = re.findall(r"step (\d), its (rollouts sampled|weights changed): ([\d.e-]+)", printed)
     assert [(step, what) for step, what, _ in differences] == [
@@ -111,7 +111,7 @@ def turns(trained_home: Path, program: Path, server: str) -> list[dict[str, Any]
     """Four questions with an image, each with the seeds 1, 1 and 2, as GRPO-ATS requests them through TRL's client."""
     arguments = (trained_home / "checkpoints" / "sft", trained_home / "datasets" / "street_signs" / "train", server)
     printed = output_of(
-        trained_home, program.with_name("python"), "-m", "benchmarks.vllm_agreement", "segments", *arguments
+        trained_home, program.with_name("python"), "-m", "tests.adapters.vllm_agreement", "segments", *arguments
     )
     return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 

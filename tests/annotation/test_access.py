@@ -1,4 +1,4 @@
-"""The access table and how it is read; the walk over a real server is tests/e2e/test_annotation_access.py."""
+"""The access table and how it is read; the walk over a real server is tests/soak/test_annotation_access.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checker gets and may send before and after an own answer; on a server: tests/e2e/test_annotation_access.py."""
+"""A checker's view and rights before and after an own answer; on a server: tests/soak/test_annotation_access.py."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_every_asset_of_the_graph_is_there() -> None:
         "refused_submissions",
     }
     rl = {"rl_candidates", "checked_labels", "pass_rates", "tool_necessity", "suitability_votes", "suitability_labels"}
-    others = {"samples", "expert_reviews", "rl_dataset", "pivots"}
+    others = {"samples", "expert_reviews", "rl_dataset"}
     flywheel = {"flywheel/rows", "flywheel/dataset", "flywheel/checkpoint"}
     assert keys(definitions()) == others | family | annotation | training | rl | flywheel
 

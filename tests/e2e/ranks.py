@@ -7,7 +7,7 @@ Prints one JSON object per run: {"statuses": [0, 0], "seconds": 3.2}. ``killed_a
 the output is in: rank 1 waits after its first checkpoint (an evaluation: before its first turn) for a file of that name
 and then gets SIGKILL; the others are terminated, as torchrun does.
 
-With "vllm", a file for the sampling metrics, vLLM's names exist (``tests/e2e/vllm_without_gpu.py``).
+With "vllm", a file for the sampling metrics, vLLM's names exist (``tests/soak/vllm_without_gpu.py``).
 ``sharded`` is FSDP 2 over gloo on a CPU. accelerate itself shards on GPUs only: it is told here that the CPU is one.
 """
 

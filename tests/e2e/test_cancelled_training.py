@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from scripts.ports import free_port
+from tests.matrices import first_quickly
 from tests.waiting import answers, wait_until
 
 SECONDS = 120.0
@@ -77,8 +78,8 @@ def started(command: list[str], root: Path, environment: dict[str, str]) -> Iter
             process.kill()
 
 
-@pytest.mark.parametrize("n_processes", [1, 2], ids=["alone", "accelerate"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["cancelled", "killed"])
+@pytest.mark.parametrize("n_processes", first_quickly([1, 2]), ids=["alone", "accelerate"])
+@pytest.mark.parametrize("number", first_quickly([signal.SIGINT, signal.SIGKILL]), ids=["cancelled", "killed"])
 def test_a_run_that_ends_takes_the_program_and_its_sandboxes_with_it(
     root: Path, environment: dict[str, str], tmp_path: Path, n_processes: int, number: signal.Signals
 ) -> None:

@@ -34,7 +34,7 @@ NOT_RUN = {
     r"^materialize accepted_annotations": STUDIO,
     r"^annotate service": "installs a service of the system",
     r" --url ": "a model's server",
-    r" --on ": "a cluster: tests/e2e/test_ray_runs.py, test_slurm_runs.py",
+    r" --on ": "a cluster: tests/soak/test_ray_runs.py, test_slurm_runs.py",
     r"^rl mmk12": DOWNLOADED,
     r"visual_probe|--benchmark": DOWNLOADED,
     r"^publish crop ann/street-crops$": "uploads",
@@ -47,10 +47,9 @@ NOT_RUN = {
 """Why a line that matches is not run."""
 ENDS_OTHERWISE = {
     "conformance crop --model data/checkpoints/tiny --report rows.jsonl": (1, "rows cannot be trained on"),
-    "export pivots --layout trl_dpo": (1, "no_pair"),
     "audit thyme.jsonl --mapping thyme_sft": (1, "malformed_turn"),
 }
-"""Status and words: docs/sft.md and docs/pivots.md say so of the demo, and the release has rows that are broken."""
+"""Status and words: docs/sft.md says so of the demo, and the release has rows that are broken."""
 VALUES = {
     "MODEL": "data/checkpoints/tiny",
     "CHECKPOINT": "data/checkpoints/grpo",
@@ -59,13 +58,12 @@ VALUES = {
     "/data/downloaded": "data/datasets/sft/direct",
 }
 SHORTER = {
-    r"^audit (all|pivots|/data|data)|^(audit|replay) .*--limit": "--limit 1",
+    r"^audit (all|/data|data)|^(audit|replay) .*--limit": "--limit 1",
     r"^evaluate .*--output": "--limit 4",
 }
 """What is added to a line that would take up to a minute, or that repeats a longer one."""
 RELEASE = "sources add thyme_sft --path thyme.jsonl"
 FIRST = {
-    r"^(audit|export) pivots": ("pivots",),
     r"^audit data/exports": ("export crop --layout ms_swift",),
     r"^materialize thyme_sft": (RELEASE,),
     r"^explain thyme_sft|^audit released_code": (RELEASE, "materialize thyme_sft"),

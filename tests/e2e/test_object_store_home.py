@@ -89,6 +89,7 @@ def test_everything_but_what_must_be_local_is_in_the_object_store(
     assert {path.name for path in home.iterdir()} == {"datasets", "images", "sources", "tables"}
 
 
+@pytest.mark.soak
 def test_training_reads_the_datasets_of_the_object_store_and_reports_there(
     signs: Path, object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +143,7 @@ def test_no_credentials_and_a_server_that_is_down_are_said_in_one_line(s3: Objec
     assert "check the network and AWS_ENDPOINT_URL" in said
 
 
+@pytest.mark.soak
 def test_a_bucket_that_is_gone_stops_a_run_which_can_be_resumed(
     signs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,7 @@ def test_a_budget_pool_is_shared_by_all_who_write_to_it(url: str) -> None:
     assert spent.cost_usd == pytest.approx(0.8)
 
 
+@pytest.mark.soak
 def test_acts_wait_for_a_server_that_is_killed_and_started_again(
     postgres_server: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def test_dagster_keeps_runs_and_partitions_there_with_the_settings_for_a_team(
     assert not list(home.rglob("*.db")), "a part of the history is in SQLite"
 
 
+@pytest.mark.soak
 def test_shards_are_queued_once_by_a_history_that_is_killed_meanwhile_and_started_again(
     root: Path, tmp_path: Path, postgres_server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,5 +210,6 @@ def test_two_processes_that_want_the_same_acts_pay_for_each_once(url: str, tmp_p
     assert paid_by_two(url, tmp_path / "paid", 200) == list(range(200))
 
 
+@pytest.mark.soak
 def test_three_processes_share_the_calls_to_an_endpoint(url: str, tmp_path: Path) -> None:
     assert most_in_flight_of_three(url, tmp_path / "moments", total=5, n_calls=20) == 5

@@ -23,6 +23,7 @@ from darkroom.pipelines.services.http_api import service
 from darkroom.pipelines.services.sessions import Sessions
 from darkroom.sandbox import Edit, Observation, ShownImage
 from tests.image_files import encoded
+from tests.matrices import every_nth
 from tests.sandbox.arena import Arena, descendants, open_arena
 from tests.sandbox.attacks import ATTACKS, LIMITS, attack, skip_where_it_is_known_to_succeed
 from tests.sandbox.conftest import full_tier, photo
@@ -111,7 +112,7 @@ def arena(full_tier: None, corner: Path) -> Iterator[Arena]:
         thread.join()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", every_nth(CASES, 24), ids=lambda case: case["name"])
 def test_an_attack_through_the_service_has_no_effect(arena: Arena, case: dict) -> None:
     skip_where_it_is_known_to_succeed(arena, case)
     damage = attack(arena, case)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.sandbox import Group, Observation, SandboxPool, Session
+from tests.matrices import every_nth
 from tests.sandbox.inputs import TRAJECTORIES, make_inputs
 
 pytestmark = pytest.mark.e2e
@@ -41,7 +42,7 @@ def test_a_legitimate_cell_runs(notebook: Session, name: str) -> None:
     assert (observation.status, observation.error) == ("ok", None)
 
 
-@pytest.mark.parametrize("case", TRAJECTORIES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", every_nth(TRAJECTORIES, 6), ids=lambda case: case["name"])
 def test_a_trajectory_gives_what_it_should(pool: SandboxPool, group: Group, photo: Path, case: dict) -> None:
     if not case.keys() & {"inputs", "names"}:
         check(group, case)
@@ -51,6 +52,7 @@ def test_a_trajectory_gives_what_it_should(pool: SandboxPool, group: Group, phot
         check(own_group, case)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", [case["name"] for case in TRAJECTORIES if not case.get("inside_only")])
 def test_the_same_trajectory_runs_in_plain_python(errors_outside: dict[str, str | None], name: str) -> None:
     assert errors_outside[name] is None

@@ -10,7 +10,7 @@ from darkroom.sandbox.observation import ShownImage, Status
 from tests.sandbox.fuzz import Bench, difference, fuzz, open_bench
 from tests.sandbox.plain_python import PlainRound, pixels_of
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")

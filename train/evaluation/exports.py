@@ -1,14 +1,9 @@
-"""A finished evaluation for other programs, beside its report: a log for Inspect, a table for spreadsheets.
+"""The rollouts of a finished evaluation for other programs: ``rollouts.csv``, one row a rollout (``COLUMNS``).
 
-rollouts.csv   one row a rollout (``COLUMNS``)
-rollouts.eval  a log of inspect-ai (``inspect_log.py``)
-
-Both are made of ``report.json`` and ``rollouts.parquet`` alone, so that an evaluation that is complete needs no second
-run.
+Made of ``rollouts.parquet`` alone, so that an evaluation that is complete needs no second run.
 """
 
 import csv
-import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +11,6 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from darkroom.pipelines.storage.atomic_write import whole_file
-from darkroom.pipelines.storage.images import ImageStore
-from darkroom.train.evaluation.inspect_log import write_inspect_log
-from darkroom.train.evaluation.output import REPORT
 from darkroom.train.evaluation.settings import ExportFormat
 
 _BATCH = 64
@@ -34,15 +26,11 @@ COLUMNS = (
 there is code, and all of it did."""
 
 
-def export(folder: Path, formats: Collection[ExportFormat], store: ImageStore) -> None:
-    """Writes the files of ``formats`` into an evaluation's folder, each whole or not at all."""
-    record, rollouts = json.loads((folder / REPORT).read_text(encoding="utf-8")), folder / "rollouts.parquet"
+def export(folder: Path, formats: Collection[ExportFormat]) -> None:
+    """Write the files of ``formats`` into an evaluation's folder, each whole or not at all."""
     if ExportFormat.CSV in formats:
         with whole_file(folder / "rollouts.csv") as part:
-            _write_csv(part, _rows(rollouts))
-    if ExportFormat.INSPECT in formats:
-        with whole_file(folder / "rollouts.eval") as part:
-            write_inspect_log(part, record, _rows(rollouts), store, ended=(folder / REPORT).stat().st_mtime)
+            _write_csv(part, _rows(folder / "rollouts.parquet"))
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:

@@ -20,9 +20,8 @@ COVER = 0.5
 
 
 class ExportFormat(StrEnum):
-    """Of the rollouts beside a report (``exports.py``)."""
+    """A file of the rollouts for other programs, beside the report (``exports.py``)."""
 
-    INSPECT = "inspect"
     CSV = "csv"
 
 

@@ -1,6 +1,6 @@
 """``python -m darkroom_studio.routes FILE``: writes every route of this Label Studio and of the plug-in, one a line.
 
-Named as the access table names them; the table lists them all (tests/e2e/test_annotation_access.py).
+Named as the access table names them; the table lists them all (tests/soak/test_annotation_access.py).
 """
 
 from __future__ import annotations

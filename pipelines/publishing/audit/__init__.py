@@ -4,18 +4,16 @@ Everything is compared with what the files say. Nothing is written; rows are rea
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from itertools import groupby, islice
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from cattrs import BaseValidationError
 
 from darkroom import sandbox
 from darkroom.pipelines.publishing.audit.findings import AuditFinding, AuditReport, shortened
 from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
-from darkroom.pipelines.publishing.audit.pivot_checks import rewarded
-from darkroom.pipelines.publishing.audit.plain import NotComparable, PlainPython
 from darkroom.pipelines.publishing.audit.prompt_checks import recount, regrade
 from darkroom.pipelines.publishing.audit.row_case import case_of, changed_images
 from darkroom.pipelines.publishing.audit.row_checks import remeasure, stated_counts
@@ -37,16 +35,12 @@ from darkroom.pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
-from darkroom.pipelines.publishing.replay import Execute, SetupFailed, in_sandbox, replay_row
+from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.publishing.row_images import NotKnown, Row
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.stage import Progress
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
-
-Executor = Literal["sandbox", "plain"]
-EXECUTORS: tuple[Executor, ...] = get_args(Executor)
-"""Where code runs: ``plain`` is the user's own Python, with the user's rights, for code that the user trusts."""
 
 
 class _Split(NamedTuple):
@@ -68,16 +62,6 @@ def _splits_of(folder: StorePath) -> Iterator[_Split]:
         yield _Split(folder, name, kind, files)
 
 
-@contextmanager
-def executing(executor: Executor) -> Iterator[Execute]:
-    """What runs rows' code in that place, as long as the context lasts."""
-    if executor == "sandbox":
-        yield in_sandbox
-    else:
-        with PlainPython() as python:
-            yield python.execute
-
-
 def audit(
     folders: Sequence[StorePath],
     *,
@@ -88,7 +72,7 @@ def audit(
 ) -> AuditReport:
     """Audits shipped datasets (at most ``limit`` rows of each split).
 
-    ``execute`` runs their code (``executing``); None: the sandbox. ``workspace``: where they were made; without it,
+    ``execute`` runs their code; None: the sandbox. ``workspace``: where they were made; without it,
     what needs the truth about a sample is counted as not measured. Raises ``DatasetError`` for files that are no
     shipped dataset, ``sandbox.SandboxUnavailable``.
     """
@@ -170,7 +154,6 @@ def _audited(
             partial(_remeasure, row, dataset, truth, result),
         ],
         "prompts": [partial(_prompt, row, dataset, truth, result)],
-        "pivots": [partial(_replay, row, dataset, execute, result), partial(_reward, row, dataset, execute, result)],
     }
     try:
         _compare_images(row, row_id, dataset, result)
@@ -223,25 +206,11 @@ def _prompt(row: Row, dataset: str, truth: KnownTruth | None, result: AuditRepor
     result.add(regrade(row, truth, dataset))
 
 
-def _reward(row: Row, dataset: str, execute: Execute, result: AuditReport) -> None:
-    try:
-        result.add(rewarded(row, dataset, execute))
-    except (NotComparable, sandbox.SandboxError) as error:
-        if isinstance(error, sandbox.SandboxUnavailable):
-            raise
-        result.not_measured[f"reward: {shortened(str(error))}"] += 1
-        return
-    result.checked["reward"] += 1
-
-
 __all__ = [
-    "EXECUTORS",
     "AuditFinding",
     "AuditReport",
-    "Executor",
     "NotKnown",
     "audit",
     "audit_conversations",
-    "executing",
     "find_conversations",
 ]

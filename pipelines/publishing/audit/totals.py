@@ -63,8 +63,6 @@ class DatasetTotals:
                 yield self._finding(f"README.md: {reason}")
 
     def _content(self, row: Row) -> bytes:
-        if self._kind == "pivots":
-            return bytes.fromhex(digest(row["pivot_id"]))
         said: Any = [row["question"], row["answer"], [ref["sha256"] for ref in row["image_refs"]]]
         if self._kind == "trajectories":
             said += [row["final_thought"], [[turn["thought"], turn["code"]] for turn in row["rounds"]]]
@@ -78,8 +76,6 @@ class DatasetTotals:
         counts["licence"][row["license"] or "not stated"] += 1
         if self._kind == "trajectories":
             counts["rounds"][str(len(row["rounds"]))] += 1
-        elif self._kind == "pivots":
-            counts["goal"][row["goal"]] += 1
         else:
             for name in ("origin", "difficulty"):
                 counts[name][row[name]] += 1

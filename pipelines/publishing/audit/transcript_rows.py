@@ -15,10 +15,9 @@ from typing import Any
 from PIL import Image
 
 from darkroom.pipelines.models.protocols import PROTOCOLS, ParsedTurn
-from darkroom.pipelines.publishing.audit.plain import NotComparable
 from darkroom.pipelines.publishing.dataset_reader import read_marker
 from darkroom.pipelines.publishing.layouts.text import unescaped
-from darkroom.pipelines.publishing.replay import Execute
+from darkroom.pipelines.publishing.replay import Execute, NotComparable
 from darkroom.pipelines.records import ImageRef, Observation, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason

@@ -7,7 +7,7 @@ from typing import Any
 
 from darkroom.pipelines.generation.funnel import Funnel
 from darkroom.pipelines.generation.recipes import Recipe
-from darkroom.pipelines.publishing.cards.row_facts import PivotFacts, RlFacts, SftFacts
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SftFacts
 from darkroom.pipelines.publishing.judge_stats import JudgeStats
 from darkroom.pipelines.publishing.release_facts import ReleaseFacts
 from darkroom.pipelines.publishing.replay import Replay
@@ -68,23 +68,6 @@ def sft_card(
         ablation=ablation,
         interval=_interval,
         example=_example(*facts.first) if facts.first else "",
-    )
-
-
-def pivot_card(
-    facts: PivotFacts, report: StageReport, *, n_by_split: Mapping[str, int], languages: Mapping[str, str]
-) -> str:
-    """The card of all pivots. ``languages``: by source."""
-    from darkroom.pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
-    from darkroom.pipelines.publishing.features import PIVOTS
-
-    tags = ["reinforcement-learning", "preference"]
-    return _render(
-        "cards/pivot_card.md.jinja",
-        front_matter=front_matter("Darkroom pivots", facts, PIVOTS, tags=tags, languages=languages),
-        facts=facts,
-        report=report,
-        n_by_split=n_by_split,
     )
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from darkroom.pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.records.origin_labels import Annotators, asked, measured_on
-from darkroom.pipelines.records.pivots import Pivot
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.rows import shards_with
 from darkroom.pipelines.storage.workspace import Workspace
@@ -68,26 +67,6 @@ class SftFacts(SampleFacts):
     def mean_scores(self) -> Mapping[str, float]:
         """Of every check that counts votes or measures something."""
         return {name: total / n for name, (total, n) in sorted(self._scores.items())}
-
-
-@dataclass
-class PivotFacts(SampleFacts):
-    """Of decisions."""
-
-    n_images: int = 0
-    goals: Counter[str] = field(default_factory=Counter)
-    families: Counter[str] = field(default_factory=Counter)
-    n_paired: int = 0
-    flaws: Counter[str] = field(default_factory=Counter)
-    """Of rejected actions."""
-
-    def add(self, row: Pivot, sample: Sample) -> None:
-        self.add_sample(sample)
-        self.n_images += len(row.images) + sum(len(turn.observation.images) for turn in row.rounds)
-        self.goals[row.goal] += 1
-        self.families[row.family] += 1
-        self.n_paired += bool(row.rejected)
-        self.flaws.update(other.flaw for other in row.rejected)
 
 
 @dataclass

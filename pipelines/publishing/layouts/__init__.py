@@ -8,7 +8,6 @@ from darkroom.pipelines.publishing.layouts.export_source import LayoutError
 from darkroom.pipelines.publishing.layouts.llama_factory import LLAMA_FACTORY
 from darkroom.pipelines.publishing.layouts.ms_swift import MS_SWIFT, MS_SWIFT_GRPO, MS_SWIFT_INLINE
 from darkroom.pipelines.publishing.layouts.openrlhf import OPENRLHF_PROMPTS, OPENRLHF_RL, OPENRLHF_SFT
-from darkroom.pipelines.publishing.layouts.steps import TRL_DPO, TRL_STEPS
 from darkroom.pipelines.publishing.layouts.trl import TRL_GRPO, TRL_INLINE, TRL_TURNS
 from darkroom.pipelines.publishing.layouts.turns import Unfit, Unrenderable
 from darkroom.pipelines.publishing.layouts.verl import EASYR1, VERL_PROMPTS, VERL_RL, VERL_SFT
@@ -32,7 +31,6 @@ PROMPT_LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in _OF_PROMP
 _OF_KIND: Mapping[Kind, Mapping[str, Layout]] = {
     "trajectories": LAYOUTS,
     "prompts": PROMPT_LAYOUTS,
-    "pivots": {layout.name: layout for layout in (TRL_STEPS, TRL_DPO)},
 }
 
 

@@ -36,12 +36,6 @@ NEEDED: Mapping[Kind, frozenset[str]] = {
             *("category", "difficulty", "pass_rate", "suitable", "necessity_prior", "source", "license"),
         }
     ),
-    "pivots": frozenset(
-        {
-            *("pivot_id", "trajectory_id", "protocol", "mode", "question", "choices", "images", "n_question_images"),
-            *("rounds", "image_refs", "action", "goal", "gold", "rejected"),
-        }
-    ),
 }
 """The columns without which a dataset cannot be exported."""
 

@@ -18,7 +18,6 @@ from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, L
 from darkroom.pipelines.publishing.layouts.export_source import ExportSource, LayoutError
 from darkroom.pipelines.publishing.layouts.prompt_rows import grader_of, prompt
 from darkroom.pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
-from darkroom.pipelines.publishing.layouts.steps import prefix_turns
 from darkroom.pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
 from darkroom.pipelines.publishing.templates import render
 from darkroom.pipelines.records.digest import digest, digest_bytes
@@ -72,7 +71,7 @@ def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -
     for index, row in enumerate(dataset.rows()):
         try:
             export_row, files = _export_row(row, layout, dataset.split, index)
-            if layout.prompts_only and layout.of != "pivots":
+            if layout.prompts_only:
                 _require_new(export_row, prompts)
             record = layout.render(export_row)
             verify(layout, record)
@@ -88,7 +87,7 @@ def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -
 def _export_row(row: Row, layout: Layout, split: str, index: int) -> tuple[ExportRow, dict[str, bytes]]:
     """The row's turns, and the image files that they need."""
     turns_of = opening if layout.prompts_only else turns
-    row_turns = {"prompts": prompt, "pivots": prefix_turns}.get(layout.of, turns_of)(row)
+    row_turns = (prompt if layout.of == "prompts" else turns_of)(row)
     images = list(_images(row))[: sum(len(turn.images) for turn in row_turns)]
     if layout.media == "paths":
         files = {f"images/{name}": data for name, data in images}

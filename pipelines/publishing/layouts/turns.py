@@ -33,7 +33,6 @@ class Unfit(StrEnum):
     IMAGES_UNSUPPORTED = "images_unsupported"
     VIDEOS_UNSUPPORTED = "videos_unsupported"
     DUPLICATE_PROMPT = "duplicate_prompt"
-    NO_PAIR = "no_pair"
 
 
 class Unrenderable(Exception):

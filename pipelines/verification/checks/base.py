@@ -41,7 +41,6 @@ class Flaw(StrEnum):
     CROP_TOO_LARGE = "crop_too_large"
     CROP_TOO_SMALL = "crop_too_small"
     OTHER_OPERATION = "other_operation"
-    UNCHANGED = "unchanged"
     WRONG_ANGLE = "wrong_angle"
     NOT_UPRIGHT = "not_upright"
     FRAMES_MISSED = "frames_missed"

@@ -1,7 +1,7 @@
 """The claims in a thought or a comment about what can be seen and what is done to the image, by their words.
 
 Measured on sentences that were written before the patterns, half of them not looked at while the patterns were
-written: ``python -m benchmarks.claims``.
+written: ``python -m measurements.claims``.
 """
 
 import re

@@ -3,7 +3,7 @@
 Privileged facts show in five ways (``hint_phrases.toml``). Anywhere: a source outside of the image is named, or the
 hint's own words and the order to hide it are repeated. Before the first look: certainty where nothing was seen yet,
 coordinates and angles that cannot be seen, and what the look will show. A thought may guess ("roughly in the upper
-left"), look ("the sign seems tilted") and measure in code. Measured by ``python -m benchmarks.leaks``.
+left"), look ("the sign seems tilted") and measure in code. Measured by ``python -m measurements.leaks``.
 """
 
 import ast

@@ -11,7 +11,7 @@ from darkroom.assets.graph.options import ALL, Options
 from darkroom.pipelines.sources.catalog import Catalog, public_source
 from darkroom.pipelines.storage.workspace import Workspace
 
-NONE = Options(*[False] * 7)
+NONE = Options(*[False] * 6)
 
 
 def options(workspace: Workspace, environment: dict[str, str] | None = None) -> set[str]:
@@ -30,7 +30,6 @@ def test_a_fresh_workspace_has_none(workspace: Workspace) -> None:
         ("annotation_pool", {"annotation"}),
         ("pre_annotations", {"pre_annotations"}),
         ("expert_reviews", {"expert_reviews"}),
-        ("pivots", {"pivots"}),
         ("street_signs", {"street_signs"}),
         ("crop/drafts", set()),
     ],

@@ -18,8 +18,6 @@ from urllib.parse import urlsplit
 import datasets
 import pytest
 
-from benchmarks.annotation_faults import at_work, audit
-from benchmarks.cutting_proxy import cutting_proxy
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.client import LabelStudioClient
 from darkroom.annotation.label_studio.server import (
@@ -45,6 +43,8 @@ from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from tests.e2e.annotation.studio import N_IMAGES, SIZE, database, logs_in, run_darkroom
 from tests.e2e.annotators import Person, Room, answer_of, http_client, plan_of, question_of
+from tests.soak.annotation_faults import at_work, audit
+from tests.soak.cutting_proxy import cutting_proxy
 
 PATIENCE_SECONDS = 1800
 
@@ -83,11 +83,13 @@ def played(home: Path, server: LabelStudioServer) -> Played:
     return Played(environment, numbers, room)
 
 
+@pytest.mark.soak
 def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_puller_was_killed(played: Played) -> None:
     with Workspace.from_environment(played.environment) as workspace, connect(workspace, {}) as studio:
         check_results(workspace, studio, played.numbers, played.room)
 
 
+@pytest.mark.soak
 def test_what_people_accepted_becomes_rows_to_train_on_also_after_a_kill(played: Played) -> None:
     with Workspace.from_environment(played.environment) as workspace:
         check_rows_to_train_on(workspace, played.environment)

@@ -65,7 +65,7 @@ def test_a_missing_table_names_the_command_that_makes_it(tables, read):
     [
         (("samples",), "my_streets-0003", "darkroom materialize my_streets (for RL: darkroom rl my_streets)"),
         (("pass_rates",), "streets-0003", "darkroom rl streets"),
-        (("pivots",), "all", "darkroom pivots"),
+        (("rl_dataset",), "all", "darkroom rl SOURCE"),
         (("base_model",), "all", "darkroom ui, and materialise base_model there"),
         (("crop", "drafts"), "turn-1", "darkroom ui, and materialise crop there"),
     ],

@@ -10,7 +10,6 @@ from darkroom.pipelines.generation.rollout import Rollout
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Grader, ImageRef, Observation, RLRow, Round, Sample, Truth, TruthBox, Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL
 from darkroom.train.evaluation.evaluation_run import EvaluationOutcome, report_record
 from darkroom.train.evaluation.images import ObservedImage
@@ -106,10 +105,7 @@ def finished(folder, rollouts):
 
 
 def exported(folder):
-    """An evaluation of three rollouts, a right one, a wrong one and one that was lost, and its image store."""
-    store = ImageStore(str(folder / "images"))
-    image = store.add_pixels(desert())
-    crop = store.add_pixels(desert().crop(TARGET), parent=image.sha256, made_by="crop")
-    right = played("a", images=(image,), rounds=[looked(images=(crop,))], answer="red")
-    wrong = played("b", images=(image,), right=False, rounds=[looked("error")], answer="=1+1")
-    return finished(folder / "report", [right, wrong, played("c", images=(image,), error="policy_failed")]), store
+    """An evaluation of three rollouts: a right one, a wrong one and one that the endpoint failed."""
+    right = played("a", rounds=[looked()], answer="red")
+    wrong = played("b", right=False, rounds=[looked("error")], answer="=1+1")
+    return finished(folder / "report", [right, wrong, played("c", error="policy_failed")])

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.publishing.audit import AuditReport, audit
-from darkroom.pipelines.publishing.audit.plain import NotComparable, PlainPython
 from darkroom.pipelines.publishing.dataset_reader import MARKER, DatasetError, read_rows
-from darkroom.pipelines.publishing.replay import replay_row
+from darkroom.pipelines.publishing.replay import NotComparable, in_sandbox, replay_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.image_files import encoded
+from tests.pipelines.inspection.plain_rows import PlainPython
 from tests.pipelines.publishing.shipping import edit_rows
 
 pytestmark = pytest.mark.e2e
@@ -298,8 +298,6 @@ PROGRAMS = {
 
 def test_plain_python_and_the_sandbox_observe_the_same(shipped, python):
     """Each program is recorded as plain Python observes it, and replayed in the sandbox."""
-    from darkroom.pipelines.publishing.replay import in_sandbox
-
     row = next(read_rows([shipped]))
     for name, code in PROGRAMS.items():
         (seen,) = observed(python, row, code)
@@ -315,17 +313,17 @@ def test_plain_python_and_the_sandbox_observe_the_same(shipped, python):
 
 
 def test_the_exit_status_says_whether_there_are_findings(shipped):
-    said = CliRunner().invoke(app, ["audit", "crop", "--in", "plain"])
+    said = CliRunner().invoke(app, ["audit", "crop"])
     assert (said.exit_code, "0 findings" in said.output) == (0, True), said.output
     edit_rows(shipped, leak)
-    said = CliRunner().invoke(app, ["audit", "crop", "--in", "plain", "--limit", "1", "--json"])
+    said = CliRunner().invoke(app, ["audit", "crop", "--limit", "1", "--json"])
     assert said.exit_code == 1
     report = json.loads(said.stdout)
     assert report["kinds"]["check: hint_stays_hidden"] == 1
     assert any(finding["reason"].startswith("hint_mentioned") for finding in report["findings"])
 
 
-@pytest.mark.parametrize("arguments", [["nowhere"], ["crop", "--in", "the open"], []])
+@pytest.mark.parametrize("arguments", [["nowhere"], []])
 def test_bad_usage_ends_with_2(shipped, arguments):
     assert CliRunner().invoke(app, ["audit", *arguments]).exit_code == 2
 

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.publishing.audit import audit_conversations, find_conversations
-from darkroom.pipelines.publishing.audit.plain import PlainPython
 from darkroom.pipelines.publishing.audit.transcript_rows import UnauditableError
 from darkroom.pipelines.publishing.layouts import LAYOUTS
 from darkroom.pipelines.publishing.layouts.export_source import find_source
 from darkroom.pipelines.publishing.layouts.exporter import export
+from tests.pipelines.inspection.plain_rows import PlainPython
 from tests.pipelines.sources import releases
 
 pytestmark = pytest.mark.e2e
@@ -72,7 +72,7 @@ def test_a_released_file_is_audited_by_its_mapping(tmp_path, python):
     assert report.kinds["replay"] == 4
     assert sum(n for kind, n in report.kinds.items() if kind.startswith("unreadable")) == len(releases.THYME_REASONS)
     assert report.kinds["check: hint_stays_hidden"] == 1
-    said = CliRunner().invoke(app, ["audit", str(path), "--mapping", "thyme_sft", "--in", "plain", "--limit", "2"])
+    said = CliRunner().invoke(app, ["audit", str(path), "--mapping", "thyme_sft", "--limit", "2"])
     assert (said.exit_code, "0 findings" in said.output) == (0, True), said.output
 
 

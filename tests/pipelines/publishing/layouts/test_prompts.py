@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import datasets as hf
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -326,3 +327,13 @@ def test_what_takes_trajectories_says_so_of_prompts(prompts: Path, command: str)
     result = CliRunner().invoke(app, [command, str(prompts)])
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "holds prompts, no trajectories. For these: darkroom audit" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["gallery", "audit", "export --layout trl_turns"])
+def test_a_dataset_of_a_kind_that_is_no_more_gets_one_line(tmp_path: Path, command: str) -> None:
+    pq.write_table(pa.table({"pivot_id": ["1"], "goal": ["target"]}), tmp_path / "train-00000-of-00001.parquet")
+    name, *options = command.split()
+    result = CliRunner().invoke(app, [name, str(tmp_path), *options])
+    assert result.exit_code in (1, 2)
+    assert result.stderr.count("\n") == 1
+    assert "holds pivots, a kind of dataset of earlier versions" in result.stderr

@@ -1,0 +1,108 @@
+"""Recall and false alarms of ``claims_hold`` on claims with their truth, which were written before its patterns.
+
+    python -m measurements.claims              # the half that was not looked at while the patterns were written
+    python -m measurements.claims --tuning     # the other half, and what goes wrong on it
+
+A case is a sentence, where it stands, what was measured there (``SITUATIONS``) and whether the sentence holds.
+"""
+
+import argparse
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.visibility import Visibility
+from darkroom.pipelines.verification.checks.claim_words import claims_in
+from darkroom.pipelines.verification.checks.claims import Situation, View, contradiction
+from darkroom.pipelines.verification.proportion import Proportion
+
+CASES = Path(__file__).parents[1] / "tests/pipelines/verification/checks/cases/claims.tsv"
+
+
+class Measured(NamedTuple):
+    """The image before the code, and what the code showed; None where there is no code."""
+
+    start: Visibility
+    view: View | None
+
+
+TINY, WHOLE = Visibility(18.0, 0.0004, 150.0, None, 3200), Visibility(300.0, 0.6, 200.0, None, 640)
+FAINT, BRIGHT = Visibility(None, None, 20.0, None, 640), Visibility(None, None, 200.0, None, 640)
+TURNED, UPRIGHT = Visibility(None, None, 200.0, 90.0, 640), Visibility(None, None, 200.0, 0.0, 640)
+SITUATIONS = {
+    "tiny": Measured(TINY, View(Visibility(200.0, None, 150.0), 4.0, 7.0, 0.02, False, False)),
+    "tiny_1x": Measured(TINY, View(Visibility(60.0, None, 150.0), 1.0, 1.7, 0.02, False, False)),
+    "tiny_kept": Measured(TINY, View(Visibility(18.0, None, 150.0), 1.0, 1.0, 1.0, False, False)),
+    "wide": Measured(TINY, View(Visibility(25.0, None, 150.0), 1.5, 1.5, 0.3, False, False)),
+    "nothing": Measured(TINY, None),
+    "large": Measured(WHOLE, None),
+    "large_crop": Measured(WHOLE, View(Visibility(600.0, None, 200.0), 2.0, 2.0, 0.1, False, False)),
+    "faint": Measured(FAINT, View(Visibility(None, None, 220.0), 1.0, 1.0, 1.0, False, True)),
+    "faint_kept": Measured(FAINT, View(Visibility(None, None, 20.0), 1.0, 1.0, 1.0, False, False)),
+    "bright": Measured(BRIGHT, None),
+    "turned": Measured(TURNED, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, 1.0, True, False)),
+    "turned_kept": Measured(TURNED, View(Visibility(None, None, 200.0, 90.0), 1.0, 1.0, 1.0, False, False)),
+    "upright": Measured(UPRIGHT, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, 1.0, False, False)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCase:
+    """``place``: before (a first thought, no code spoken of), plan, comment or after."""
+
+    place: str
+    seen: str
+    holds: bool
+    text: str
+
+    @property
+    def is_held_out(self) -> bool:
+        return int(digest(["claims", self.text]), 16) % 2 == 0
+
+    @property
+    def refused(self) -> str | None:
+        """Why the check refuses it; None where it does not."""
+        measured = SITUATIONS[self.seen]
+        views = [measured.view] if measured.view else []
+        now = measured.view.now if measured.view and self.place == "after" else None
+        facts = Situation(measured.start, now, views)
+        reasons = (contradiction(claim, facts) for claim in claims_in(self.text))
+        return next((reason for reason in reasons if reason), None)
+
+
+def cases(*, held_out: bool) -> Iterator[ClaimCase]:
+    with CASES.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            case = ClaimCase(row["place"], row["seen"], row["holds"] == "yes", row["text"])
+            if case.is_held_out == held_out:
+                yield case
+
+
+def measure(*, held_out: bool) -> tuple[Proportion, Proportion]:
+    """Of the false claims those that are refused, and of the true ones those that are refused as well."""
+    false_claims = [case for case in cases(held_out=held_out) if not case.holds]
+    true_claims = [case for case in cases(held_out=held_out) if case.holds]
+    return tuple(  # type: ignore[return-value]  # two of them
+        Proportion(sum(case.refused is not None for case in group), len(group)) for group in (false_claims, true_claims)
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tuning", action="store_true", help="the half that the patterns were written against")
+    options = parser.parse_args()
+    if options.tuning:
+        for case in cases(held_out=False):
+            if (case.refused is None) != case.holds:
+                what = f"false alarm ({case.refused})" if case.holds else "missed"
+                print(f"{what}: {case.place}, {case.seen}: {case.text}")
+    recall, alarms = measure(held_out=not options.tuning)
+    print(f"false claims refused: {recall.n} of {recall.of}")
+    print(f"true claims refused: {alarms.n} of {alarms.of}")
+
+
+if __name__ == "__main__":
+    main()
