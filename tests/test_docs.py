@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -80,6 +81,18 @@ def test_llms_txt_links_to_every_page_of_the_site() -> None:
 def test_every_page_is_in_the_sites_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
     assert {page.name for page in PAGES} - {"README.md"} == set(re.findall(r": ([a-z0-9_]+\.md)", navigation))
+
+
+def test_every_page_that_a_file_names_is_there() -> None:
+    """Messages, comments and scripts name pages; CHANGELOG.md may name pages of earlier versions."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    named: dict[str, str] = {}
+    for name in listed.split("\0"):
+        path = ROOT / name
+        if name != "CHANGELOG.md" and path.is_file() and path.suffix not in {".png", ".jpg", ".xz", ".parquet"}:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            named |= {page: name for page in re.findall(r"\bdocs/([a-z_]+\.md)\b", text)}
+    assert {page: name for page, name in named.items() if not (ROOT / "docs" / page).exists()} == {}
 
 
 def test_before_a_commit_runs_what_lint_runs() -> None:
