@@ -91,7 +91,7 @@ def test_every_page_that_a_file_names_is_there() -> None:
         path = ROOT / name
         if name != "CHANGELOG.md" and path.is_file() and path.suffix not in {".png", ".jpg", ".xz", ".parquet"}:
             text = path.read_text(encoding="utf-8", errors="replace")
-            named |= {page: name for page in re.findall(r"\bdocs/([a-z_]+\.md)\b", text)}
+            named |= dict.fromkeys(re.findall(r"\bdocs/([a-z_]+\.md)\b", text), name)
     assert {page: name for page, name in named.items() if not (ROOT / "docs" / page).exists()} == {}
 
 
