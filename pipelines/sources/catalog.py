@@ -27,6 +27,7 @@ from darkroom.pipelines.sources.jsonl import JsonLinesSource
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.places import Place, children
 from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.user_files import loaded
 
 EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 """The names of the bundled sources: for trajectories, and for RL prompts."""
@@ -139,7 +140,7 @@ def _embedded() -> Mapping[str, EntryPoint]:
 
 
 def _open_embedded(name: str) -> Source:
-    source: Source = _embedded()[name].load()()
+    source: Source = loaded(_embedded()[name], SourceError)()
     return source
 
 
