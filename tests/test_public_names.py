@@ -19,7 +19,9 @@ NAMES: dict[str, list[str]] = json.loads(PINNED.read_text()) if PINNED.exists() 
 def packages() -> dict[str, list[str]]:
     """The names in ``__all__`` of every package that has one."""
     files = [path for name in ("sandbox", "pipelines", "annotation", "train", "assets") for path in _inits(ROOT / name)]
-    modules = [".".join(path.parent.relative_to(ROOT).parts) for path in files if "__all__" in path.read_text()]
+    modules = [
+        ".".join(("darkroom", *path.parent.relative_to(ROOT).parts)) for path in files if "__all__" in path.read_text()
+    ]
     return {name: sorted(importlib.import_module(name).__all__) for name in sorted(modules)}
 
 

@@ -15,9 +15,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from darkroom.pipelines.publishing.gallery import read_rejects
-from darkroom.pipelines.publishing.gallery.index import PAGE_ROWS, GalleryIndex, open_index
-from darkroom.pipelines.publishing.gallery.served import GalleryServer, open_server
+from darkroom.pipelines.inspection.gallery import read_rejects
+from darkroom.pipelines.inspection.gallery.index import PAGE_ROWS, GalleryIndex, open_index
+from darkroom.pipelines.inspection.gallery.served import GalleryServer, open_server
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import UserError
 from tests.pipelines.publishing.shipping import edit_rows
@@ -71,7 +71,7 @@ def test_facets_count_every_value(index: GalleryIndex) -> None:
 
 
 def test_an_address_finds_its_row_on_its_page(index: GalleryIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darkroom.pipelines.publishing.gallery.index.PAGE_ROWS", 2)
+    monkeypatch.setattr("darkroom.pipelines.inspection.gallery.index.PAGE_ROWS", 2)
     last = index.page({}, 2).entries[-1]
     page = index.page({}, 0, row=last["link"])
     assert (page.number, page.n_pages, page.entries[-1]["link"]) == (2, 3, last["link"])

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from darkroom.pipelines.publishing.audit.findings import AuditFinding, shortened
-from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
-from darkroom.pipelines.publishing.row_images import Row, sample_of
+from darkroom.pipelines.inspection.audit.findings import AuditFinding, shortened
+from darkroom.pipelines.inspection.audit.known_truth import KnownTruth
+from darkroom.pipelines.inspection.audit.row_images import Row, sample_of
 from darkroom.pipelines.records import Grader, ImageRef, PassRate, Truth, TruthBox, Votes, from_row
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.rl import majority

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from darkroom.pipelines.publishing.audit.findings import MAX_FINDINGS, AuditFinding, AuditReport, shortened
-from darkroom.pipelines.publishing.audit.prompt_checks import recount, regrade
-from darkroom.pipelines.publishing.audit.row_case import UnknownHint
-from darkroom.pipelines.publishing.audit.row_checks import checks_of, stated_counts
-from darkroom.pipelines.publishing.audit.totals import DatasetTotals
-from darkroom.pipelines.publishing.row_images import NotKnown
+from darkroom.pipelines.inspection.audit.findings import MAX_FINDINGS, AuditFinding, AuditReport, shortened
+from darkroom.pipelines.inspection.audit.prompt_checks import recount, regrade
+from darkroom.pipelines.inspection.audit.row_case import UnknownHint
+from darkroom.pipelines.inspection.audit.row_checks import checks_of, stated_counts
+from darkroom.pipelines.inspection.audit.row_images import NotKnown
+from darkroom.pipelines.inspection.audit.totals import DatasetTotals
 from darkroom.pipelines.verification.checks import EVERY_FAMILY
 
 REF = {"sha256": "ab" * 32, "width": 100, "height": 80, "mode": "RGB", "format": "PNG", "parent": None, "made_by": None}

@@ -14,8 +14,8 @@ import polars as pl
 
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.row_acts import RowAct, rl_acts, rollout_acts
-from darkroom.pipelines.publishing.table_search import TableFile, files_with, table_files
+from darkroom.pipelines.inspection.ledger_calls import RowAct, rl_acts, rollout_acts
+from darkroom.pipelines.inspection.table_search import TableFile, files_with, table_files
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl.facts import STAGES as RL_STAGES
 from darkroom.pipelines.rl.labels import VERIFICATIONS

@@ -7,8 +7,8 @@ import io
 import pytest
 from PIL import Image
 
-from darkroom.pipelines.publishing import charts
-from darkroom.pipelines.publishing.charts import histogram, mix
+from darkroom.pipelines.inspection import charts
+from darkroom.pipelines.inspection.charts import histogram, mix
 
 
 def size(png: bytes) -> tuple[int, int]:

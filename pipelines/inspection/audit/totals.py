@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from darkroom.pipelines.publishing.audit.findings import AuditFinding, shortened
+from darkroom.pipelines.inspection.audit.findings import AuditFinding, shortened
+from darkroom.pipelines.inspection.audit.row_images import Row
 from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
-from darkroom.pipelines.publishing.row_images import Row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import MARKER
 from darkroom.pipelines.storage.places import Place

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from darkroom.pipelines.generation.released import all_recipes
-from darkroom.pipelines.publishing.audit.findings import AuditFinding, shortened
-from darkroom.pipelines.publishing.row_images import NotKnown, Row
+from darkroom.pipelines.inspection.audit.findings import AuditFinding, shortened
+from darkroom.pipelines.inspection.audit.row_images import NotKnown, Row
 from darkroom.pipelines.records import Check
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks import (

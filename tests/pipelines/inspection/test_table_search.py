@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from darkroom.pipelines.publishing.table_search import TableFile, columns_of, files_with
+from darkroom.pipelines.inspection.table_search import TableFile, columns_of, files_with
 
 ROUNDS = {"code": "crop()", "thought": "look"}
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
-from darkroom.pipelines.publishing.row_images import NotKnown, Row, RowImages, sample_of, trajectory_of
+from darkroom.pipelines.inspection.audit.known_truth import KnownTruth
+from darkroom.pipelines.inspection.audit.row_images import NotKnown, Row, RowImages, sample_of, trajectory_of
 from darkroom.pipelines.records import Sample, Trajectory, VideoRef, from_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.verification.case import Case

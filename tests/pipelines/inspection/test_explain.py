@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.explain import Explanation, FamilyHistory, RowAmbiguous, RowUnknown, explain
+from darkroom.pipelines.inspection.explain import Explanation, FamilyHistory, RowAmbiguous, RowUnknown, explain
 from darkroom.pipelines.records import PoolImage, Reject, Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, reject
 from darkroom.pipelines.storage.acts import Act

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.pipelines.publishing.gallery import read_rejects, write_gallery
-from darkroom.pipelines.publishing.gallery.entries import code_tokens
+from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
+from darkroom.pipelines.inspection.gallery.entries import code_tokens
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import edit_rows
 

@@ -13,11 +13,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_row
+from darkroom.pipelines.inspection.gallery.index import EntryPlace, GalleryIndex
+from darkroom.pipelines.inspection.gallery.shell import gallery_page
+from darkroom.pipelines.inspection.html_page import data_url, embedded_json
 from darkroom.pipelines.publishing.dataset_reader import row_at
-from darkroom.pipelines.publishing.gallery.entries import Entry, entry_of_reject, entry_of_row
-from darkroom.pipelines.publishing.gallery.index import EntryPlace, GalleryIndex
-from darkroom.pipelines.publishing.gallery.shell import gallery_page
-from darkroom.pipelines.publishing.html_page import data_url, embedded_json
 from darkroom.pipelines.records import Reject, Sample, from_row
 from darkroom.pipelines.services import LOOPBACK
 from darkroom.pipelines.services.access import is_let_in

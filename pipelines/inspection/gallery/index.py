@@ -14,8 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from darkroom.pipelines.inspection.gallery.entries import RejectedRows, link_of, question_of_reject
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
-from darkroom.pipelines.publishing.gallery.entries import RejectedRows, link_of, question_of_reject
 from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.places import Place

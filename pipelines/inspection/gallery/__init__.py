@@ -12,10 +12,10 @@ import numpy as np
 
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.inspection.gallery.entries import Entry, RejectedRows, entry_of_reject, entry_of_row
+from darkroom.pipelines.inspection.gallery.shell import gallery_page
+from darkroom.pipelines.inspection.html_page import data_url, embedded_json, embedded_text, json_text
 from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
-from darkroom.pipelines.publishing.gallery.entries import Entry, RejectedRows, entry_of_reject, entry_of_row
-from darkroom.pipelines.publishing.gallery.shell import gallery_page
-from darkroom.pipelines.publishing.html_page import data_url, embedded_json, embedded_text, json_text
 from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.digest import key64

@@ -5,16 +5,16 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from darkroom.pipelines.publishing.html_page import html_page
+from darkroom.pipelines.inspection.html_page import html_page
+from darkroom.pipelines.inspection.trajectory_style import trajectory_style
 from darkroom.pipelines.publishing.templates import render
-from darkroom.pipelines.publishing.trajectory_style import trajectory_style
 
 _HERE = Path(__file__).parent
 
 
 def gallery_page(title: str, elements: Sequence[Markup], script: str, *, is_served: bool = False) -> str:
     """The page with its embedded data; ``script``: the file that finds rows and draws them with ``article.js``."""
-    body = render("gallery/gallery.html.jinja", title=title, elements=elements, is_served=is_served)
+    body = render("gallery.html.jinja", _HERE, title=title, elements=elements, is_served=is_served)
     return html_page(
         Markup(body),
         title=f"{title}: gallery",

@@ -12,7 +12,7 @@ from rich.console import Console
 from darkroom.assets.terminal.summary import print_summary
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.explain import explain
+from darkroom.pipelines.inspection.explain import explain
 from darkroom.pipelines.records import Reject, Sample, Truth
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, reject

@@ -7,11 +7,14 @@ Its Content-Security-Policy runs only the page's own script, by digest. Text of 
 import base64
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from darkroom.pipelines.publishing.templates import HERE, render
+from darkroom.pipelines.publishing.templates import render
+
+_HERE = Path(__file__).parent
 
 
 def html_page(
@@ -27,9 +30,9 @@ def html_page(
         policy += "; connect-src 'self'"
     if script:
         policy += f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-    shared = (HERE / "page.css").read_text(encoding="utf-8")
+    shared = (_HERE / "page.css").read_text(encoding="utf-8")
     parts = {"style": Markup(shared + style), "body": body, "script": Markup(script)}
-    return render("page.html.jinja", policy=Markup(policy), title=title, **parts) + "\n"
+    return render("page.html.jinja", _HERE, policy=Markup(policy), title=title, **parts) + "\n"
 
 
 def embedded_json(name: str, value: Any) -> Markup:

@@ -14,7 +14,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
-from darkroom.pipelines.publishing.audit import AuditReport, audit
+from darkroom.pipelines.inspection.audit import AuditReport, audit
 from darkroom.pipelines.publishing.dataset_reader import MARKER, DatasetError, read_rows
 from darkroom.pipelines.publishing.replay import NotComparable, in_sandbox, replay_row
 from darkroom.pipelines.records.digest import digest_bytes

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
-from darkroom.pipelines.publishing.audit import audit_conversations, find_conversations
-from darkroom.pipelines.publishing.audit.transcript_rows import UnauditableError
+from darkroom.pipelines.inspection.audit import audit_conversations, find_conversations
+from darkroom.pipelines.inspection.audit.transcript_rows import UnauditableError
 from darkroom.pipelines.publishing.layouts import LAYOUTS
 from darkroom.pipelines.publishing.layouts.export_source import find_source
 from darkroom.pipelines.publishing.layouts.exporter import export

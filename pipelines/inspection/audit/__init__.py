@@ -12,13 +12,14 @@ from typing import NamedTuple
 from cattrs import BaseValidationError
 
 from darkroom import sandbox
-from darkroom.pipelines.publishing.audit.findings import AuditFinding, AuditReport, shortened
-from darkroom.pipelines.publishing.audit.known_truth import KnownTruth
-from darkroom.pipelines.publishing.audit.prompt_checks import recount, regrade
-from darkroom.pipelines.publishing.audit.row_case import case_of, changed_images
-from darkroom.pipelines.publishing.audit.row_checks import remeasure, stated_counts
-from darkroom.pipelines.publishing.audit.totals import DatasetTotals
-from darkroom.pipelines.publishing.audit.transcript_rows import (
+from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditReport, shortened
+from darkroom.pipelines.inspection.audit.known_truth import KnownTruth
+from darkroom.pipelines.inspection.audit.prompt_checks import recount, regrade
+from darkroom.pipelines.inspection.audit.row_case import case_of, changed_images
+from darkroom.pipelines.inspection.audit.row_checks import remeasure, stated_counts
+from darkroom.pipelines.inspection.audit.row_images import NotKnown, Row
+from darkroom.pipelines.inspection.audit.totals import DatasetTotals
+from darkroom.pipelines.inspection.audit.transcript_rows import (
     Conversations,
     execute_rounds,
     find_conversations,
@@ -36,7 +37,6 @@ from darkroom.pipelines.publishing.dataset_reader import (
     split_of,
 )
 from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
-from darkroom.pipelines.publishing.row_images import NotKnown, Row
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.places import Place
 from darkroom.pipelines.storage.stage import Progress
