@@ -29,7 +29,7 @@ import typer
 import websockets
 
 from darkroom.assets.runs.instance import prepare_dagster_home
-from darkroom.pipelines.publishing.gallery import write_gallery
+from darkroom.pipelines.inspection.gallery import write_gallery
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 

@@ -92,7 +92,7 @@ def page() -> str:
         ("Endpoints", POLICY, EndpointSettings, "DARKROOM_POLICY"),
         (
             "The flywheel",
-            "Whose questions a student writes on ([the flywheel](flywheel.md)).\n",
+            "Whose questions a student writes on ([the flywheel](reproductions.md#a-students-own-rows)).\n",
             FlywheelResource,
             "DARKROOM_FLYWHEEL_",
         ),

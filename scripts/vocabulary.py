@@ -49,6 +49,8 @@ def check(root: Path, paths: list[str]) -> list[Finding]:
         *(finding for path, text in texts.items() for finding in words(path, text, trees.get(path))),
         *modules(product),
         *vague_locals(product),
+        *docstrings(product),
+        *frequent_words({path: texts[path] for path in product}, product),
         *classes_defined_twice(product),
     ]
 
@@ -120,6 +122,35 @@ def vague_locals(trees: dict[str, ast.Module]) -> Iterator[Finding]:
                 findings += [Finding(path, node.lineno, f"local name {name!r}") for name in sorted(names & vague)]
     if 100 * len(findings) > RULES["locals"]["per_100_functions"] * n_functions:
         yield from findings
+
+
+def docstrings(trees: dict[str, ast.Module]) -> Iterator[Finding]:
+    """Docstrings that begin with a relative or a preposition, where more than allowed do."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    first, findings, n_docstrings = re.compile(rf"({'|'.join(RULES['docstrings']['not_first'])})\b"), [], 0
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, documented) and (text := ast.get_docstring(node)):
+                n_docstrings += 1
+                if first.match(text):
+                    line = getattr(node, "lineno", 1)
+                    findings.append(
+                        Finding(path, line, f"a docstring begins with {text.split()[0]!r}: a verb or a noun")
+                    )
+    if 100 * len(findings) > RULES["docstrings"]["percent"] * n_docstrings:
+        yield from findings
+
+
+def frequent_words(texts: dict[str, str], trees: dict[str, ast.Module]) -> Iterator[Finding]:
+    """Words with several meanings that stand in prose more often than allowed."""
+    pieces = [(path, *piece) for path, text in texts.items() for piece in prose(text, trees[path])]
+    for word, n_allowed in RULES["uses"].items():
+        pattern = re.compile(rf"\b{word}s?\b", re.IGNORECASE)
+        findings = [Finding(path, line, f"{word!r}") for path, line, text in pieces for _ in pattern.finditer(text)]
+        if len(findings) > n_allowed:
+            yield from (
+                finding._replace(message=f"{word!r}: {len(findings)} uses, at most {n_allowed}") for finding in findings
+            )
 
 
 def _is_bound(node: ast.AST) -> bool:

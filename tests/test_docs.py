@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -82,6 +83,18 @@ def test_every_page_is_in_the_sites_navigation() -> None:
     assert {page.name for page in PAGES} - {"README.md"} == set(re.findall(r": ([a-z0-9_]+\.md)", navigation))
 
 
+def test_every_page_that_a_file_names_is_there() -> None:
+    """Messages, comments and scripts name pages; CHANGELOG.md may name pages of earlier versions."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    named: dict[str, str] = {}
+    for name in listed.split("\0"):
+        path = ROOT / name
+        if name != "CHANGELOG.md" and path.is_file() and path.suffix not in {".png", ".jpg", ".xz", ".parquet"}:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            named |= dict.fromkeys(re.findall(r"\bdocs/([a-z_]+\.md)\b", text), name)
+    assert {page: name for page, name in named.items() if not (ROOT / "docs" / page).exists()} == {}
+
+
 def test_before_a_commit_runs_what_lint_runs() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     makefile = (ROOT / "Makefile").read_text()
@@ -94,4 +107,5 @@ def test_before_a_commit_runs_what_lint_runs() -> None:
 
 def test_every_package_ships_its_types() -> None:
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert all((ROOT / package / "py.typed").exists() for package in packages["packages"])
+    assert packages["packages"] == ["darkroom"]
+    assert all((package / "py.typed").exists() for package in (ROOT / "darkroom").iterdir())

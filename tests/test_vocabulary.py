@@ -75,3 +75,18 @@ def test_classes_defined_twice_are_found_where_they_are_too_many(repository: Pat
     assert len(findings(repository, pipelines__b_py=text)) == 2 * (n_allowed + 1)
     fewer = text.replace(f"Report{n_allowed}", "Summary")
     assert findings(repository, pipelines__b_py=fewer) == []
+
+
+def test_docstrings_that_begin_with_a_relative_are_found_where_they_are_too_many(repository: Path) -> None:
+    plain = '\n\ndef size() -> None:\n    """Measure an image."""\n'
+    relative = '\n\ndef size() -> None:\n    """What an image measures."""\n'
+    n_allowed = RULES["docstrings"]["percent"]
+    assert findings(repository, pipelines__a_py=CLEAN + plain * 100 + relative * n_allowed) == []
+    (finding,) = findings(repository, pipelines__a_py=CLEAN + plain + relative)
+    assert finding.endswith("a docstring begins with 'What': a verb or a noun")
+
+
+def test_a_word_with_several_meanings_is_found_where_it_stands_too_often(repository: Path) -> None:
+    n_allowed = RULES["uses"]["place"]
+    assert findings(repository, pipelines__a_py=CLEAN + "# a place\n" * n_allowed) == []
+    assert len(findings(repository, pipelines__a_py=CLEAN + "# places\n" * (n_allowed + 1))) == n_allowed + 1

@@ -52,8 +52,8 @@ def audit(
     `darkroom audit all --json`
     """
     from darkroom.assets.terminal.audit import print_audit
-    from darkroom.pipelines.publishing.audit import audit as audit_datasets
-    from darkroom.pipelines.publishing.audit import audit_conversations, find_conversations
+    from darkroom.pipelines.inspection.audit import audit as audit_datasets
+    from darkroom.pipelines.inspection.audit import audit_conversations, find_conversations
     from darkroom.pipelines.storage.workspace import Workspace
 
     try:

@@ -15,7 +15,7 @@ from darkroom.assets.commands import print_line
 from darkroom.assets.terminal.progress_bar import progress_bar
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.publishing.gallery.entries import RejectedRows
+    from darkroom.pipelines.inspection.gallery.entries import RejectedRows
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
@@ -69,8 +69,8 @@ def gallery(
 
     `darkroom gallery all --rejects --serve`
     """
+    from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
     from darkroom.pipelines.publishing.dataset_reader import ALL, find_trajectories
-    from darkroom.pipelines.publishing.gallery import read_rejects, write_gallery
 
     if (serve and (out or limit)) or (beside and not serve):
         raise typer.BadParameter("--out and --limit are for a page, --beside is for --serve")
@@ -106,9 +106,9 @@ def _serve_gallery(
     host: str,
     port: int,
 ) -> None:
+    from darkroom.pipelines.inspection.gallery.index import open_index
+    from darkroom.pipelines.inspection.gallery.served import open_server
     from darkroom.pipelines.publishing.dataset_reader import find_trajectories
-    from darkroom.pipelines.publishing.gallery.index import open_index
-    from darkroom.pipelines.publishing.gallery.served import open_server
     from darkroom.pipelines.services import TOKEN_VARIABLE
     from darkroom.pipelines.services.access import require_token
 
@@ -160,8 +160,8 @@ def explain(
     Name the row by six or more characters of its id, or by its place in its source: `darkroom explain demo:photo/cat`.
     """
     from darkroom.assets.terminal.explanation import print_candidates, print_explanation
-    from darkroom.pipelines.publishing.explain import RowAmbiguous
-    from darkroom.pipelines.publishing.explain import explain as explain_row
+    from darkroom.pipelines.inspection.explain import RowAmbiguous
+    from darkroom.pipelines.inspection.explain import explain as explain_row
 
     with open_workspace() as workspace:
         try:

@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 
 from darkroom.pipelines.generation.stage import Shard
-from darkroom.pipelines.publishing.charts import histogram, mix
-from darkroom.pipelines.publishing.html_page import data_url
+from darkroom.pipelines.inspection.charts import histogram, mix
+from darkroom.pipelines.inspection.html_page import data_url
 from darkroom.pipelines.publishing.judge_stats import JudgeStats
 from darkroom.pipelines.publishing.text_charts import text_bars
 from darkroom.pipelines.records import Reject, RLRow, ToolNecessity

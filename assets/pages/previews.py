@@ -9,7 +9,7 @@ from itertools import islice
 import dagster as dg
 from PIL import Image, ImageDraw
 
-from darkroom.pipelines.publishing.html_page import data_url
+from darkroom.pipelines.inspection.html_page import data_url
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore

@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from darkroom.assets.terminal import folding
-from darkroom.pipelines.publishing.audit import AuditReport
+from darkroom.pipelines.inspection.audit import AuditReport
 
 _N_LISTED = 50
 

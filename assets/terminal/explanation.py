@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from darkroom.assets.terminal import folding
-from darkroom.pipelines.publishing.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
-from darkroom.pipelines.publishing.row_acts import RowAct
+from darkroom.pipelines.inspection.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
+from darkroom.pipelines.inspection.ledger_calls import RowAct
 from darkroom.pipelines.records.reject_reasons import Reason
 
 _COLOURS = {"kept": "green", "rejected": "red", "quarantined": "yellow", "ok": "green"}

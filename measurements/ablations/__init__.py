@@ -2,7 +2,7 @@
 
     python -m measurements.ablations --list
     python -m measurements.ablations thyme_table_6 data/ablations          # trains, evaluates, prints a table
-    python -m measurements.ablations --docs docs data/ablations            # docs/reproductions*.md and figures
+    python -m measurements.ablations --docs FOLDER data/ablations          # FOLDER/reproductions*.md and figures
 
 An experiment (``catalog/``, a module per paper) has arms; an arm is one model, trained from others (``models.py``) on
 datasets of ``world/``, and how it is evaluated (``evaluations.py``). Every arm of every seed leaves one JSON file

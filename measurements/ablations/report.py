@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from statistics import fmean
 
-from darkroom.pipelines.publishing.charts import new_figure
+from darkroom.pipelines.inspection.charts import new_figure
 from measurements.ablations.experiment import MEASURES, Comparison, Experiment
 from measurements.ablations.results import Figures
 from measurements.ablations.statistics import Paired, paired

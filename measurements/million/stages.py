@@ -19,8 +19,8 @@ from rich.console import Console
 from darkroom.assets.terminal.summary import print_summary
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.explain import explain as explain_row
-from darkroom.pipelines.publishing.gallery import read_rejects, write_gallery
+from darkroom.pipelines.inspection.explain import explain as explain_row
+from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
 from darkroom.pipelines.publishing.rl_dataset import Mix, RlDataset
 from darkroom.pipelines.publishing.sample_join import SampleJoin
 from darkroom.pipelines.publishing.sft_dataset import SftDataset

@@ -31,7 +31,7 @@ DATASETS = {
     "held_out": StreetSigns(6, 6000),
 }
 """By folder: how many walls with three signs each, and another seed for other walls. From 28 walls on, the colours of
-the training rows are even; two pieces of each sign then teach as much as six of 16 walls (docs/learning_proof.md)."""
+the training rows are even; two pieces of each sign then teach as much as six of 16 walls (docs/reproductions.md)."""
 CODE = """\
 from PIL import Image
 

@@ -26,6 +26,7 @@ from darkroom.pipelines.sources.source_config import SourceConfig, Use
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.storage_errors import storage_errors
 from darkroom.pipelines.storage.store_paths import StorePath, children
+from darkroom.pipelines.storage.user_files import loaded
 
 EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 """The names of the bundled sources: for trajectories, and for RL prompts."""
@@ -68,7 +69,7 @@ def _embedded() -> Mapping[str, EntryPoint]:
 
 
 def _open_embedded(name: str) -> Source:
-    source: Source = _embedded()[name].load()()
+    source: Source = loaded(_embedded()[name], SourceError)()
     return source
 
 

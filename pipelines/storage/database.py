@@ -115,7 +115,7 @@ def open_engine(url: sa.URL) -> sa.Engine:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         # keys are random: in a large ledger every act of a transaction dirties an index page of its own. They have no
-        # room in SQLite's own 2 MB, and would be written more than once (docs/rl_scale.md)
+        # room in SQLite's own 2 MB, and would be written more than once (docs/figures.md)
         connection.execute(f"PRAGMA cache_size={-_CACHE_KB}")
         connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_KB // _PAGE_KB}")
 

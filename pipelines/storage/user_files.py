@@ -1,4 +1,4 @@
-"""Python files that a user adds: every ``*.py`` of the folders that an environment variable lists, imported by path.
+"""Code that users add: Python files of the folders that an environment variable lists, and entry points of packages.
 
 Folders are separated as in ``PATH``; files that begin with ``_`` are left out.
 """
@@ -7,10 +7,15 @@ import importlib.util
 import os
 import sys
 import traceback
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from darkroom.pipelines.records.digest import digest_bytes
+
+_FORMER_NAMES = frozenset({"annotation", "assets", "pipelines", "sandbox", "train"})
+"""Of the packages, before they were ``darkroom.annotation`` and so on."""
 
 
 def added_files(variable: str, error: type[Exception]) -> list[Path]:
@@ -36,5 +41,20 @@ def imported(path: Path, error: type[Exception]) -> ModuleType:
     except Exception as cause:
         lines = [frame.lineno for frame in traceback.extract_tb(cause.__traceback__) if frame.filename == str(path)]
         at = f", line {lines[-1]}," if lines else ""
-        raise error(f"{path}{at} cannot be imported: {type(cause).__name__}: {' '.join(str(cause).split())}") from cause
+        raise error(f"{path}{at} cannot be imported: {_reason(cause)}") from cause
     return module
+
+
+def loaded(entry: EntryPoint, error: type[Exception]) -> Any:
+    """The object that a package registers as ``entry``. Raises ``error`` in one line where it cannot be imported."""
+    try:
+        return entry.load()
+    except Exception as cause:
+        raise error(f"{entry.name} ({entry.value}) cannot be imported: {_reason(cause)}") from cause
+
+
+def _reason(cause: Exception) -> str:
+    words = f"{type(cause).__name__}: {' '.join(str(cause).split())}"
+    if isinstance(cause, ImportError) and cause.name and cause.name.split(".")[0] in _FORMER_NAMES:
+        return f"{words}. To do: Darkroom's packages are imported below its name, as in `darkroom.{cause.name}`"
+    return words

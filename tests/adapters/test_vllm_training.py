@@ -75,7 +75,7 @@ def test_colocated_each_step_is_sampled_with_the_weights_of_the_step_before(trai
 
 @pytest.fixture(scope="module")
 def server(trained_home: Path, program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """`vllm serve` with the flags of docs/vllm.md, but for the weight transfer, which needs NCCL."""
+    """`vllm serve` with the flags of docs/grpo.md, but for the weight transfer, which needs NCCL."""
     port, log = free_port(), tmp_path_factory.mktemp("server") / "log.txt"
     model, context = str(trained_home / "checkpoints" / "sft"), ("--max-model-len", "4096")
     on_cpu = ("--dtype", "float32", "--enforce-eager", "--no-enable-chunked-prefill")

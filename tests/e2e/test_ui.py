@@ -19,7 +19,8 @@ def test_dg_launch_materialises_a_partition_and_the_screenshots_show_it(
     home = Path(clean_environment["DARKROOM_HOME"])
     run("darkroom", "home")
     run("darkroom", "ingest", str(photos), "--questions", str(photos / "questions.jsonl"), "--boxes", "boxes")
-    for line in re.findall(r"^\.venv/bin/(dg launch .+)", (root / "docs" / "operations.md").read_text(), re.MULTILINE):
+    page = (root / "docs" / "dagster.md").read_text()
+    for line in re.findall(r"^\.venv/bin/(dg launch .+ --partition .+)", page, re.MULTILINE):
         run(*shlex.split(line))
     assert (home / "tables" / "crop" / "trajectories" / "photos-0000.parquet").exists()
     run("dg", "launch", "--assets", "sft_dataset")

@@ -1,4 +1,4 @@
-"""The wheel: what it holds, and that its command works in a folder whose own packages have the names of ours."""
+"""The wheel: its content, and its command beside users' own packages that have the names of ours."""
 
 from __future__ import annotations
 
@@ -33,14 +33,23 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
 @pytest.fixture(scope="session")
 def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the commands of an environment with the wheel, and of what it requires with this environment's."""
-    folder = tmp_path_factory.mktemp("environment") / "venv"  # which the sandbox's user may read, unlike the former
+    return environment_with(wheel, tmp_path_factory.mktemp("environment") / "venv")
+
+
+def environment_with(wheel: Path, folder: Path) -> Path:
+    """The commands' folder of a new virtual environment; the sandbox's user may read it, unlike the clone's."""
     venv.create(folder, with_pip=False)
     [packages] = folder.glob("lib/python*/site-packages")
     required = [path for path in sys.path if path.endswith("site-packages")]
     (packages / "required.pth").write_text("\n".join(required))
-    uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--offline", "--no-deps"]
-    subprocess.run([*uv, "--python", str(folder / "bin" / "python"), str(wheel)], check=True)
+    pip(folder / "bin", "install", "--no-deps", str(wheel))
     return folder / "bin"
+
+
+def pip(programs: Path, *words: str) -> None:
+    """`uv pip` in an environment, without the network."""
+    uv = [str(Path(sys.executable).with_name("uv")), "pip", *words, "--quiet", "--offline"]
+    subprocess.run([*uv, "--python", str(programs / "python")], check=True)
 
 
 @pytest.fixture
@@ -83,7 +92,83 @@ def test_the_wheel_holds_what_git_tracks_of_the_packages(wheel: Path, root: Path
     listing = subprocess.run(["git", "ls-files", *PACKAGES], cwd=root, capture_output=True, text=True, check=True)
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names == {path for path in listing.stdout.splitlines() if (root / path).exists()}
+    assert names == {f"darkroom/{path}" for path in listing.stdout.splitlines() if (root / path).exists()}
+
+
+USES_BOTH = """
+from darkroom.sandbox import SandboxPool
+from darkroom.pipelines.records import Sample
+from sandbox import whose as sandboxes
+from assets import whose as assets
+import train
+with SandboxPool() as pool, pool.group() as group, group.session() as session:
+    print(session.run("print(6 * 7)").text.strip(), sandboxes, assets, train.whose)
+"""
+
+
+def test_ours_works_beside_a_users_packages_and_modules_of_our_former_names(
+    programs: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    for name in ("sandbox", "assets"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("whose = 'mine'\n")
+    (tmp_path / "train.py").write_text("whose = 'mine'\n")
+    assert printed(programs, USES_BOTH, tmp_path, environment | {"PYTHONPATH": "."}) == "42 mine mine mine\n"
+
+
+@pytest.mark.parametrize("editable", [True, False], ids=["editable", "wheel, removed later"])
+def test_ours_works_with_a_users_package_of_our_former_name_and_without_it_again(
+    wheel: Path, tmp_path: Path, environment: dict[str, str], editable: bool
+) -> None:
+    programs = environment_with(wheel, tmp_path / "venv")
+    project = tmp_path / "project"
+    (project / "train").mkdir(parents=True)
+    (project / "train" / "__init__.py").write_text("whose = 'mine'\n")
+    (project / "pyproject.toml").write_text(
+        '[project]\nname = "theirs"\nversion = "1"\n[build-system]\nrequires = []\nbuild-backend = "backend"\n'
+        'backend-path = ["."]\n'
+    )
+    (project / "backend.py").write_text(BACKEND)
+    pip(programs, "install", "--no-deps", *(["--editable"] if editable else []), str(project))
+    ours = "from darkroom.train.runs import TrainError; print('ours')"
+    assert printed(programs, f"import train; print(train.whose); {ours}", tmp_path, environment) == "mine\nours\n"
+    pip(programs, "uninstall", "theirs")
+    assert printed(programs, ours, tmp_path, environment) == "ours\n"
+
+
+BACKEND = """
+import zipfile
+from pathlib import Path
+
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    return _written(folder, {"train/__init__.py": Path("train/__init__.py").read_text()})
+
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    return _written(folder, {"theirs.pth": str(Path.cwd())})
+
+
+def _written(folder, files):
+    info = "theirs-1.dist-info/"
+    files |= {info + "METADATA": "Metadata-Version: 2.1\\nName: theirs\\nVersion: 1\\n"}
+    files |= {info + "WHEEL": "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"}
+    files |= {info + "RECORD": "".join(f"{name},,\\n" for name in (*files, info + "RECORD"))}
+    with zipfile.ZipFile(Path(folder) / "theirs-1-py3-none-any.whl", "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return "theirs-1-py3-none-any.whl"
+"""
+"""A build backend that needs no package: an environment without the network builds with it."""
+
+
+def printed(programs: Path, code: str, folder: Path, environment: dict[str, str]) -> str:
+    """The output of code in the environment, run in a user's folder as a script's."""
+    done = subprocess.run(
+        [str(programs / "python"), "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("words", ["", "train sft", "train grpo", "train tiny", "evaluate"])

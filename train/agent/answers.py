@@ -12,8 +12,8 @@ from typing import Any
 
 from darkroom.pipelines.generation.rollout import Rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
+from darkroom.pipelines.inspection.gallery import write_gallery
 from darkroom.pipelines.models.policies import PolicyUnavailable, RecordedPolicy
-from darkroom.pipelines.publishing.gallery import write_gallery
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory, to_row
 from darkroom.pipelines.records.reject_reasons import RETRYABLE, RowError

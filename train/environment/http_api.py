@@ -18,10 +18,10 @@ from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
+from darkroom.pipelines.inspection.html_page import data_url
 from darkroom.pipelines.models.policies.images import MEDIA_TYPES
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.publishing.adapters import ADAPTERS, adapter_files
-from darkroom.pipelines.publishing.html_page import data_url
 from darkroom.pipelines.publishing.layouts.reward import by_toolkit
 from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.services.files import encoded

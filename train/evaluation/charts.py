@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from darkroom.pipelines.publishing.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, mix, new_figure, png
+from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, mix, new_figure, png
 
 Results = Mapping[str, Any]
 

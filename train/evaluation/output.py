@@ -22,10 +22,10 @@ from markupsafe import Markup
 
 from darkroom.pipelines.generation.drafting import provenance
 from darkroom.pipelines.generation.rollout import Rollout
+from darkroom.pipelines.inspection.gallery import write_gallery
+from darkroom.pipelines.inspection.html_page import data_url, html_page
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.tasks import Task
-from darkroom.pipelines.publishing.gallery import write_gallery
-from darkroom.pipelines.publishing.html_page import data_url, html_page
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.pipelines.records import Check, Trajectory, to_row
 from darkroom.pipelines.records.schemas import schema_of

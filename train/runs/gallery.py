@@ -23,8 +23,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from darkroom.pipelines.publishing.html_page import data_url, html_page
-from darkroom.pipelines.publishing.trajectory_style import trajectory_style
+from darkroom.pipelines.inspection.html_page import data_url, html_page
+from darkroom.pipelines.inspection.trajectory_style import trajectory_style
 from darkroom.train.runs import history
 from darkroom.train.runs.history import CodeVersion
 from darkroom.train.runs.reporting import is_number

@@ -19,8 +19,8 @@ from typing import Any
 import yaml
 from PIL import Image, ImageDraw
 
-from darkroom.pipelines.publishing.charts import mark_integers, new_figure
-from darkroom.pipelines.publishing.html_page import data_url
+from darkroom.pipelines.inspection.charts import mark_integers, new_figure
+from darkroom.pipelines.inspection.html_page import data_url
 from darkroom.train.runs.reporting import is_number
 
 PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")

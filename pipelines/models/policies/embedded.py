@@ -16,6 +16,7 @@ from pathlib import Path
 from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity, PolicyUnavailable
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage.user_files import loaded
 
 Script = Callable[[CompletionRequest], str]
 """The next turn, as text in the protocol; a pure function of the turn's task, rounds and seed."""
@@ -69,7 +70,7 @@ def oracle_script(family: str) -> Script:
             f"the embedded policy has no script for the family {family!r}: set DARKROOM_POLICY=openai, "
             f"DARKROOM_POLICY_URL and DARKROOM_POLICY_MODEL"
         )
-    script: Script = oracles()[family].load()
+    script: Script = loaded(oracles()[family], PolicyUnavailable)
     return script
 
 

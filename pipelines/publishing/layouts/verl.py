@@ -17,7 +17,7 @@ EasyR1, made from verl: one text with ``<image>`` in it, images, and all that re
 
 EasyR1 knows the user's role only: the protocol's system words stand at the head of the problem. Its reward functions
 are given the response, its length and the column ``data.answer_key``, nothing else. Checked by running its dataset and
-its reward managers (``docs/trainer_easyr1.md``).
+its reward managers (``docs/trainers.md``).
 """
 
 from dataclasses import replace

@@ -15,7 +15,7 @@ from darkroom.assets.graph.families import stage_key
 from darkroom.assets.graph.stage_assets import check_conservation
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.explain import explain
+from darkroom.pipelines.inspection.explain import explain
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace

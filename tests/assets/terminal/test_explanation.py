@@ -5,7 +5,7 @@ from io import StringIO
 from rich.console import Console
 
 from darkroom.assets.terminal.explanation import print_explanation
-from darkroom.pipelines.publishing.explain import Explanation, FamilyHistory, Passage, Subject
+from darkroom.pipelines.inspection.explain import Explanation, FamilyHistory, Passage, Subject
 
 
 def history(family: str, *outcomes: str, reason: str = "", evidence: str = "") -> FamilyHistory:

@@ -81,9 +81,9 @@ def stale_after(sources: Path, place: str) -> set[str]:
 @pytest.mark.parametrize(
     "place",
     [
-        "pipelines/publishing/gallery",
-        "pipelines/publishing/explain.py",
-        "pipelines/publishing/charts.py",
+        "pipelines/inspection/gallery",
+        "pipelines/inspection/explain.py",
+        "pipelines/inspection/charts.py",
         "pipelines/publishing/layouts",
         "pipelines/models/serving",
         "pipelines/generation/funnel.py",
@@ -130,7 +130,7 @@ def test_tables_are_made_again_for_their_own_code_only(sources, workspace, small
 
     assert not any(reused().values())
     n_turns = len(writer.turns), len(judge.turns)
-    edit("pipelines/publishing/gallery/__init__.py")
+    edit("pipelines/inspection/gallery/__init__.py")
     assert reused() == {"drafts": True, "runs": True, "verdicts": True, "trajectories": True}
     edit("pipelines/verification/checks/answer.py")
     # the rows are as they were, so what is made from them stands

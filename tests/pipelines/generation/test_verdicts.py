@@ -9,8 +9,8 @@ import pytest
 from darkroom.pipelines.generation import engine, verdicts
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.inspection.explain import explain
 from darkroom.pipelines.models.policies import CompletionRequest, PolicyError, oracle_policy
-from darkroom.pipelines.publishing.explain import explain
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Trajectory
 from darkroom.pipelines.storage.workspace import Workspace

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.inspection.audit import audit
+from darkroom.pipelines.inspection.gallery import write_gallery
 from darkroom.pipelines.publishing import parquet_shards
-from darkroom.pipelines.publishing.audit import audit
 from darkroom.pipelines.publishing.dataset_reader import count_rows, dataset_files, find_datasets, read_rows
-from darkroom.pipelines.publishing.gallery import write_gallery
 from darkroom.pipelines.publishing.layouts import LAYOUTS
 from darkroom.pipelines.publishing.layouts.export_source import find_source
 from darkroom.pipelines.publishing.layouts.exporter import export

@@ -10,7 +10,7 @@ import pytest
 from datasets import load_dataset
 
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
-from darkroom.pipelines.publishing.explain import RL, explain
+from darkroom.pipelines.inspection.explain import RL, explain
 from darkroom.pipelines.publishing.rl_dataset import KEY, Mix, RlDataset, rl_folder
 from darkroom.pipelines.records import PassRate, RLRow, Sample, Truth, Votes
 from darkroom.pipelines.records.reject_reasons import Reason

@@ -1,4 +1,4 @@
-"""The filter of printed evidence, on programs that were written after it (docs/rewards.md has the figures)."""
+"""The filter of printed evidence, on programs that were written after it (docs/methods.md has the figures)."""
 
 import contextlib
 import io

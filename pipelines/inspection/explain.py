@@ -1,0 +1,222 @@
+"""Explain one row or reject: its history through every family and partition, from the tables and the ledger.
+
+A row is named by an id, the beginning of one, or its place in its source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.inspection.ledger_calls import RowAct, rl_acts, rollout_acts
+from darkroom.pipelines.inspection.table_search import TableFile, files_with, table_files
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.rl.labels import VERIFICATIONS
+from darkroom.pipelines.rl.rows import STAGES as RL_STAGES
+from darkroom.pipelines.storage.store_paths import StorePath
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
+
+RL = "rl"
+"""The history of a sample through the stages of RL data: one, whatever its families."""
+MIN_PREFIX = 6
+"""Shorter beginnings of ids mean too many rows to be worth a search."""
+_IDS = ("trajectory_id", "sample_id")
+_RL_TABLES = ("rl_candidates", *VERIFICATIONS, *RL_STAGES[1:], "suitability_reviews")
+_ORDER = (*SAMPLES, *STAGES, "sft_dataset", *_RL_TABLES)
+
+
+class RowUnknown(UserError):
+    """No table holds such a row."""
+
+
+class RowAmbiguous(UserError):
+    """Several rows match: ``candidates``."""
+
+    def __init__(self, query: str, candidates: Sequence[Subject]) -> None:
+        super().__init__(f"{query!r} means {len(candidates)} rows; name one of them")
+        self.candidates = tuple(candidates)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Subject:
+    """What is explained: a trajectory, a sample with all its trajectories, or a source row that intake rejected."""
+
+    kind: Literal["trajectory", "sample", "source row"]
+    id: str
+    """``<source>:<source_row>`` of a source row."""
+    sample_id: str = ""
+    where: str = ""
+    """For people: its family, or its place in its source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One stage that a row came to: ``outcome`` is kept, rejected or quarantined; a reject has the other three."""
+
+    stage: str
+    partition: str
+    outcome: str
+    reason: str
+    check: str
+    evidence: str
+    row: Mapping[str, Any]
+    """The row as the stage wrote it, or as the stage rejected it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyHistory:
+    """One family's stages in order, the latest form of the row, and the acts. No id before a draft was written."""
+
+    family: str
+    trajectory_id: str
+    passages: tuple[Passage, ...]
+    row: Mapping[str, Any]
+    acts: tuple[RowAct, ...]
+
+    @property
+    def rejected(self) -> Passage | None:
+        """The stage that rejected the row, if one did."""
+        return next((passage for passage in reversed(self.passages) if passage.outcome != "kept"), None)
+
+    @property
+    def is_applicable(self) -> bool:
+        """Whether the family can do something with such a sample; else no draft was written."""
+        return self.rejected is None or self.rejected.reason != Reason.NOT_APPLICABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything about a row. ``intake`` is empty where the samples' table is gone; ``sample`` is None then."""
+
+    subject: Subject
+    sample: Mapping[str, Any] | None
+    intake: tuple[Passage, ...]
+    ways: tuple[FamilyHistory, ...]
+
+
+def explain(workspace: Workspace, query: str) -> Explanation:
+    """Everything about the row that ``query`` means: a trajectory's own history, or all of a sample's.
+
+    Raises ``RowUnknown``, ``RowAmbiguous``.
+    """
+    files = sorted(table_files(workspace.tables), key=_order)
+    subject = _find_subject(files, query, workspace.tables.root)
+    intake: list[Passage] = []
+    histories: dict[tuple[str, str], list[Passage]] = {}
+    for family, trajectory_id, passage in _passages(files, subject):
+        if passage.stage in SAMPLES:
+            intake.append(passage)
+        else:
+            histories.setdefault((family, trajectory_id), []).append(passage)
+    sample = next((passage.row for passage in intake if passage.outcome == "kept"), None)
+    known_sample = sample or {"sample_id": subject.sample_id}
+    ways = tuple(_history(workspace, known_sample, *names, passages) for names, passages in sorted(histories.items()))
+    return Explanation(subject, sample, tuple(intake), ways)
+
+
+def _order(file: TableFile) -> tuple[int, tuple[str, ...], str, bool]:
+    stage = file.asset[-1]
+    return (_ORDER.index(stage) if stage in _ORDER else len(_ORDER), file.asset, file.partition, file.holds_rejects)
+
+
+def _find_subject(files: Sequence[TableFile], query: str, root: StorePath) -> Subject:
+    """The one row that ``query`` means. Raises ``RowUnknown`` and ``RowAmbiguous``."""
+    has_prefix = len(query) >= MIN_PREFIX
+    by_id = [pl.col(column).str.starts_with(query) for column in _IDS] if has_prefix else []
+    holding = files_with(files, (), pl.any_horizontal(_is_at(query), *by_id))  # all are read only once
+    subjects = _distinct(_by_place(holding, query))
+    if not subjects and has_prefix:
+        subjects = _distinct(subject for column in _IDS for subject in _by_id(holding, column, query))
+        subjects = [subject for subject in subjects if subject.id == query] or subjects
+    if not subjects:
+        raise RowUnknown(_unknown(query, len(files), root))
+    if len(subjects) > 1:
+        raise RowAmbiguous(query, subjects)
+    return subjects[0]
+
+
+def _distinct(subjects: Iterable[Subject]) -> list[Subject]:
+    """Each row once: a sample of two sources is one."""
+    return sorted({(subject.kind, subject.id): subject for subject in subjects}.values())
+
+
+def _unknown(query: str, n_files: int, root: StorePath) -> str:
+    if not n_files:
+        return f"there are no tables in {root} yet. Run: darkroom demo, or darkroom materialize SOURCE"
+    short = f"; the beginning of an id has at least {MIN_PREFIX} characters" if len(query) < MIN_PREFIX else ""
+    return (
+        f"no row {query!r} in the {n_files} tables of {root}{short}. Name a trajectory_id, a sample_id or the "
+        "beginning of one, or a row of a source (photo/cat, or demo:photo/cat)"
+    )
+
+
+def _by_place(files: Sequence[TableFile], query: str) -> Iterator[Subject]:
+    """Samples and intake's rejects by the row of their source, with or without the source's name."""
+    is_meant = _is_at(query)
+    # annotations name an image's row, no sample
+    for file in files_with(files, {"source", "source_row", "sample_id"}, is_meant):
+        for match in file.rows(is_meant):
+            place = f"{match['source']}:{match['source_row']}"
+            if match["sample_id"]:
+                yield Subject("sample", match["sample_id"], match["sample_id"], place)
+            elif file.asset == SAMPLES:
+                yield Subject("source row", place)
+
+
+def _is_at(query: str) -> pl.Expr:
+    source, _, rest = query.partition(":")
+    row = pl.col("source_row")
+    return (row == query) | ((pl.col("source") == source) & (row == rest))
+
+
+def _by_id(files: Sequence[TableFile], column: str, prefix: str) -> Iterator[Subject]:
+    is_meant = pl.col(column).str.starts_with(prefix)
+    for match in (match for file in files_with(files, {column}, is_meant) for match in file.rows(is_meant)):
+        if column == "trajectory_id":
+            yield Subject("trajectory", match[column], match["sample_id"], match.get("family", ""))
+        elif match.get("source_row"):
+            yield Subject("sample", match[column], match[column], f"{match['source']}:{match['source_row']}")
+
+
+def _passages(files: Sequence[TableFile], subject: Subject) -> Iterator[tuple[str, str, Passage]]:
+    """Each with its family and trajectory, in the stages' order."""
+    condition = pl.col("sample_id") == subject.sample_id
+    if subject.kind == "source row":  # a row that intake rejected is in no other stage
+        files = [file for file in files if file.asset == SAMPLES]
+        source, _, row = subject.id.partition(":")
+        condition = (pl.col("source") == source) & (pl.col("source_row") == row)
+    for file in files_with(files, {"sample_id"}, condition):
+        for match in file.rows(condition):
+            trajectory_id = match.get("trajectory_id", "")
+            if subject.kind != "trajectory" or file.asset == SAMPLES or trajectory_id == subject.id:
+                family = RL if file.asset[0] in _RL_TABLES else match.get("family") or file.asset[0]
+                yield family, trajectory_id, _passage(file, match)
+
+
+def _passage(file: TableFile, row: Mapping[str, Any]) -> Passage:
+    stage = "/".join(file.asset)
+    if not file.holds_rejects:
+        return Passage(stage, file.partition, "kept", "", "", "", row)
+    inner = json.loads(row["row"])
+    return Passage(stage, file.partition, row["disposition"], row["reason"], row["check"], row["evidence"], inner)
+
+
+def _history(
+    workspace: Workspace, sample: Mapping[str, Any], family: str, trajectory_id: str, passages: Sequence[Passage]
+) -> FamilyHistory:
+    # of all stages together: the draft's text and hint, the runs' rounds, the verdicts' checks
+    row: dict[str, Any] = {}
+    for passage in passages:
+        row |= {name: value for name, value in passage.row.items() if value or name not in row}
+    if family == RL:
+        acts = rl_acts(workspace.ledger, sample["sample_id"])
+    else:
+        acts = rollout_acts(workspace.ledger, row, sample, family=family, trajectory_id=trajectory_id)
+    return FamilyHistory(family, trajectory_id, tuple(passages), row, acts)

@@ -1,0 +1,148 @@
+"""The gallery: one page that holds its rows and images, asks no network, and shows hostile text as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
+from darkroom.pipelines.inspection.gallery.entries import code_tokens
+from darkroom.pipelines.storage.workspace import Workspace
+from tests.pipelines.publishing.shipping import edit_rows
+
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">&lt;\u2028"
+
+
+@pytest.fixture
+def folder(shipped: Path) -> Path:
+    return shipped
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    return tmp_path / "pages" / "crop.html"
+
+
+def embedded(page: Path, name: str):
+    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_every_row_is_there_with_its_images(folder: Path, page: Path) -> None:
+    written = write_gallery(page, [folder], title="crop")
+    entries, images = embedded(page, "entries"), embedded(page, "images")
+    assert (written.n_rows, written.n_rejects, written.folder, len(entries)) == (4, 0, None, 4)
+    for entry in entries:
+        names = [*entry["images"], *entry["rounds"][0]["images"]]
+        assert len(names) == 2
+        assert all(images[name].startswith("data:image/jpeg;base64,") for name in names)
+    assert entries[0]["question"] == "What does sign number 0 say?"
+    assert entries[0]["checks"][0]["name"] == "executes"
+
+
+def test_only_what_was_outlined_is_said_to_be(folder: Path, page: Path) -> None:
+    write_gallery(page, [folder], title="crop", limit=1)
+    assert [entry["n_outlined"] for entry in embedded(page, "entries")] == [1]
+
+    def show_all(row) -> None:
+        row["images"][1] = row["images"][0]
+
+    edit_rows(folder, show_all)
+    write_gallery(page, [folder], title="crop", limit=1)
+    assert [entry["n_outlined"] for entry in embedded(page, "entries")] == [0]
+
+
+def test_rejects_come_with_stage_reason_evidence_and_image(folder: Path, page: Path, workspace: Workspace) -> None:
+    rejected = read_rejects(workspace)
+    written = write_gallery(page, [folder], title="all", rejected=rejected)
+    assert (written.n_rows, written.n_rejects) == (4, 2)
+    damaged, boxless = [entry for entry in embedded(page, "entries") if entry["reject"]]
+    assert (damaged["family"], damaged["reject"]["reason"], damaged["images"]) == ("intake", "truncated_image", [])
+    assert "row/5" in damaged["reject"]["raw"]
+    why = boxless["reject"]
+    assert (boxless["family"], why["stage"], why["reason"]) == ("crop", "crop/drafts", "not_applicable")
+    assert "box" in why["evidence"]
+    assert (why["expected"], len(boxless["images"])) == ("S1X", 1)
+
+
+def test_a_familys_rejects_are_its_own(folder: Path, workspace: Workspace) -> None:
+    assert [rejected.family for rejected, _ in read_rejects(workspace, ["crop"]).rows] == ["crop"]
+    assert list(read_rejects(workspace, ["rotation"]).rows) == []
+
+
+def test_an_image_that_is_gone_is_said_and_the_reject_still_shown(
+    folder: Path, page: Path, workspace: Workspace, tmp_path: Path
+) -> None:
+    elsewhere = replace(workspace, images_url=str(tmp_path / "empty"))
+    rejected = read_rejects(elsewhere, ["crop"])
+    write_gallery(page, [], title="crop", rejected=rejected)
+    (entry,) = embedded(page, "entries")
+    assert (entry["images"], entry["reject"]["missing"]) == ([], 1)
+
+
+def test_many_images_go_to_a_folder_that_holds_no_others(folder: Path, page: Path) -> None:
+    written = write_gallery(page, [folder], title="crop", inline_bytes=1000)
+    assert written.folder == page.parent / "crop_files"
+    images = embedded(page, "images")
+    assert all((page.parent / address).read_bytes().startswith(b"\xff\xd8") for address in images.values())
+    (written.folder / "left.jpg").write_bytes(b"left")
+    write_gallery(page, [folder], title="crop", inline_bytes=1000)
+    assert {path.name for path in written.folder.iterdir()} == set(images)
+    write_gallery(page, [folder], title="crop")
+    assert not written.folder.exists()
+
+
+def test_the_page_asks_no_network(folder: Path, page: Path) -> None:
+    write_gallery(page, [folder], title="crop")
+    text = page.read_text()
+    assert "default-src 'none'" in text
+    assert "http://" not in text
+    assert "https://" not in text
+
+
+def test_hostile_text_cannot_leave_its_place(folder: Path, page: Path) -> None:
+    def spoil(row) -> None:
+        row["question"] = row["final_thought"] = row["answer"] = row["source_row"] = HOSTILE
+        row["rounds"][0].update(thought=HOSTILE, code=HOSTILE)
+        row["rounds"][0]["observation"].update(text=HOSTILE)
+
+    edit_rows(folder, spoil)
+    write_gallery(page, [folder], title=HOSTILE)
+    text = page.read_text()
+    assert text.count("<script") == text.count("</script>") == 3
+    assert "<img" not in text
+    entry = embedded(page, "entries")[0]
+    assert entry["question"] == entry["rounds"][0]["text"] == HOSTILE
+    assert "".join(text for _, text in entry["rounds"][0]["code"]) == HOSTILE
+
+
+@pytest.mark.parametrize("code", ["", "\n\nx = 1", "if x:\n\ty = 'é'  # ok\n", "def (:", "\r\n a", HOSTILE])
+def test_joined_tokens_are_the_code(code: str) -> None:
+    assert "".join(text for _, text in code_tokens(code)) == code.replace("\r\n", "\n")
+
+
+def test_the_limit_is_for_each_dataset(folder: Path, page: Path) -> None:
+    assert write_gallery(page, [folder, folder], title="both", limit=1).n_rows == 2
+
+
+def test_rejects_and_their_samples_wait_on_disk(workspace: Workspace, folder: Path) -> None:
+    """They are read again each time, in the same order, each with its own sample."""
+    rejected = read_rejects(workspace)
+    rows = list(rejected.rows)
+    assert len(rejected.rows) == len(rows) == 2
+    assert list(rejected.rows) == rows
+    assert [sample and sample.sample_id for _, sample in rows] == [one.sample_id or None for one, _ in rows]
+
+
+def test_a_page_is_the_same_whenever_it_is_written(folder: Path, page: Path, workspace: Workspace) -> None:
+    written = []
+    for _ in range(2):
+        write_gallery(page, [folder], title="crop", rejected=read_rejects(workspace))
+        written.append(page.read_bytes())
+    assert written[0] == written[1]
+    assert not [path for path in page.parent.iterdir() if path != page]
