@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.evaluation.settings import EvaluationSettings, ExportFormat, check
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Values, config_option, guarded, is_first_process, takes_settings

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.rl.settings import GrpoSettings, JudgeOptions, added_names
 from darkroom.train.runs.command_line import Values, config_option, guarded, local_datasets, takes_settings
 from darkroom.train.runs.trackers import ReportTo, choose_trackers

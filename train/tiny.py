@@ -17,10 +17,10 @@ from uuid import uuid4
 import typer
 import yaml
 
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import replace_folder
-from darkroom.pipelines.storage.command_errors import program_of
 from darkroom.train.examples.encoding import conversation
 from darkroom.train.models.loading import VISION_TOKENS
 from darkroom.train.models.processor_files import save_processor

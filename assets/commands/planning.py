@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from darkroom.assets.commands import print_line
+from darkroom.pipelines.command_line.console import print_line
 from darkroom.pipelines.models.serving.engines import Device
 from darkroom.sandbox.help_text import Commands
 from darkroom.train import grpo, sft, tiny

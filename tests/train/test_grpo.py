@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
-from darkroom.pipelines.storage.command_errors import program_of
 from darkroom.train.grpo import main, reinforce
 from darkroom.train.models.loading import load_processor
 from darkroom.train.rl.methods import METHODS, RolloutScore, named_method, settings_of

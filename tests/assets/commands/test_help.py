@@ -14,7 +14,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 
 MODULES = ("darkroom.train.sft", "darkroom.train.grpo", "darkroom.train.evaluate", "darkroom.train.tiny")
 

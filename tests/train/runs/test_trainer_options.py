@@ -89,7 +89,7 @@ def test_attention_that_is_not_installed_is_one_line(tiny):
 
 
 def test_a_file_and_the_command_line_reach_the_trainer(tmp_path, monkeypatch):
-    from darkroom.pipelines.storage.command_errors import program_of
+    from darkroom.pipelines.command_line.errors import program_of
     from darkroom.train import sft
 
     seen = []

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 import typer
 from typer.testing import CliRunner
 
-from darkroom.pipelines.storage.command_errors import CLOSED_PIPE, UNFORESEEN, CommandGroup, describe, program_of
+from darkroom.pipelines.command_line.errors import CLOSED_PIPE, UNFORESEEN, CommandGroup, describe, program_of
 from darkroom.pipelines.storage.storage_errors import StorageError
 from darkroom.sandbox.errors import SandboxClosed, UserError
 
@@ -103,7 +103,7 @@ def test_ctrl_c_is_one_line_however_deep_the_command_is_grouped() -> None:
 def test_a_command_ends_quietly_where_the_reader_of_its_output_has_ended(line: str, words: list[str]) -> None:
     program = (
         "import typer\n"
-        "from darkroom.pipelines.storage.command_errors import program_of\n"
+        "from darkroom.pipelines.command_line.errors import program_of\n"
         "from darkroom.sandbox.terminal import SafeConsole\n"
         f"program_of(lambda: {line})()\n"
     )
