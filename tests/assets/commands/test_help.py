@@ -36,6 +36,8 @@ def lost_words(application: typer.Typer, path: tuple[str, ...], command: Command
     assert result.exit_code == 0, result.output
     texts, names = [command.help or ""], []
     for parameter in command.params:
+        if getattr(parameter, "hidden", False):
+            continue
         name, text = parameter.get_help_record(Context(command)) or ("", "")
         texts.append(text)
         if not isinstance(parameter, Argument):
