@@ -26,8 +26,8 @@ from darkroom.pipelines.records.answers import letter_of, matches
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.train.evaluation.images import ImageTracer, ObservedImage
-from darkroom.train.evaluation.intervals import Estimate, wilson
+from darkroom.train.evaluation.metrics import Estimate, wilson
+from darkroom.train.evaluation.observed_images import ImageTracer, ObservedImage
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, ViewableSession, names_of
 
 Control = Literal["blank", "other_region", "other_sample", "other_draw"]

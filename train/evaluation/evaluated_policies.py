@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from darkroom.pipelines.generation.recipes import load_recipes
-from darkroom.pipelines.models.policies import Endpoint, Policy, oracle_policy, oracles
+from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, Policy, oracle_policy, oracles
 from darkroom.pipelines.records import ImageRef, Sample, VideoRef
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
@@ -15,10 +15,15 @@ from darkroom.pipelines.vision.frame_sampling import sampled_frames
 from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, QWEN3_VL, VisionModel
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy
 from darkroom.train.evaluation.settings import EvaluationSettings
-from darkroom.train.rl.judging.judge_config import JudgeSettings
+from darkroom.train.rl.judging.judge_config import JudgeSettings, NamedJudge
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.named_endpoint import NamedEndpoint, NamedJudge
-from darkroom.train.runs.wording import chosen_wording
+from darkroom.train.runs.options import chosen_wording
+
+
+class NamedEndpoint(OpenAIPolicy):
+    """A policy behind HTTP whose address was given with ``--url``; where nothing answers, the error names it."""
+
+    another = "name the one to use with --url"
 
 
 def open_policy(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:

@@ -1,12 +1,23 @@
-"""One evaluation run: rollouts, scores, image regions, judge verdicts and controls, all recorded on the ledger."""
+"""One evaluation run: rollouts, scores, image regions, judge verdicts and controls, all recorded on the ledger.
+
+An evaluation in several processes (``torchrun``, ``accelerate launch``): each rolls out its share of the questions.
+
+The shares meet on the ledger. The first process then does the whole evaluation, and what the others wrote costs nothing
+again: the report is that of one process. Each process loads the whole model, on a GPU of its own; a model that is
+larger than a GPU is served (vLLM with several GPUs) and evaluated with ``--url``.
+"""
 
 import asyncio
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
+
+import torch.distributed as dist
 
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
@@ -17,7 +28,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.vision.visual_tokens import VisionModel
 from darkroom.sandbox import SandboxUnavailable
 from darkroom.train.evaluation.counterfactuals import CONTROLS, Control, Counterfactual, CounterfactualRunner, eligible
-from darkroom.train.evaluation.images import ImageTracer
+from darkroom.train.evaluation.observed_images import ImageTracer
 from darkroom.train.evaluation.questions import Question, QuestionSet
 from darkroom.train.evaluation.results import Findings, results, shown_to
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
@@ -194,3 +205,26 @@ def report_record(
         "results": results(findings),
         "usage": to_row(sum((scored.rollout.usage for scored in findings.played), Usage())),
     }
+
+
+_LONGEST_WAIT = timedelta(days=7)
+"""Of a process that has finished for the last one."""
+
+
+def n_processes() -> int:
+    """Processes of this launch."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def roll_out_share(run: EvaluationRun, question_sets: Sequence[QuestionSet]) -> None:
+    """Rolls out this process's questions, then waits for the other processes to have finished theirs.
+
+    Raises ``TrainError`` as ``EvaluationRun.run`` does.
+    """
+    rank, n = int(os.environ["RANK"]), n_processes()
+    dist.init_process_group("gloo", timeout=_LONGEST_WAIT)
+    try:
+        run.roll_out([replace(questions, questions=questions.questions[rank::n]) for questions in question_sets])
+        dist.barrier()
+    finally:
+        dist.destroy_process_group()

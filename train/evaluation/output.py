@@ -5,12 +5,17 @@ report.md, .html  the same as text and page, with charts
 gallery.html      rollouts to look at, with their images
 rollouts.parquet  every rollout, one row each (``SCHEMA``)
 *.png             the charts
+
+The rollouts of a finished evaluation for other programs: ``rollouts.csv``, one row a rollout (``COLUMNS``).
+
+Made of ``rollouts.parquet`` alone, so that an evaluation that is complete needs no second run.
 """
 
+import csv
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,15 +34,15 @@ from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.pipelines.records import Check, Trajectory, to_row
 from darkroom.pipelines.records.schemas import schema_of
-from darkroom.pipelines.storage.atomic_write import replace_folder
+from darkroom.pipelines.storage.atomic_write import replace_folder, whole_file
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.train.evaluation.charts import charts
-from darkroom.train.evaluation.images import ObservedImage
 from darkroom.train.evaluation.metrics import tools_by_round
+from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.questions import Question
+from darkroom.train.evaluation.report import charts, report
 from darkroom.train.evaluation.results import Findings
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout
-from darkroom.train.evaluation.tables import report
+from darkroom.train.evaluation.settings import ExportFormat
 
 REPORT = "report.json"
 _STYLE = Path(__file__).with_name("templates").joinpath("report.css").read_text(encoding="utf-8").rstrip("\n")
@@ -220,3 +225,58 @@ def _checks(scored: ScoredRollout, findings: Findings) -> Iterator[Check]:
         yield Check("faithful_by_boxes", shows, detail=f"{len(crops)} of {len(scored.seen)} pictures are parts")
     if findings.words is not None and scored.seen:
         yield Check("faithful_by_judge", any(findings.by_judge(scored, observed) for observed in scored.seen))
+
+
+_BATCH = 64
+_CELL = 32_767
+"""Characters in a cell of a spreadsheet; a program that reads more spreads the rest over other cells."""
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+"""How a cell begins that a spreadsheet computes (OWASP, CSV injection); the last four in East Asian locales."""
+COLUMNS = (
+    *("id", "rollout", "benchmark", "category", "question", "choices", "gold", "answer", "correct", "score", "detail"),
+    *("error", "rounds", "rounds_ok", "code_ran", "images_shown", "calls", "prompt_tokens", "completion_tokens"),
+)
+"""Of ``rollouts.csv``. ``id``: of the sample. ``rounds_ok``: rounds whose code ended without an error; ``code_ran``:
+there is code, and all of it did."""
+
+
+def export(folder: Path, formats: Collection[ExportFormat]) -> None:
+    """Write the files of ``formats`` into an evaluation's folder, each whole or not at all."""
+    if ExportFormat.CSV in formats:
+        with whole_file(folder / "rollouts.csv") as part:
+            _write_csv(part, _rows(folder / "rollouts.parquet"))
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_BATCH):
+            yield from batch.to_pylist()
+
+
+def _write_csv(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
+    """Quoted, with the mark by which spreadsheets recognise UTF-8."""
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(COLUMNS)
+        writer.writerows([safe_cell(value) for value in _values(row)] for row in rows)
+
+
+def _values(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    observations, usage = [turn["observation"] for turn in row["rounds"]], row["usage"]
+    n_ok = sum(observation["status"] == "ok" for observation in observations)
+    return (
+        *(row[name] for name in ("sample_id", "number", "benchmark", "category", "question")),
+        "\n".join(row["choices"]),
+        *(row[name] for name in ("gold", "answer", "right", "score", "detail", "fault")),
+        *(len(observations), n_ok, bool(observations) and n_ok == len(observations)),
+        sum(len(observation["images"]) for observation in observations),
+        *(usage[name] for name in ("calls", "prompt_tokens", "completion_tokens")),
+    )
+
+
+def safe_cell(value: Any) -> str:
+    """A cell that a spreadsheet shows and does not compute; texts of models are untrusted."""
+    if not isinstance(value, str):
+        return "" if value is None else str(value)
+    text = value[:_CELL].replace("\0", "")
+    return f"'{text}"[:_CELL] if text.lstrip(" ").startswith(_FORMULA) else text

@@ -18,8 +18,8 @@ from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.vision.visual_tokens import VisionModel
 from darkroom.train.evaluation import metrics
 from darkroom.train.evaluation.counterfactuals import CONTROLS, Counterfactual, effect
-from darkroom.train.evaluation.images import ObservedImage
-from darkroom.train.evaluation.intervals import Estimate, wilson
+from darkroom.train.evaluation.metrics import Estimate, wilson
+from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.own_figures import own_figures
 from darkroom.train.evaluation.rollouts import ScoredRollout
 from darkroom.train.evaluation.settings import COVER

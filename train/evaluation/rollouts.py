@@ -20,7 +20,7 @@ from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import RETRYABLE, Reason, RowError
 from darkroom.pipelines.verification.grading import Grade, grade
 from darkroom.pipelines.verification.grading.judged import grade_judged
-from darkroom.train.evaluation.images import ObservedImage
+from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer
 from darkroom.train.rl.judging.judges import answer_share

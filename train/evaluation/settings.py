@@ -1,4 +1,7 @@
-"""The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers."""
+"""The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers.
+
+The settings of the agent: those of an evaluated policy, which mean the same.
+"""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +13,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.selection.splits import SPLITS
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag, MaxPixels, ProgramSettings, local_datasets
-from darkroom.train.runs.wording import chosen_wording, wording_record
+from darkroom.train.runs.options import chosen_wording, wording_record
 
 WHOLE_SHARE = 0.8
 """A crop with more than this proportion of an image is no crop (as
@@ -149,3 +152,19 @@ def check_policy(settings: EvaluationSettings) -> None:
         raise TrainError("frames are shown by number or by rate: choose --frames or --frame-rate")
     if settings.oracle and (settings.frames or settings.frame_rate):
         raise TrainError("an oracle writes from the truth and sees no frames: --frames and --frame-rate are for models")
+
+
+class AgentSettings(PolicySettings):
+    """A model behind an endpoint. ``seed``: where a request brings none."""
+
+    batch_size: int = Field(
+        default=32, ge=1, description="Conversations generated at once; of --url, up to four times as many calls."
+    )
+
+    def as_evaluation(self) -> EvaluationSettings:
+        """The same as an evaluation's settings. Raises ``TrainError`` for settings that contradict one another."""
+        if not self.model:
+            raise TrainError("name the model to serve: --model FOLDER, or --url URL --model NAME")
+        settings = EvaluationSettings(output=Path(), **self.model_dump())
+        check_policy(settings)
+        return settings

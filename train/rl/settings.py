@@ -18,8 +18,7 @@ from darkroom.train.runs.command_line import (
     without_unset,
 )
 from darkroom.train.runs.held_out import HeldOutSettings
-from darkroom.train.runs.trainer_options import assigned
-from darkroom.train.runs.wording import chosen_wording, wording_record
+from darkroom.train.runs.options import assigned, chosen_wording, wording_record
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 """What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:

@@ -9,7 +9,7 @@ from darkroom.train.finetuning.settings import SftSettings
 from darkroom.train.models.loading import load_model
 from darkroom.train.rl.methods import settings_of
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.trainer_options import FIXED, assigned, split_options
+from darkroom.train.runs.options import FIXED, assigned, split_options
 
 CONFIGURATIONS = {"sft": SFTConfig, "grpo": GRPOConfig}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from darkroom.pipelines.models.policies import PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.models.policies import OpenAIPolicy, PolicyUnavailable, RecordedPolicy
 from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings
 from darkroom.pipelines.records.digest import canonical
 from darkroom.pipelines.storage.database import LedgerUnavailable
@@ -23,9 +23,14 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.rl.judging.judges import Judges
 from darkroom.train.rl.settings import Rubric
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.named_endpoint import NamedJudge
 
 BUDGET_POOL = "training"
+
+
+class NamedJudge(OpenAIPolicy):
+    """A judge behind HTTP; where nothing answers, the error names its option."""
+
+    another = f"name the one to use with --judge-url or {EndpointSettings.variables('DARKROOM_JUDGE')['base_url']}"
 
 
 class JudgeSettings(EndpointSettings):

@@ -10,9 +10,8 @@ from darkroom.pipelines.models.observations import pixel_ref
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.records import Round
 from darkroom.train.rl import rewards
+from darkroom.train.rl.judging.code_rules import measured_lines, redlines, tool_scores
 from darkroom.train.rl.judging.judges import Judges, consistency, evidence, text_evidence
-from darkroom.train.rl.judging.printed import measured_lines
-from darkroom.train.rl.judging.redlines import redlines, tool_scores
 from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
 from darkroom.train.rl.settings import MethodDefaults
 

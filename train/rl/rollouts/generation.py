@@ -21,15 +21,18 @@ from darkroom.pipelines.verification.repetition import Repetition
 from darkroom.train.models.sharding import Lockstep, always_sees, is_sharded
 from darkroom.train.rl.methods import Method
 from darkroom.train.rl.methods.base import RolloutOutcome
-from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelInTraining, TurnWriter
-from darkroom.train.rl.rollouts.batched_turns import BatchedTurns
+from darkroom.train.rl.rollouts.active_rollout import (
+    ActiveRollout,
+    BatchedTurns,
+    EngineClock,
+    ModelInTraining,
+    TurnWriter,
+)
 from darkroom.train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
-from darkroom.train.rl.rollouts.images import processed_once
 from darkroom.train.rl.rollouts.sampling import Ending, TurnWatcher, greedily, repetition_rule, watched
 from darkroom.train.rl.rollouts.server_turns import ServerTurns
-from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript
-from darkroom.train.rl.rollouts.vllm_ats import in_segments
-from darkroom.train.rl.rollouts.vllm_server import VllmServer
+from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript, processed_once
+from darkroom.train.rl.rollouts.vllm_engine import VllmServer, in_segments
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import EngineDown, TrainError
 

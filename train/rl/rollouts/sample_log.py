@@ -1,14 +1,17 @@
 """Sample rollouts of some steps: a few groups with code, images, rewards and advantages.
 
 ``<folder>/000001.json`` is a list of rollouts; images are small copies, once each, in ``<folder>/images``.
+
+Sample rollouts as traces of trackio: its page Traces shows them as conversations with their code and images.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import trackio
 from PIL import Image
 
 from darkroom.pipelines.records import Round
@@ -99,3 +102,34 @@ class SampleLog:
                 small.save(self.folder / "images" / name)
             names.append(name)
         return names
+
+
+KEY = "rollouts"
+"""Under which TRL logs its own traces, too."""
+_METADATA = ("sample_id", "mode", "gold", "answer", "reward", "parts", "advantage", "broken", "unanswered")
+
+
+def log_traces(rollouts: Sequence[Mapping[str, Any]], images: Path, step: int) -> None:
+    """Rollouts of the sample log, in the run that the trainer has begun; what trackio cannot take it warns of."""
+    traces = [
+        trackio.Trace(list(_messages(rollout, images)), {name: rollout[name] for name in _METADATA})
+        for rollout in rollouts
+    ]
+    trackio.log({KEY: traces}, step=step)
+
+
+def _messages(rollout: Mapping[str, Any], images: Path) -> Iterator[dict[str, Any]]:
+    """In OpenAI's form, images as trackio's: code is a call of ``run_python``, an observation the tool's result."""
+    yield {"role": "user", "content": _content(rollout["question"], rollout["question_images"], images)}
+    for number, turn in enumerate(rollout["rounds"], 1):
+        call = {"name": "run_python", "arguments": turn["code"]}
+        calls = [{"id": str(number), "type": "function", "function": call}]
+        yield {"role": "assistant", "content": turn["thought"], "tool_calls": calls}
+        text = "\n".join(filter(None, (turn["text"], turn["error"]))) or turn["status"]
+        yield {"role": "tool", "tool_call_id": str(number), "content": _content(text, turn["images"], images)}
+    said = (rollout["final_thought"], rollout["answer"]) if rollout["unanswered"] is None else (rollout["written"],)
+    yield {"role": "assistant", "content": "\n\n".join(filter(None, said))}
+
+
+def _content(text: str, names: Sequence[str], images: Path) -> list[Any]:
+    return [*(trackio.Image(images / name) for name in names), {"type": "text", "text": text}]

@@ -13,8 +13,7 @@ from darkroom.pipelines.records.digest import seed_from
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock
 from darkroom.train.rl.rollouts.sampling import TurnWatcher
 from darkroom.train.rl.rollouts.transcript import GeneratedTurn
-from darkroom.train.rl.rollouts.vllm_ats import Logprobs, next_segment, read_segment
-from darkroom.train.rl.rollouts.vllm_server import VllmServer
+from darkroom.train.rl.rollouts.vllm_engine import Logprobs, VllmServer, next_segment, read_segment
 
 
 class ServerTurns:

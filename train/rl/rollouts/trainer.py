@@ -25,14 +25,14 @@ from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome, rate
 from darkroom.train.rl.rollouts.environment import SandboxEnvironment
 from darkroom.train.rl.rollouts.generation import RolloutGenerator
-from darkroom.train.rl.rollouts.images import processed_once
+from darkroom.train.rl.rollouts.loss import rows_of_groups, weighted, with_advantages, without_rows
 from darkroom.train.rl.rollouts.prompts import opening
 from darkroom.train.rl.rollouts.scoring import Metrics, Scores, scored
-from darkroom.train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
+from darkroom.train.rl.rollouts.transcript import processed_once
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import JudgeDown, TrainError
 from darkroom.train.runs.checkpoints import RestoresCheckpoints
-from darkroom.train.runs.periodic_evaluation import EvaluatesPeriodically
+from darkroom.train.runs.trainer_callbacks import EvaluatesPeriodically
 
 # TRL prints the row of a broken rollout, 130 kB of image and the expected answer; broken_rate and rollouts.html tell
 logging.getLogger(grpo_trainer.__name__).addFilter(

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from darkroom.train.rl.methods import named_method
-from darkroom.train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
+from darkroom.train.rl.rollouts.loss import rows_of_groups, weighted, with_advantages, without_rows
 
 
 @pytest.fixture

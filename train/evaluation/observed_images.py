@@ -23,7 +23,7 @@ from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.verification.checks.crop import executed_code
 from darkroom.pipelines.vision.crop_localization import best_of
 from darkroom.pipelines.vision.image_transform import TURNED_DEGREES, ImageTransform, measure_transform, residual
-from darkroom.train.evaluation.crop_boxes import crop_boxes
+from darkroom.train.evaluation.code_analysis import crop_boxes
 
 _LEAST_SHARE = 0.02
 _MOST_PANELS = 12

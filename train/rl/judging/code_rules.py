@@ -6,6 +6,11 @@
 CodeV names invalid coordinates, repeated crops that change nothing, reading and saving images as a scratchpad, and
 errors of the sandbox that could have been avoided, and gives no rule and no number for any. The rules here are strict:
 what they cannot decide is no redline. Whether a crop is too large, or of the wrong thing, is for the judge.
+
+What code measured, of what it printed: CodeV's judge sees no words of the model's own (§4.3).
+
+A line whose words and numbers all stand in the code's own literals was written, not measured (``print("It is red")``).
+Words that are put together from pieces or character codes pass for measured; the judge's rules are for those.
 """
 
 import ast
@@ -259,3 +264,16 @@ def _failure(turn: Round) -> set[str]:
     program = "program " + (" ".join(turn.code.split()) if tree is None else ast.dump(tree))
     raised = _PLACE.sub("", observation.error or "").strip() if observation.status == "error" else ""
     return {program, f"error {raised}"} if raised else {program}
+
+
+_WORD = re.compile(r"\w+")
+
+
+def measured_lines(code: str, output: str) -> str:
+    """The lines of ``output`` with a word or number that no literal of ``code`` has; empty where there is none."""
+    tree = parsed(code)
+    if tree is None:
+        return ""
+    literals = (str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    written = {word for literal in literals for word in _WORD.findall(literal)}
+    return "\n".join(line for line in output.splitlines() if not written.issuperset(_WORD.findall(line)))
