@@ -1,16 +1,16 @@
-"""Kinds of tools in a code round, from its syntax tree and its observation.
+"""The syntax tree of a round's code: the kinds of tools in it, and the boxes that it crops.
 
-The kinds are those of PyVision-RL's figures 21, 23 and 25 as far as rules can separate them. A round may be of several
-kinds. ``no_op`` only shows an image unchanged: that paper excludes such code from its figure 21 and finds a large
-portion of it (figure 25, appendix D.3), so it is a kind of its own here. Code that does not parse is ``other``.
+The kinds (``tools_of``) are those of PyVision-RL's figures 21, 23 and 25 as far as rules can separate them. A round may
+be of several kinds. ``no_op`` only shows an image unchanged: that paper excludes such code from its figure 21 and finds
+a large portion of it (figure 25, appendix D.3), so it is a kind of its own here. Code that does not parse is ``other``.
 
-Boxes that code crops, computed from its literals: ``left = 100`` above, ``image.crop((left, …))`` below.
+Boxes are computed from literals: ``left = 100`` above, ``image.crop((left, …))`` below.
 
-    crop_boxes("w, h = image.size\nc = image.crop((w // 2, 0, w, h // 2))", 640, 480)     # [Box(320, 0, 640, 240)]
+    crop_boxes("w, h = image.size\\nc = image.crop((w // 2, 0, w, h // 2))", 640, 480)     # [Box(320, 0, 640, 240)]
 
 Evaluated are names assigned a number (the last assignment counts, whatever the branch), arithmetic on numbers, and
 the size of the question's image; a box with anything else in it is skipped. Boxes only say where to search first:
-pixels decide (``images.py``).
+pixels decide (``observed_images.py``).
 """
 
 import ast
@@ -55,8 +55,8 @@ _IMAGE = re.compile(r"image|img|pic|photo", re.IGNORECASE)
 def tools_of(code: str, observation: Observation, *, untouched: bool = False) -> frozenset[Tool]:
     """The kinds of ``code`` with ``observation``; at least one.
 
-    ``untouched``: every observed image is an unchanged one of the question, measured on pixels (``images.py``):
-    then nothing was cropped, rotated or enhanced, whatever the code calls.
+    ``untouched``: every observed image is an unchanged one of the question, measured on pixels
+    (``observed_images.py``): then nothing was cropped, rotated or enhanced, whatever the code calls.
     """
     tree = parsed(code)
     if tree is None:
@@ -70,8 +70,8 @@ def tools_of(code: str, observation: Observation, *, untouched: bool = False) ->
         return frozenset(kinds)
     if observation.images and (untouched or (calls & _SHOWS and not calls & _CHANGES)):
         return frozenset({Tool.NO_OP})
-    reckons = any(isinstance(node, ast.BinOp | ast.For | ast.While | ast.comprehension) for node in nodes)
-    return frozenset({Tool.COMPUTE if reckons and observation.text.strip() and not observation.images else Tool.OTHER})
+    computes = any(isinstance(node, ast.BinOp | ast.For | ast.While | ast.comprehension) for node in nodes)
+    return frozenset({Tool.COMPUTE if computes and observation.text.strip() and not observation.images else Tool.OTHER})
 
 
 def _implied(nodes: Sequence[ast.AST], calls: AbstractSet[str], methods: AbstractSet[str]) -> set[Tool]:
@@ -79,7 +79,7 @@ def _implied(nodes: Sequence[ast.AST], calls: AbstractSet[str], methods: Abstrac
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     # ``filter`` is also a built-in of Python: it counts as a method only
-    kinds = {tool for tool, known in _CALLS.items() if calls & (known - _BUILT_IN) | methods & known}
+    kinds = {tool for tool, own in _CALLS.items() if calls & (own - _BUILT_IN) | methods & own}
     if calls & _DRAWING:
         kinds.add(Tool.PLOT)
     if Tool.PLOT in kinds and "imshow" in calls:
@@ -104,7 +104,7 @@ def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _cuts(node: ast.AST) -> bool:
-    """``image[y1:y2, x1:x2]``; a slice without ends (``image[:, :, 0]``) cuts nothing off."""
+    """Match ``image[y1:y2, x1:x2]``; a slice without ends (``image[:, :, 0]``) cuts nothing off."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
         return False
     sides = node.slice.elts[:2]
@@ -112,7 +112,7 @@ def _cuts(node: ast.AST) -> bool:
 
 
 def _stretches(node: ast.AST) -> bool:
-    """``np.clip(image * 1.5, 0, 255)``."""
+    """Match ``np.clip(image * 1.5, 0, 255)``."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "clip":
         return False
     return [arg.value for arg in node.args if isinstance(arg, ast.Constant)][-2:] == [0, 255]
@@ -129,7 +129,7 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {"int": int, "round": round, "m
 
 
 def crop_boxes(code: str, width: int, height: int) -> list[Box]:
-    """The boxes inside an image of ``width`` x ``height`` pixels that ``code`` crops or slices."""
+    """Compute the boxes inside an image of ``width`` x ``height`` pixels that ``code`` crops or slices."""
     tree = parsed(code)
     if tree is None:
         return []
@@ -150,7 +150,7 @@ class _Numbers:
 
     def __init__(self, width: int, height: int) -> None:
         self._width, self._height = float(width), float(height)
-        self._known: dict[str, float | None] = {}
+        self._values: dict[str, float | None] = {}
 
     def assign(self, node: ast.Assign) -> None:
         for target in node.targets:
@@ -160,7 +160,7 @@ class _Numbers:
                 names, values = [target], [self.value(node.value)]
             for name, value in zip(names, values, strict=False):
                 if isinstance(name, ast.Name):
-                    self._known[name.id] = value
+                    self._values[name.id] = value
 
     def all(self, nodes: Sequence[ast.expr]) -> list[float] | None:
         """The values of ``nodes``; None where one cannot be computed."""
@@ -172,28 +172,28 @@ class _Numbers:
         if isinstance(node, ast.Constant):
             return float(node.value) if isinstance(node.value, int | float) else None
         if isinstance(node, ast.Name):
-            return self._known.get(node.id)
+            return self._values.get(node.id)
         if isinstance(node, ast.Attribute):
             return {"width": self._width, "height": self._height}.get(node.attr)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             inner = self.value(node.operand)
             return None if inner is None else -inner
         if isinstance(node, ast.Subscript):
-            return self._of_size(node)
+            return self._side(node)
         if isinstance(node, ast.BinOp) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            return self._reckoned(node)
+            return self._computed(node)
         return None
 
-    def _reckoned(self, node: ast.BinOp | ast.Call) -> float | None:
+    def _computed(self, node: ast.BinOp | ast.Call) -> float | None:
         if isinstance(node, ast.BinOp):
-            reckon, operands = _SIGNS.get(type(node.op)), [node.left, node.right]
+            function, operands = _SIGNS.get(type(node.op)), [node.left, node.right]
         else:
-            reckon, operands = _FUNCTIONS.get(getattr(node.func, "id", "")), node.args
+            function, operands = _FUNCTIONS.get(getattr(node.func, "id", "")), node.args
         values = self.all(operands)
-        if reckon is None or not values:
+        if function is None or not values:
             return None
         try:
-            return float(reckon(*values))
+            return float(function(*values))
         except (ZeroDivisionError, OverflowError, TypeError, ValueError):
             return None
 
@@ -206,17 +206,17 @@ class _Numbers:
         attributes = [inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)]
         return [self._height, self._width, None] if "shape" in attributes else [None] * n
 
-    def _of_size(self, node: ast.Subscript) -> float | None:
+    def _side(self, node: ast.Subscript) -> float | None:
         """``image.size[0]`` and ``array.shape[0]``."""
         sizes = {"size": (self._width, self._height), "shape": (self._height, self._width)}
-        place = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        index = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if not isinstance(node.value, ast.Attribute) or node.value.attr not in sizes:
             return None
-        return dict(enumerate(sizes[node.value.attr])).get(place) if isinstance(place, int) else None
+        return dict(enumerate(sizes[node.value.attr])).get(index) if isinstance(index, int) else None
 
 
 def _sides(node: ast.AST) -> Sequence[ast.expr]:
-    """Left, top, right and bottom of a box: any four things in a tuple or list, or a slice in two dimensions."""
+    """Left, top, right and bottom of a box: any four expressions in a tuple or list, or a slice in two dimensions."""
     if isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Load) and len(node.elts) == 4:
         return node.elts
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) >= 2:

@@ -27,7 +27,7 @@ class NamedEndpoint(OpenAIPolicy):
 
 
 def open_policy(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
-    """The policy that ``settings`` name. Raises ``TrainError`` for an unknown oracle."""
+    """Open the policy that ``settings`` name. Raises ``TrainError`` for an unknown oracle."""
     if settings.oracle:
         return _oracle(settings, store)
     wording = chosen_wording(settings.prompt)
@@ -59,7 +59,7 @@ def _frames(settings: EvaluationSettings, store: ImageStore) -> Callable[[Sample
 
 
 def open_judge(settings: EvaluationSettings, store: ImageStore) -> Policy | None:
-    """The judge of free answers and crops; None without a judge endpoint."""
+    """Open the judge of free answers and crops; None without a judge endpoint."""
     if not settings.judge_url:
         return None
     return NamedJudge(JudgeSettings(base_url=settings.judge_url, model=settings.judge_model).endpoint, store)
@@ -74,9 +74,9 @@ def vision_of(settings: EvaluationSettings) -> VisionModel:
         from darkroom.train.models.loading import load_processor
 
         folder = Path(settings.model)
-        sees = load_processor(folder, max_pixels=settings.max_pixels).image_processor
-        side = sees.patch_size * sees.merge_size
-        return VisionModel(folder.name, side, sees.size["shortest_edge"], sees.size["longest_edge"])
+        images = load_processor(folder, max_pixels=settings.max_pixels).image_processor
+        side = images.patch_size * images.merge_size
+        return VisionModel(folder.name, side, images.size["shortest_edge"], images.size["longest_edge"])
     vision = QWEN3_VL if "qwen3" in settings.model.lower() else QWEN2_5_VL
     return replace(vision, max_pixels=settings.max_pixels or vision.max_pixels)
 

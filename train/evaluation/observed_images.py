@@ -1,4 +1,4 @@
-"""Traces the images of a rollout's observations to regions of the question's images, measured on pixels.
+"""Images of a rollout's observations, traced to regions of the question's images, measured on pixels.
 
 A crop inside a figure (``plt.imshow``, as PyVision does) matches the original only without the white around it, its
 frame, ticks and titles. Its panels are found with a frame, whatever their content, and without one as far as they
@@ -73,12 +73,12 @@ class ObservedImage:
     change: ImageTransform | None = None
 
     def is_part(self, whole_share: float) -> bool:
-        """Whether it shows a chosen part: at most ``whole_share`` of the image's area."""
+        """True if it shows a chosen part: at most ``whole_share`` of the image's area."""
         return self.change is not None and self.change.share <= whole_share
 
     @property
     def is_untouched(self) -> bool:
-        """Whether it is an unchanged image of the question, at any size."""
+        """True if it is an unchanged image of the question, at any size."""
         transform = self.change
         if transform is None or transform.mirrored or residual(transform.angle) > TURNED_DEGREES or transform.relights:
             return False
@@ -86,13 +86,13 @@ class ObservedImage:
 
 
 class ImageTracer:
-    """Finds where images come from; each is measured once and recorded on the ledger."""
+    """Tracer of images to their origin; each is measured once and recorded on the ledger."""
 
     def __init__(self, store: ImageStore, ledger: Ledger) -> None:
         self._store, self._ledger = store, ledger
 
     async def trace(self, images: tuple[ImageRef, ...], rollout: Rollout) -> tuple[ObservedImage, ...]:
-        """Every image of the rollout's rounds, in order."""
+        """Trace every image of the rollout's rounds, in order."""
         observed: list[ObservedImage] = []
         code = ""
         for number, turn in enumerate(rollout.rounds):
@@ -104,9 +104,9 @@ class ImageTracer:
     async def trace_image(
         self, images: tuple[ImageRef, ...], code: str, output: ImageRef, *, number: int = 0
     ) -> tuple[ObservedImage, ...]:
-        """One image of round ``number``; ``code`` is that of all rounds so far.
+        """Trace one image of round ``number``; ``code`` is that of all rounds so far.
 
-        Of a figure, each panel that is part of an image; a single one without a ``change`` where no panel is.
+        A figure gives each panel that is part of an image, or one without a ``change`` where no panel is.
         """
         request = {
             "version": _VERSION,
@@ -126,7 +126,7 @@ class ImageTracer:
         )
 
     def _regions(self, images: tuple[ImageRef, ...], output: ImageRef, code: str) -> list[tuple[int, ImageTransform]]:
-        """Regions of the question's images in it: the box that the code spells, by its panels, else as a whole."""
+        """Regions of the question's images: by the box that the code spells, by panels, else as a whole."""
         pixels = self._store.open(output)
         return (
             self._spelled(images, pixels, code)
@@ -137,17 +137,19 @@ class ImageTracer:
     def _spelled(
         self, images: tuple[ImageRef, ...], pixels: Image.Image, code: str
     ) -> list[tuple[int, ImageTransform]]:
-        """Where the output as a whole is what a box of the code has, at any size: a plain border is then the image's
-        own, as of a wall around a sign, and not that of a figure around its panel."""
-        for place, image in enumerate(images):
-            boxes = [box for box in _spelled_boxes(code, image, place) if _has_shape_of(box, pixels)]
+        """The region where the whole output equals a box of the code, at any size.
+
+        A plain border is then the image's own, as of a wall around a sign, and not that of a figure around its panel.
+        """
+        for number, image in enumerate(images):
+            boxes = [box for box in _spelled_boxes(code, image, number) if _has_shape_of(box, pixels)]
             if not boxes:
                 continue
             original = self._store.open(image)
             location = best_of(pixels, original, boxes)
             if location is not None and location.difference <= _RESAMPLED:
                 transform = measure_transform(pixels, original, [location.box])
-                return [] if transform is None else [(place, transform)]
+                return [] if transform is None else [(number, transform)]
         return []
 
     def _parts(
@@ -156,31 +158,28 @@ class ImageTracer:
         """Each part with the first image that it matches."""
         regions = []
         for part in parts:
-            for place, image in enumerate(images):
-                if (transform := self._transform_of(part, image, code, place)) is not None:
-                    regions.append((place, transform))
+            for number, image in enumerate(images):
+                boxes = _spelled_boxes(code, image, number)  # tried first, the latest before others
+                if (transform := measure_transform(part, self._store.open(image), boxes)) is not None:
+                    regions.append((number, transform))
                     break
         return regions
 
-    def _transform_of(self, pixels: Image.Image, image: ImageRef, code: str, place: int) -> ImageTransform | None:
-        """The transform from an image to ``pixels``; boxes in the code are tried first, the latest before others."""
-        return measure_transform(pixels, self._store.open(image), _spelled_boxes(code, image, place))
-
 
 def _has_shape_of(box: Box, pixels: Image.Image) -> bool:
-    """Whether the sides have the same ratio, up to a pixel by which each may be rounded."""
+    """True if the sides have the same ratio, up to a pixel by which each may be rounded."""
     return abs(box.width * pixels.height - box.height * pixels.width) <= max(*pixels.size, box.width, box.height)
 
 
-def _spelled_boxes(code: str, image: ImageRef, place: int) -> list[Box]:
-    """Those that the code spells of the question's image number ``place``, the latest first."""
-    return [*crop_boxes(code, image.width, image.height), *_tool_boxes(code, image, place)][::-1]
+def _spelled_boxes(code: str, image: ImageRef, number: int) -> list[Box]:
+    """Boxes that the code spells of the question's image ``number``, the latest first."""
+    return [*crop_boxes(code, image.width, image.height), *_tool_boxes(code, image, number)][::-1]
 
 
-def _tool_boxes(code: str, image: ImageRef, place: int) -> Iterator[Box]:
-    """The boxes of crop-tool calls on the question's image number ``place``."""
+def _tool_boxes(code: str, image: ImageRef, number: int) -> Iterator[Box]:
+    """Boxes of crop-tool calls on the question's image ``number``."""
     for call in _TOOL.finditer(code):
-        if int(call[2]) != place + 1:
+        if int(call[2]) != number + 1:
             continue
         try:
             yield box_from_fractions([float(side) for side in call[1].split(",")], image.width, image.height)

@@ -4,11 +4,8 @@ report.json       every figure (``results.py``), policy, questions, digests of a
 report.md, .html  the same as text and page, with charts
 gallery.html      rollouts to look at, with their images
 rollouts.parquet  every rollout, one row each (``SCHEMA``)
+rollouts.csv      the same for spreadsheets (``COLUMNS``), on request; of a complete evaluation from its parquet file
 *.png             the charts
-
-The rollouts of a finished evaluation for other programs: ``rollouts.csv``, one row a rollout (``COLUMNS``).
-
-Made of ``rollouts.parquet`` alone, so that an evaluation that is complete needs no second run.
 """
 
 import csv
@@ -57,7 +54,7 @@ def write_output(
     *,
     n_shown: int,
 ) -> None:
-    """Writes all files beside ``folder``, then replaces it."""
+    """Write all files beside ``folder``, then replace it."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -74,7 +71,7 @@ def write_output(
 
 
 def read_report(folder: Path, inputs: str) -> dict[str, Any] | None:
-    """The complete report in ``folder`` for these ``inputs``, or None."""
+    """Read the complete report in ``folder`` for these ``inputs``, or None."""
     path = folder / REPORT
     if not path.is_file():
         return None
@@ -138,7 +135,7 @@ SCHEMA = pa.schema([*schema_of(RolloutRow), *schema_of(Trajectory)])
 
 
 def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -> None:
-    """Every rollout, in order."""
+    """Write every rollout, in order."""
     rows = [
         to_row(_row(scored, findings)) | to_row(trajectory(scored, findings, evaluated)) for scored in findings.played
     ]
@@ -147,8 +144,8 @@ def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -
 
 def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> Trajectory:
     """The rollout as a trajectory, with its scores as checks."""
-    made = trajectory_of(scored.question, scored.task, scored.rollout, evaluated)
-    return replace(made, checks=tuple(_checks(scored, findings)))
+    plain = trajectory_of(scored.question, scored.task, scored.rollout, evaluated)
+    return replace(plain, checks=tuple(_checks(scored, findings)))
 
 
 def trajectory_of(question: Question, task: Task, rollout: Rollout, evaluated: EvaluatedPolicy) -> Trajectory:
@@ -173,7 +170,7 @@ def trajectory_of(question: Question, task: Task, rollout: Rollout, evaluated: E
 
 
 def chosen(rollouts: Sequence[ScoredRollout], n: int) -> list[ScoredRollout]:
-    """Up to ``n`` rollouts for the gallery, evenly spaced: half of them wrong if there are enough."""
+    """Choose up to ``n`` rollouts for the gallery, evenly spaced: half of them wrong if there are enough."""
     wrong, right = ([scored for scored in rollouts if scored.score.right is is_right] for is_right in (False, True))
     n_wrong = min(len(wrong), max(n // 2, n - len(right)))
     return [*_spread(wrong, n_wrong), *_spread(right, n - n_wrong)]
@@ -213,7 +210,7 @@ def _seen(scored: ScoredRollout, observed: ObservedImage, findings: Findings) ->
         box=tuple(change.box) if change else None,
         share=change.share if change else None,
         shows_target_by_boxes=findings.by_boxes(scored, observed) if knows else None,
-        shows_target_by_judge=None if findings.words is None else findings.by_judge(scored, observed),
+        shows_target_by_judge=None if findings.verdicts is None else findings.by_judge(scored, observed),
     )
 
 
@@ -223,7 +220,7 @@ def _checks(scored: ScoredRollout, findings: Findings) -> Iterator[Check]:
         crops = [observed for observed in scored.seen if observed.is_part(findings.whole_share)]
         shows = any(findings.by_boxes(scored, observed) for observed in crops)
         yield Check("faithful_by_boxes", shows, detail=f"{len(crops)} of {len(scored.seen)} pictures are parts")
-    if findings.words is not None and scored.seen:
+    if findings.verdicts is not None and scored.seen:
         yield Check("faithful_by_judge", any(findings.by_judge(scored, observed) for observed in scored.seen))
 
 
@@ -231,17 +228,20 @@ _BATCH = 64
 _CELL = 32_767
 """Characters in a cell of a spreadsheet; a program that reads more spreads the rest over other cells."""
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
-"""How a cell begins that a spreadsheet computes (OWASP, CSV injection); the last four in East Asian locales."""
+"""First characters of cells that a spreadsheet computes (OWASP, CSV injection); the last four in East Asian locales."""
 COLUMNS = (
     *("id", "rollout", "benchmark", "category", "question", "choices", "gold", "answer", "correct", "score", "detail"),
     *("error", "rounds", "rounds_ok", "code_ran", "images_shown", "calls", "prompt_tokens", "completion_tokens"),
 )
-"""Of ``rollouts.csv``. ``id``: of the sample. ``rounds_ok``: rounds whose code ended without an error; ``code_ran``:
+"""Of ``rollouts.csv``. ``id``: the sample's. ``rounds_ok``: rounds whose code ended without an error; ``code_ran``:
 there is code, and all of it did."""
 
 
 def export(folder: Path, formats: Collection[ExportFormat]) -> None:
-    """Write the files of ``formats`` into an evaluation's folder, each whole or not at all."""
+    """Write the files of ``formats`` into an evaluation's folder, each whole or not at all.
+
+    Made of ``rollouts.parquet`` alone, so that a complete evaluation needs no second run.
+    """
     if ExportFormat.CSV in formats:
         with whole_file(folder / "rollouts.csv") as part:
             _write_csv(part, _rows(folder / "rollouts.parquet"))
@@ -254,7 +254,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _write_csv(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
-    """Quoted, with the mark by which spreadsheets recognise UTF-8."""
+    """Write quoted cells, with the mark by which spreadsheets recognise UTF-8."""
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL)
         writer.writerow(COLUMNS)
@@ -275,7 +275,7 @@ def _values(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def safe_cell(value: Any) -> str:
-    """A cell that a spreadsheet shows and does not compute; texts of models are untrusted."""
+    """Escape a cell so that a spreadsheet shows it and does not compute it; texts of models are untrusted."""
     if not isinstance(value, str):
         return "" if value is None else str(value)
     text = value[:_CELL].replace("\0", "")

@@ -1,7 +1,5 @@
-"""The Markdown report: tables of an evaluation's figures, by the templates in ``templates/``.
-
-An evaluation's charts as PNG.
-"""
+"""The report of an evaluation: Markdown tables of its figures, by the templates in ``templates/``, and charts as
+PNG."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +18,7 @@ _EDGE = re.compile(r"(?<!\\)\|")
 
 
 def report(record: Mapping[str, Any]) -> str:
-    """``report.md``: policy and questions, every figure, a glossary."""
+    """Render ``report.md``: policy and questions, every figure, a glossary."""
     return _environment().get_template("report.md.jinja").render(record)
 
 
@@ -46,9 +44,9 @@ def _environment() -> jinja2.Environment:
 def _table(lines: str) -> str:
     """Rows of cells as a table with a line below its head; columns that are empty in every row are omitted."""
     head, *rows = ([cell.strip() for cell in _EDGE.split(line)[1:-1]] for line in lines.strip().splitlines())
-    columns = [place for place in range(len(head)) if not place or any(row[place] for row in rows)]
-    kept = ["| " + " | ".join(row[place] for place in columns) + " |" for row in (head, *rows)]
-    return "\n".join([kept[0], "|" + " --- |" * len(columns), *kept[1:]]) + "\n"
+    columns = [column for column in range(len(head)) if not column or any(row[column] for row in rows)]
+    lines_kept = ["| " + " | ".join(row[column] for column in columns) + " |" for row in (head, *rows)]
+    return "\n".join([lines_kept[0], "|" + " --- |" * len(columns), *lines_kept[1:]]) + "\n"
 
 
 def _cell(text: str) -> str:
@@ -80,15 +78,15 @@ def accuracy(sections: Results) -> bytes:
         [estimate["high"] - estimate["mean"] for estimate in estimates],
     ]
     axes.barh(names, means, color=BLUE, height=0.6, xerr=ends, error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 3})
-    for place, estimate in enumerate(estimates):
-        axes.text(estimate["high"] + 0.015, place, f"{estimate['mean']:.1%}", va="center", fontsize=9, color=INK)
+    for y, estimate in enumerate(estimates):
+        axes.text(estimate["high"] + 0.015, y, f"{estimate['mean']:.1%}", va="center", fontsize=9, color=INK)
     axes.set_xlim(0, 1.15)
     axes.invert_yaxis()
     return _done(figure, axes, title="Right answers, with 95 % intervals", grid="x")
 
 
 def tool_calls(sections: Results) -> bytes:
-    """How many rollouts make how many calls and how many of them are right, by benchmark (as CodeV's figure 8)."""
+    """Rollouts by number of calls, right and wrong, by benchmark (as CodeV's figure 8)."""
     n = max(1, len(sections))
     figure = new_figure(2.6 * -(-n // 3))
     panels = figure.subplots(-(-n // 3), min(n, 3), squeeze=False).flatten()
@@ -110,7 +108,7 @@ def tools(sections: Results) -> bytes:
 
 
 def faithfulness(sections: Results) -> bytes:
-    """Shares of faithful, unfaithful and image-less rollouts; whole images count as none."""
+    """Proportions of faithful, unfaithful and image-less rollouts; whole images count as none."""
     bars = {
         f"{name}, by {who}": shares["parts_only"] for name, counts in sections.items() for who, shares in counts.items()
     }
@@ -133,14 +131,14 @@ def faithfulness(sections: Results) -> bytes:
 
 
 def controls(effects: Results) -> bytes:
-    """How often the answer changes when the images do, of rollouts that were right and wrong."""
+    """The proportion of answers that change when the images do, of rollouts that were right and wrong."""
     figure, axes = _axes(2.7)
     for shift, (kind, colour, label) in zip(
         (-0.2, 0.2), (("changed_right", GREEN, "was right"), ("changed_wrong", ORANGE, "was wrong")), strict=True
     ):
-        places = [place + shift for place in range(len(effects))]
+        xs = [x + shift for x in range(len(effects))]
         bars = axes.bar(
-            places, [effect[kind]["mean"] for effect in effects.values()], width=0.38, color=colour, label=label
+            xs, [effect[kind]["mean"] for effect in effects.values()], width=0.38, color=colour, label=label
         )
         shares = [
             f"{effect[kind]['mean']:.0%} of {effect[kind]['n']}" if effect[kind]["n"] else ""

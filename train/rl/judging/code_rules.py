@@ -1,16 +1,12 @@
-"""Redlines: misuse of tools, found by rules without a judge (CodeV §4.3, "Redlines" and the section after it).
+"""Rules about code that need no judge: redlines, CodeV's word for misuse of tools, and the measured lines of an output.
 
     found = redlines(rollout.rounds, rollout_images)          # ((), (Redline.WHOLE_IMAGE,), …), one tuple per round
     scores = tool_scores(found, judged=[1.0, None, 0.5])      # (1.0, -0.5, 0.5), for rewards.tapo
 
-CodeV names invalid coordinates, repeated crops that change nothing, reading and saving images as a scratchpad, and
-errors of the sandbox that could have been avoided, and gives no rule and no number for any. The rules here are strict:
-what they cannot decide is no redline. Whether a crop is too large, or of the wrong thing, is for the judge.
-
-What code measured, of what it printed: CodeV's judge sees no words of the model's own (§4.3).
-
-A line whose words and numbers all stand in the code's own literals was written, not measured (``print("It is red")``).
-Words that are put together from pieces or character codes pass for measured; the judge's rules are for those.
+CodeV (§4.3, "Redlines" and the section after it) names invalid coordinates, repeated crops that change nothing, reading
+and saving images as a scratchpad, and errors of the sandbox that could have been avoided, and gives no rule and no
+number for any. The rules here are strict: an undecidable round has no redline. A crop that is too large, or of the
+wrong thing, is for the judge.
 """
 
 import ast
@@ -27,7 +23,7 @@ from darkroom.pipelines.records import ImageRef, Observation, Round
 
 
 class NoopKind(Enum):
-    """What code without effect does with an image."""
+    """An effect-free use of an image."""
 
     SHOWS = auto()
     """It shows the question's image as it is."""
@@ -53,7 +49,7 @@ _GIVEN = _BUILTINS | {"np", "cv2", "plt", "Image", "math", "re", "json", "os", "
 
 
 def noop_kind(code: str) -> NoopKind | None:
-    """What code does that changes nothing in its images; None if it works, does not parse, or cannot be decided.
+    """Classify code that changes nothing in its images; None if it does, does not parse, or cannot be decided.
 
     The text alone decides: unknown calls count as work, as does anything from an earlier round.
 
@@ -101,7 +97,7 @@ def _assigned(nodes: list[ast.AST]) -> set[str]:
 
 
 def _works(node: ast.AST) -> bool:
-    """Whether pixels are written in place, colours are changed, or the axes show a part."""
+    """True if pixels are written in place, colours are changed, or the axes show a part."""
     if isinstance(node, ast.Subscript):
         return not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Attribute):
@@ -126,7 +122,7 @@ def _slices_pixels(node: ast.AST) -> bool:
 
 
 def _computes_pixels(called: set[str], nodes: list[ast.AST]) -> bool:
-    """Whether numbers are computed where pixels are numbers: with Pillow alone they are coordinates."""
+    """True if numbers are computed where pixels are numbers: with Pillow alone they are coordinates."""
     has_arrays = bool(called & {"imread", "array", "asarray", "fromarray"})
     return has_arrays and any(isinstance(node, ast.BinOp | ast.AugAssign | ast.Compare) for node in nodes)
 
@@ -164,7 +160,8 @@ class Redline(StrEnum):
 
 
 def redlines(rounds: Sequence[Round], images: Sequence[ImageRef]) -> tuple[tuple[Redline, ...], ...]:
-    """The redlines of every round of one rollout; ``images`` are the question's, digested as those of the rounds."""
+    """Find the redlines of every round of one rollout; ``images`` are the question's, digested as those of the
+    rounds."""
     known_digests = {image.sha256 for image in images}
     failures: set[str] = set()
     by_round = []
@@ -245,13 +242,13 @@ def _misses_its_image(observation: Observation) -> bool:
 
 
 def _is_far(before: str, after: str) -> bool:
-    """Whether the sandbox moved a side of a box by more than rounding does."""
+    """True if the sandbox moved a side of a box by more than rounding does."""
     requested, used = ([float(number) for number in _NUMBER.findall(text)] for text in (before, after))
     return len(requested) != len(used) or any(abs(a - b) > SLACK_PIXELS for a, b in zip(requested, used, strict=True))
 
 
 def _is_whole(crop: ImageRef, images: Sequence[ImageRef]) -> bool:
-    """Whether the crop is as large as one of the question's images, but for rounding, or has a border around any."""
+    """True if the crop is as large as one of the question's images, but for rounding, or has a border around any."""
     excess = [(crop.width - image.width, crop.height - image.height) for image in images]
     if excess and min(map(min, excess)) >= -SLACK_PIXELS:
         return True
@@ -270,10 +267,15 @@ _WORD = re.compile(r"\w+")
 
 
 def measured_lines(code: str, output: str) -> str:
-    """The lines of ``output`` with a word or number that no literal of ``code`` has; empty where there is none."""
+    """Select the lines of ``output`` with a word or number that no literal of ``code`` has; empty where there is none.
+
+    CodeV's judge sees no text of the model's own (§4.3). A line whose words and numbers all stand in the code's
+    literals was written, not measured (``print("It is red")``). Words that are put together from pieces or character
+    codes pass for measured; the judge's rules are for those.
+    """
     tree = parsed(code)
     if tree is None:
         return ""
     literals = (str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    written = {word for literal in literals for word in _WORD.findall(literal)}
-    return "\n".join(line for line in output.splitlines() if not written.issuperset(_WORD.findall(line)))
+    own_words = {word for literal in literals for word in _WORD.findall(literal)}
+    return "\n".join(line for line in output.splitlines() if not own_words.issuperset(_WORD.findall(line)))

@@ -1,12 +1,7 @@
-"""The prompts of GRPO, from either of the datasets that Darkroom ships.
+"""The prompts of GRPO, from either of the datasets that Darkroom ships, and the checks of them before the first step.
 
 The ``rl`` dataset says how answers are graded and whether a drawing would help. Of an ``sft`` dataset every sample's
-question is asked once; its trajectory is not used. Both: ``pipelines/publishing/features.py``.
-
-Prompts that leave no room for a rollout in the model's context, and images that an engine would read in another
-size, found before the first step.
-
-Lengths follow from texts and from the sizes of images; no pixel is computed.
+question is used once, without its trajectory. Both: ``pipelines/publishing/features.py``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +33,7 @@ _DECODED = Image()
 
 
 def open_prompts(folder: Path, part: Part = "train") -> Dataset:
-    """The rows of a part of a dataset folder, one per sample, their images as stored bytes.
+    """Open the rows of a part of a dataset folder, one per sample, their images as stored bytes.
 
     Raises ``TrainError`` for wrong columns and for no rows.
     """
@@ -57,13 +52,13 @@ def open_prompts(folder: Path, part: Part = "train") -> Dataset:
 
 
 def prompts(rows: Dataset, *, protocol: str, wording: str | None = None) -> Dataset:
-    """``rows`` as TRL asks them, in the words of a protocol or of the paper's prompt ``wording``; an sft row keeps the
+    """``rows`` as TRL's prompts, in the words of a protocol or of the paper's prompt ``wording``; an sft row keeps the
     protocol that it was written in."""
     return presented(rows, lambda row: prompt(row, protocol=row.get("protocol") or protocol, wording=wording))
 
 
 def prompt(row: Row, *, protocol: str, wording: str | None = None) -> dict[str, Any]:
-    """One row of ``open_prompts`` as it is asked.
+    """One row of ``open_prompts`` as a prompt.
 
     ``images`` are what the model sees; ``image_files`` and ``videos`` are the bytes that the sandbox opens (no prompt
     shows a video).
@@ -126,7 +121,7 @@ def check_prompts(
     wording: str | None = None,
     part: Part = "train",
 ) -> None:
-    """Asks every row in every mode, before any is trained. Raises ``TrainError`` for the first that cannot be."""
+    """Render every row in every mode. Raises ``TrainError`` for the first that cannot be."""
     for row in read_files(dataset_files(folder, part=part), without=("images", "videos")):
         question = question_of(row)
         for mode in modes:
@@ -157,14 +152,17 @@ def check_lengths(
     wording: str | None = None,
     part: Part = "train",
 ) -> None:
-    """Every question of a dataset in every mode, as ``processor`` renders it. Raises ``PromptsTooLong``."""
+    """Measure every question of a dataset in every mode, from texts and sizes of images; no pixel is computed.
+
+    Raises ``PromptsTooLong``, a rollout of ``max_tokens`` included.
+    """
     lengths: dict[str, int] = {}
-    named = list(modes)
+    all_modes = list(modes)
     for row in read_files(dataset_files(folder, part=part), without=("images", "videos")):
         if row["sample_id"] not in lengths:
-            question, spoken = question_of(row), row.get("protocol") or protocol
+            question, own = question_of(row), row.get("protocol") or protocol
             lengths[row["sample_id"]] = max(
-                prompt_length(question, processor, spoken, mode, wording=wording) for mode in named
+                prompt_length(question, processor, own, mode, wording=wording) for mode in all_modes
             )
     long = [length for length in lengths.values() if length + max_tokens > context]
     if long:
@@ -172,7 +170,7 @@ def check_lengths(
 
 
 def check_pixels(model: Path, processor: Any, engine: str) -> None:
-    """Raises ``TrainError`` where the ``engine`` is vLLM, which has the checkpoint's own processor, and ``processor``
+    """Raise ``TrainError`` where the ``engine`` is vLLM, which has the checkpoint's own processor, and ``processor``
     reads images in another size: rollouts would be sampled from one image and trained on another."""
     own = load_processor(model).image_processor.size
     if engine != "transformers" and processor.image_processor.size != own:

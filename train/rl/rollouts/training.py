@@ -1,7 +1,4 @@
-"""The accuracy on held-out questions: one greedy rollout each, graded by the row's grader, as in training.
-
-One GRPO training: its trainer from the settings, its steps, and the checkpoint that it leaves.
-"""
+"""One GRPO training: its trainer from the settings, its steps, its held-out accuracy, and the checkpoint."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,15 +44,15 @@ from darkroom.train.runs.trainer_callbacks import report_steps
 
 def held_out_accuracy(trainer: Any, rows: Sequence[Any], *, size: int) -> dict[str, float]:
     """``eval_accuracy``, ``eval_answered``, ``eval_tool_use`` (proportions of the rollouts that are not broken) and
-    ``eval_broken_rate``, of the ``SandboxGRPOTrainer``'s model.
+    ``eval_broken_rate``: one greedy rollout a question, graded by the row's grader, as in training.
 
-    A rollout is broken where the sandbox failed; code that exceeds its time is not. Each process plays its share of the
+    A rollout is broken where the sandbox failed; code that exceeds its time is not. Each process takes its share of the
     rows, ``size`` at a time. Raises ``JudgeDown``, and ``TrainError`` where every rollout is broken.
     """
     accelerator = trainer.accelerator
     counts = torch.zeros(5, dtype=torch.float64, device=accelerator.device)
-    place = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}
-    for share in shares(len(rows), size, **place):
+    processes = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}
+    for share in shares(len(rows), size, **processes):
         graded = trainer.grade([rows[row] for row in share.rows])
         for outcome, right in graded if share.counts else ():
             broken = outcome.sandbox_error is not None
@@ -86,7 +83,7 @@ class GrpoRun:
     save_steps: int
 
     def train(self) -> list[dict[str, Any]]:
-        """Trains, saves the checkpoint to ``staging.final`` and returns the steps.
+        """Train, save the checkpoint to ``staging.final`` and return the steps.
 
         Raises ``JudgeDown`` and ``EngineDown`` after saving a checkpoint to resume from.
         """
@@ -108,7 +105,7 @@ class GrpoRun:
             sample_log=SampleLog(samples, _sample_trackers()) if is_first_process() else None,
         )
         report_steps(trainer, self.report, "grpo")
-        self._tell(trainer)
+        self._report_start(trainer)
         if self.evaluated is not None:
             self._evaluate(trainer, self.evaluated)
         trainer.accelerator.wait_for_everyone()  # the first process may still be clearing the folder
@@ -138,7 +135,7 @@ class GrpoRun:
             (folder,), part = self.evaluated
             check_lengths(folder, processor, modes=("free",), part=part, **limits)
 
-    def _tell(self, trainer: Any) -> None:
+    def _report_start(self, trainer: Any) -> None:
         if note := note_on_launch(trainer):
             self.report.line(note)
         n_prompts = len(trainer.train_dataset)
@@ -152,14 +149,14 @@ class GrpoRun:
         rows = open_prompts(folder, part)
         chosen = rows.select(spread(len(rows), settings.eval_limit))
         self.report.line(f"evaluated on {len(chosen):,} held-out questions every {settings.eval_every} steps")
-        asked = prompts(chosen, protocol=settings.protocol, wording=settings.prompt)
+        rows = prompts(chosen, protocol=settings.protocol, wording=settings.prompt)
         size = trainer.args.generation_batch_size // trainer.accelerator.num_processes
-        measure = partial(held_out_accuracy, trainer, asked, size=size)
+        measure = partial(held_out_accuracy, trainer, rows, size=size)
         trainer.evaluate_periodically(settings, METRICS["grpo"], measure=measure, report=self.report)
 
 
 def _sample_trackers() -> tuple[Tracker, ...]:
-    """Where sample rollouts go besides their folder."""
+    """The trackers of sample rollouts, besides their folder."""
     if "trackio" not in trackers():
         return ()
     from darkroom.train.rl.rollouts.sample_log import log_traces
@@ -179,7 +176,7 @@ def build_trainer(
     save_steps: int = 0,
     sample_log: Any = None,
 ) -> Any:
-    """A trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
+    """Build a trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
     processor.chat_template = template("grpo", model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
     arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
@@ -217,7 +214,7 @@ def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int
     arguments = {
         **settings.model_dump(include=_SAME_NAMES),
         **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
-        "loss_type": "dapo",  # over a mask that weighs the tokens: darkroom.train.rl.rollouts.loss.weighted
+        "loss_type": "dapo",  # over a mask that weighs the tokens: darkroom.train.rl.rollouts.loss.weight_tokens
         "max_steps": settings.max_steps,
         "num_train_epochs": settings.epochs,
         "per_device_train_batch_size": round(settings.batch_size * settings.oversample),

@@ -1,11 +1,9 @@
-"""GRPO-ATS with vLLM, which takes one temperature per request: a turn is generated in segments that end at its tags.
+"""Turns from vLLM: in segments for GRPO-ATS, from a server through TRL's client, and in the training process on a CPU.
 
-Requests to a vLLM server, through TRL's client: many at a time, each for one rollout.
-
-A request that fails is repeated as TRL's client does (five times, with growing pauses; errors 500, 502 and 503 three
-times). What still fails ends the training with a checkpoint. The weights arrive over TRL's own NCCL transfer.
-
-vLLM in the training process on a CPU: it computes with the trainer's weights, in the trainer's precision.
+vLLM takes one temperature per request, so a turn is generated in segments that end at its tags. Requests to a server
+are many at a time, each for one rollout; one that fails is repeated as TRL's client does (five times, with growing
+pauses; errors 500, 502 and 503 three times). What still fails ends the training with a checkpoint. The weights arrive
+over TRL's own NCCL transfer.
 """
 
 import asyncio
@@ -33,7 +31,7 @@ class Segment(NamedTuple):
 
 
 def next_segment(watcher: TurnWatcher, *, stop: str, adaptive: bool) -> Segment:
-    """What follows what ``watcher`` has seen; ``stop`` is the tag that closes code."""
+    """The segment that follows the tokens of ``watcher``; ``stop`` is the tag that closes code."""
     greedy = watcher.in_code and adaptive
     return Segment(stop if greedy or not adaptive else stop.replace("</", "<", 1), greedy)
 
@@ -41,11 +39,11 @@ def next_segment(watcher: TurnWatcher, *, stop: str, adaptive: bool) -> Segment:
 def read_segment(
     watcher: TurnWatcher, tokens: Sequence[int], chances: Sequence[Sequence[float | None]], *, greedy: bool
 ) -> tuple[list[int], Logprobs]:
-    """The tokens that belong to the turn, with logprobs (None for greedy ones); a request that gives none ends it."""
-    before = watcher.n_tokens
+    """Read the turn's tokens, with logprobs (None for greedy ones); a request that gives none ends the turn."""
+    n_before = watcher.n_tokens
     for token in tokens:
         watcher.see(token)
-    n_read = watcher.n_tokens - before
+    n_read = watcher.n_tokens - n_before
     if not n_read and not watcher.ending:
         watcher.ending = "said"
     return list(tokens[:n_read]), [None if greedy else chance[0] for chance in chances[:n_read]]
@@ -60,19 +58,19 @@ def in_segments(
     stops: Sequence[str],
     adaptive: bool,
 ) -> tuple[list[list[int]], list[Logprobs]]:
-    """The next turn after each prompt, by TRL's ``VLLMGeneration``; ``stops`` are the tags that close code.
+    """Generate the next turn after each prompt by TRL's ``VLLMGeneration``; ``stops`` are the tags that close code.
 
     Requests of one kind (in code or not, same tag) go together.
     """
     ids: list[list[int]] = [[] for _ in prompts]
     logprobs: list[Logprobs] = [[] for _ in prompts]
-    while going := [row for row, watcher in enumerate(watchers) if not watcher.ending]:
+    while active := [row for row, watcher in enumerate(watchers) if not watcher.ending]:
         kinds: dict[Segment, list[int]] = defaultdict(list)
-        for row in going:
+        for row in active:
             kinds[next_segment(watchers[row], stop=stops[row], adaptive=adaptive)].append(row)
         for segment, rows in kinds.items():
             n_left = max(watchers[row].n_left for row in rows)
-            with _asked(engine, segment, n_tokens=n_left):
+            with _requesting(engine, segment, n_tokens=n_left):
                 _, generated, probabilities, _ = engine.generate(
                     prompts=[_one_mark_per_image(prompts[row] + ids[row], engine) for row in rows],
                     images=None if images is None else [list(images[row]) or None for row in rows],
@@ -86,15 +84,18 @@ def in_segments(
 
 
 def _one_mark_per_image(ids: Sequence[int], engine: Any) -> list[int]:
-    """As vLLM takes a prompt: it writes the tokens of an image in the place of one mark. Where all of them are there
-    already, as in what the trainer reads, it adds them once more, and puts a second image where the first one is."""
+    """Leave one mark for each image of a prompt, which vLLM replaces with the image's tokens.
+
+    Where all of them are there already, as for the trainer, it would add them once more, and put a second image where
+    the first one is.
+    """
     mark = engine.processing_class.image_token_id
     return [*ids[:1], *(token for before, token in pairwise(ids) if token != mark or before != mark)]
 
 
 @contextmanager
-def _asked(engine: Any, segment: Segment, *, n_tokens: int) -> Iterator[None]:
-    """Within, the engine's requests are for this segment, of ``n_tokens`` at most."""
+def _requesting(engine: Any, segment: Segment, *, n_tokens: int) -> Iterator[None]:
+    """Set the engine's requests to this segment, of ``n_tokens`` at most."""
     names = ("temperature", "generation_kwargs", "max_completion_length")
     before = {name: getattr(engine, name) for name in names}
     engine.generation_kwargs = {**before["generation_kwargs"], **stop_arguments(segment)}
@@ -109,7 +110,7 @@ def _asked(engine: Any, segment: Segment, *, n_tokens: int) -> Iterator[None]:
 
 
 def stop_arguments(segment: Segment) -> dict[str, Any]:
-    """vLLM's arguments by which a request ends with the segment."""
+    """The arguments by which vLLM ends a request with the segment."""
     return {"stop": [segment.until], "include_stop_str_in_output": True}
 
 
@@ -130,32 +131,32 @@ class VllmServer:
         self._threads = ThreadPoolExecutor(_MOST_REQUESTS, thread_name_prefix="darkroom-vllm")
 
     async def image_features(self, images: Sequence[Any]) -> Any:
-        """What the server made of the images, for ``generate``. Raises ``EngineDown``."""
+        """The server's features of the images, for ``generate``. Raises ``EngineDown``."""
         return await self._call(lambda: self._client.image_features([list(images)])[0])
 
     async def generate(
         self, ids: Sequence[int], features: Any, segment: Segment, *, n_tokens: int, seed: int
     ) -> tuple[list[int], list[list[float | None]]]:
-        """The tokens of a segment after ``ids``, and their logprobs. Raises ``EngineDown``."""
-        of, ids = self._generation, list(ids)
+        """Generate the tokens of a segment after ``ids``, with logprobs. Raises ``EngineDown``."""
+        settings, ids = self._generation, list(ids)
         arguments = {
             "n": 1,
-            "repetition_penalty": of.repetition_penalty,
-            "temperature": 0.0 if segment.greedy else of.temperature,
-            "top_p": of.top_p,
-            "top_k": of.top_k,
-            "min_p": of.min_p or 0.0,
+            "repetition_penalty": settings.repetition_penalty,
+            "temperature": 0.0 if segment.greedy else settings.temperature,
+            "top_p": settings.top_p,
+            "top_k": settings.top_k,
+            "min_p": settings.min_p or 0.0,
             "max_tokens": n_tokens,
-            "logprobs": of.logprobs,
-            "structured_outputs_regex": of.structured_outputs_regex,
-            "generation_kwargs": {**of.generation_kwargs, **stop_arguments(segment), "seed": seed},
+            "logprobs": settings.logprobs,
+            "structured_outputs_regex": settings.structured_outputs_regex,
+            "generation_kwargs": {**settings.generation_kwargs, **stop_arguments(segment), "seed": seed},
         }
-        placed = None if features is None else [of._place_features(features, ids)]
+        placed = None if features is None else [settings._place_features(features, ids)]
         output = await self._call(lambda: self._client.generate(prompts=[ids], features=placed, **arguments))
         return output["completion_ids"][0], output["logprobs"][0]
 
     def sync_weights(self) -> None:
-        """Hands the weights over: all processes call it, the first one sends. Raises ``EngineDown``."""
+        """Hand the weights over: all processes call it, the first one sends. Raises ``EngineDown``."""
         with self._failures():
             self._generation.sync_weights()
 
@@ -180,10 +181,10 @@ def _own_client(generation: Any) -> Any:
 
 
 def require_nccl() -> None:
-    """Raises ``TrainError`` where vLLM cannot send weights from this process.
+    """Raise ``TrainError`` where vLLM cannot send weights from this process.
 
-    vLLM 0.31 itself sends nothing then and says so nowhere; a server that receives nothing either generates with what
-    its memory happens to hold (seen with NCCL 2.28).
+    vLLM 0.31 itself sends nothing then and reports nothing; a server that receives nothing generates with what its
+    memory happens to hold (seen with NCCL 2.28).
     """
     from vllm import envs
     from vllm.distributed.device_communicators.pynccl_wrapper import NCCLLibrary
@@ -204,7 +205,7 @@ def require_nccl() -> None:
 
 @contextmanager
 def readable_errors(engine: str) -> Iterator[None]:
-    """What TRL says about vLLM while a trainer is built becomes a ``TrainError``, one line."""
+    """Turn TRL's errors about vLLM while a trainer is built into a ``TrainError`` of one line."""
     try:
         yield
     except Exception as error:
@@ -219,7 +220,7 @@ def _one_line(error: Exception) -> str:
 
 
 def prepare_vllm() -> None:
-    """Called before a trainer makes its engine.
+    """Prepare vLLM in this process, on a CPU; called before a trainer makes its engine.
 
     The engine computes in float32 as the trainer does, and is not compiled, for which it would need a C++ compiler.
 
