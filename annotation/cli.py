@@ -7,7 +7,7 @@ from darkroom.annotation.commands.figures import payments, report
 from darkroom.annotation.commands.queues import review, suitability, verify
 from darkroom.annotation.commands.server import down, service, status, up
 from darkroom.annotation.commands.users import users
-from darkroom.pipelines.storage.command_errors import CommandGroup
+from darkroom.pipelines.command_line.errors import CommandGroup
 from darkroom.sandbox.help_text import Commands
 
 app = Commands(

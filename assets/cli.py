@@ -6,16 +6,16 @@ from darkroom.annotation.cli import app as annotation_app
 from darkroom.assets.commands.audit import audit
 from darkroom.assets.commands.build import demo, finish, home, materialize_command, rl_command, ui
 from darkroom.assets.commands.new import new
-from darkroom.assets.commands.planning import app as planning_app
 from darkroom.assets.commands.policies import calibrate, pre_annotate
 from darkroom.assets.commands.publishing import publish
 from darkroom.assets.commands.sources import app as sources_app
 from darkroom.assets.commands.sources import ingest
+from darkroom.assets.commands.training import app as train_app
 from darkroom.assets.commands.training_data import conformance, export, inspect_mask
 from darkroom.assets.commands.views import explain, gallery, replay, summary
+from darkroom.pipelines.command_line.errors import CommandGroup
 from darkroom.pipelines.models.serving.cli import serve
 from darkroom.pipelines.services.cli import serve_sandbox
-from darkroom.pipelines.storage.command_errors import CommandGroup
 from darkroom.sandbox.cli import app as sandbox_app
 from darkroom.sandbox.help_text import Commands
 from darkroom.train.agent.cli import app as agent_app
@@ -48,7 +48,7 @@ app.add_typer(environment_app, name="environment", help="Serve RL rows with thei
 app.add_typer(agent_app, name="agent", help="Serve a model with its tools to any benchmark tool.")
 app.add_typer(annotation_app, name="annotate")
 app.add_typer(sources_app, name="sources")
-app.add_typer(planning_app, name="train")
+app.add_typer(train_app, name="train")
 app.command()(serve)
 app.command()(export)
 app.command()(publish)

@@ -27,7 +27,7 @@ from darkroom.annotation.rounds.doctor import Doctor
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.task_exchange import SyncCounts
-from darkroom.pipelines.models.serving.processes import VirtualEnvironment
+from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.workspace import Workspace

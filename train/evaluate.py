@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.evaluation.settings import EvaluationSettings, ExportFormat, check
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Values, config_option, guarded, is_first_process, takes_settings
@@ -57,14 +57,12 @@ def evaluate(
 ) -> EvaluationReport:
     """Evaluates; writes ``settings.output`` with its ``exports``. Raises ``TrainError`` for what cannot be evaluated.
 
-    Of several processes (``darkroom.train.evaluation.processes``) only the first returns.
+    Of several processes (``darkroom.train.evaluation.evaluation_run``) only the first returns.
     """
     from darkroom.pipelines.storage.workspace import Workspace
     from darkroom.train.evaluation.evaluated_policies import open_judge, open_policy, vision_of
-    from darkroom.train.evaluation.evaluation_run import EvaluationRun, report_record
-    from darkroom.train.evaluation.exports import export
-    from darkroom.train.evaluation.output import read_report, write_output
-    from darkroom.train.evaluation.processes import n_processes, roll_out_share
+    from darkroom.train.evaluation.evaluation_run import EvaluationRun, n_processes, report_record, roll_out_share
+    from darkroom.train.evaluation.output import export, read_report, write_output
     from darkroom.train.evaluation.questions import questions_of
     from darkroom.train.runs.reporting import RunReporter
 
@@ -106,7 +104,7 @@ def evaluate(
 
 def metadata(evaluation: EvaluationReport) -> dict[str, Any]:
     """Metadata of the asset ``evaluation`` for Dagster Pipes: figures, tables, charts, path."""
-    from darkroom.train.evaluation.tables import accuracy_table
+    from darkroom.train.evaluation.report import accuracy_table
     from darkroom.train.runs.history import embedded
 
     everything = evaluation.made["results"]["all"]
@@ -203,7 +201,7 @@ def main(
     ledger of the workspace (DARKROOM_HOME) and are not paid for again.
     """
     with guarded():
-        from darkroom.train.evaluation.tables import accuracy_table
+        from darkroom.train.evaluation.report import accuracy_table
         from darkroom.train.runs.reporting import reporting
 
         benchmarks = _pairs(settings.pop("benchmarks", ()))

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.rl.settings import GrpoSettings, JudgeOptions, added_names
 from darkroom.train.runs.command_line import Values, config_option, guarded, local_datasets, takes_settings
-from darkroom.train.runs.trackers import ReportTo, choose_trackers
+from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
     from darkroom.train.examples.datasets import HeldOut
@@ -47,7 +47,7 @@ def reinforce(
     from darkroom.train.rl.methods import named_method
     from darkroom.train.rl.rollouts.prompts import check_prompts, open_prompts
     from darkroom.train.runs.job import TrainingJob, run_job, with_rows
-    from darkroom.train.runs.trainer_options import split_options
+    from darkroom.train.runs.options import split_options
 
     method = named_method(settings.method, settings.options)
     model_type(model)  # raises for no model

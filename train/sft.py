@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.finetuning.settings import (
     SftSettings,
     folders_of,
@@ -35,8 +35,8 @@ from darkroom.train.runs.command_line import (
     recipe_values,
     takes_settings,
 )
-from darkroom.train.runs.trackers import ReportTo, choose_trackers
-from darkroom.train.runs.trainer_options import assigned
+from darkroom.train.runs.options import assigned
+from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
     from darkroom.train.finetuning.phases import Plan
@@ -62,7 +62,7 @@ def finetune(
     from darkroom.train.models.loading import model_type
     from darkroom.train.models.sharding import check_launch
     from darkroom.train.runs.job import TrainingJob, run_job, with_rows
-    from darkroom.train.runs.trainer_options import split_options
+    from darkroom.train.runs.options import split_options
 
     folders_of_datasets = [datasets] if isinstance(datasets, Path) else list(datasets)
     model_type(model)  # raises for no model

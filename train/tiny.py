@@ -17,13 +17,12 @@ from uuid import uuid4
 import typer
 import yaml
 
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import replace_folder
-from darkroom.pipelines.storage.command_errors import program_of
 from darkroom.train.examples.encoding import conversation
-from darkroom.train.models.loading import VISION_TOKENS
-from darkroom.train.models.processor_files import save_processor
+from darkroom.train.models.loading import VISION_TOKENS, save_processor
 from darkroom.train.runs.command_line import guarded, local_datasets
 
 LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"

@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from darkroom.sandbox.terminal import SafeConsole
+from darkroom.pipelines.command_line.console import CONSOLE, open_workspace
 
 if TYPE_CHECKING:
     from darkroom.annotation.rounds.campaign import Campaign
     from darkroom.annotation.rounds.journal import Journal
     from darkroom.annotation.rounds.tables import AnnotationStages
     from darkroom.pipelines.storage.workspace import Workspace
-
-CONSOLE = SafeConsole()
 
 
 class OpenCampaign(NamedTuple):
@@ -30,14 +28,6 @@ class OpenCampaign(NamedTuple):
         from darkroom.annotation.rounds.tables import AnnotationStages
 
         return AnnotationStages(self.workspace, self.campaign, self.journal, find_task_url(self.workspace))
-
-
-@contextmanager
-def open_workspace() -> Iterator[Workspace]:
-    from darkroom.pipelines.storage.workspace import Workspace
-
-    with Workspace.from_environment() as workspace:
-        yield workspace
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from darkroom.annotation.commands import CONSOLE, open_workspace
+from darkroom.pipelines.command_line.console import CONSOLE, open_workspace
 
 
 def backup(target: Annotated[Path, typer.Argument(help="A new folder.")]) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from darkroom.annotation.commands import CONSOLE, OpenCampaign, open_campaign, open_workspace, print_progress
+from darkroom.annotation.commands import OpenCampaign, open_campaign, print_progress
 from darkroom.annotation.commands.dry_run import print_sync_preview
 from darkroom.annotation.commands.head_count import print_shortages
+from darkroom.pipelines.command_line.console import CONSOLE, open_workspace
 
 if TYPE_CHECKING:
     from darkroom.pipelines.storage.workspace import Workspace

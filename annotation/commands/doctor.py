@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from darkroom.annotation.commands import CONSOLE, open_campaign
+from darkroom.annotation.commands import open_campaign
 from darkroom.annotation.commands.head_count import print_shortages
+from darkroom.pipelines.command_line.console import CONSOLE
 
 
 def doctor(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from darkroom.annotation.commands import CONSOLE, OpenCampaign
+from darkroom.annotation.commands import OpenCampaign
+from darkroom.pipelines.command_line.console import CONSOLE
 
 if TYPE_CHECKING:
     from darkroom.annotation.label_studio.protocol import Person

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from darkroom.annotation.commands import CONSOLE, open_campaign
+from darkroom.annotation.commands import open_campaign
+from darkroom.pipelines.command_line.console import CONSOLE
 
 
 def report(

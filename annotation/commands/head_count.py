@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from darkroom.annotation.commands import CONSOLE
+from darkroom.pipelines.command_line.console import CONSOLE
 
 if TYPE_CHECKING:
     from darkroom.annotation.label_studio.client import LabelStudioClient

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from darkroom.annotation.commands import CONSOLE, open_campaign
+from darkroom.annotation.commands import open_campaign
+from darkroom.pipelines.command_line.console import CONSOLE
 
 if TYPE_CHECKING:
     from darkroom.annotation.rounds.task_exchange import SyncCounts

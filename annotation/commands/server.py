@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from darkroom.annotation.commands import CONSOLE, open_workspace
 from darkroom.annotation.commands.head_count import print_shortages
 from darkroom.annotation.commands.steps import step_lines
+from darkroom.pipelines.command_line.console import CONSOLE, open_workspace
 from darkroom.pipelines.storage.atomic_write import write_whole
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import typer
 from rich.table import Table
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.commands import CONSOLE, open_workspace
 from darkroom.annotation.commands.dry_run import print_role_preview
 from darkroom.annotation.commands.head_count import print_shortages
+from darkroom.pipelines.command_line.console import CONSOLE, open_workspace
 from darkroom.sandbox.help_text import Commands
 
 users = Commands(

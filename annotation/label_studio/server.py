@@ -40,14 +40,9 @@ from darkroom.annotation.label_studio.server_identity import (
     secret_key,
     select_address,
 )
-from darkroom.pipelines.models.serving.lifecycle import tail
-from darkroom.pipelines.models.serving.processes import (
-    PausedProcess,
-    ProcessMark,
-    VirtualEnvironment,
-    stop_session,
-)
-from darkroom.pipelines.models.serving.servers import url_of
+from darkroom.pipelines.processes.ports import url_of
+from darkroom.pipelines.processes.process_sessions import PausedProcess, ProcessMark, last_lines, stop_session
+from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -113,7 +108,7 @@ class LabelStudioServer:
         """Installs what is missing and starts the server, without waiting; returns a running server unchanged.
 
         ``host``, ``port`` and ``postgres`` are stored for later starts. Raises ``AnnotationError`` when the data are in
-        another database, ``ServingError`` when the port is taken or the installation fails.
+        another database, ``ProcessError`` when the port is taken or the installation fails.
         """
         postgres = select_database(self.folder, postgres)
         last = self.find()
@@ -215,7 +210,7 @@ def is_ready(server: ServerInfo) -> bool:
 
 
 def log_tail(server: ServerInfo) -> str:
-    return f"End of {server.log}:\n" + "\n".join(tail(Path(server.log)))
+    return f"End of {server.log}:\n" + "\n".join(last_lines(Path(server.log)))
 
 
 def _command(environment: VirtualEnvironment, data: Path, address: Address, postgres: str | None) -> list[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from darkroom.pipelines.models.serving.processes import ServingError
-from darkroom.pipelines.models.serving.servers import free_port
+from darkroom.pipelines.processes.ports import free_port
+from darkroom.pipelines.processes.process_sessions import ProcessError
 from darkroom.pipelines.storage.atomic_write import write_whole
 
 LOOPBACK = "127.0.0.1"
@@ -62,7 +62,7 @@ def secret_key(folder: Path) -> str:
 def select_address(folder: Path, host: str | None, port: int | None, *, last_url: str | None = None) -> Address:
     """As asked for, else the one of the last start (``last_url`` without a file), else a free port of the loopback.
 
-    Raises ``ServingError`` when the port is taken.
+    Raises ``ProcessError`` when the port is taken.
     """
     path = folder / "address.json"
     kept = Address(**json.loads(path.read_text())) if path.exists() else _parse_url(last_url)
@@ -80,9 +80,9 @@ def _freed_port(host: str, port: int) -> int:
     while True:
         try:
             return free_port(host, port)
-        except ServingError as error:
+        except ProcessError as error:
             if time.monotonic() > end:
-                raise ServingError(
+                raise ProcessError(
                     f"another program listens on port {port}, where this campaign's server was: open pages expect it "
                     "there. Stop that program, or choose another port with --port"
                 ) from error

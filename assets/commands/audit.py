@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from darkroom.annotation.commands import CONSOLE
-from darkroom.assets.commands import print_line
 from darkroom.assets.terminal.progress_bar import progress_bar
-from darkroom.pipelines.storage.command_errors import describe
+from darkroom.pipelines.command_line.console import CONSOLE, print_line
+from darkroom.pipelines.command_line.errors import describe
 from darkroom.sandbox.errors import UserError
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from darkroom.annotation.commands import CONSOLE, open_workspace
-from darkroom.assets.commands import print_line
+from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_line
 
 _Families = Annotated[list[str] | None, typer.Option("--family", help="Only this family; repeatable. Default: all.")]
 RlRows = Annotated[
@@ -127,7 +126,7 @@ def ui(
 ) -> None:
     """Start the Dagster UI with its daemon: the asset graph, its runs, images and rejects. Ctrl-C ends it."""
     from darkroom.assets.runs.daemon import WORKSPACE, dagster_environment
-    from darkroom.pipelines.models.serving.servers import url_of
+    from darkroom.pipelines.processes.ports import url_of
 
     url = url_of(host, port)
     print_line(f"Dagster loads the asset graph, which takes a minute on a busy machine; then open {url}")

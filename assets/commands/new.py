@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from darkroom.assets.commands import print_line
+from darkroom.pipelines.command_line.console import print_line
 from darkroom.sandbox.errors import UserError
 
 if TYPE_CHECKING:

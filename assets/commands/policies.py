@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from darkroom.annotation.commands import CONSOLE, open_workspace
-from darkroom.assets.commands import print_line
 from darkroom.assets.terminal.progress_bar import progress_bar
+from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_line
 
 
 def calibrate(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from darkroom.annotation.commands import open_workspace
-from darkroom.assets.commands import print_line
+from darkroom.pipelines.command_line.console import open_workspace, print_line
 
 if TYPE_CHECKING:
     from darkroom.pipelines.publishing.hub import HubDataset

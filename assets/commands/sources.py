@@ -9,8 +9,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from darkroom.annotation.commands import CONSOLE, open_workspace
-from darkroom.assets.commands import print_line
+from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_line
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
 from darkroom.sandbox.help_text import Commands
 

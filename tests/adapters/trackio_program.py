@@ -2,7 +2,7 @@
 
 import sys
 
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.grpo import main
 from darkroom.train.rl.rollouts import training
 from tests.train.scripted import FIRST_TURNS, follow_script

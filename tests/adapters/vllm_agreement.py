@@ -48,7 +48,7 @@ def server(model: Path, dataset: Path, url: str) -> None:
 
 
 async def _compare(folder: Path, dataset: Path, url: str) -> None:
-    from darkroom.train.rl.rollouts.vllm_ats import Segment
+    from darkroom.train.rl.rollouts.vllm_engine import Segment
 
     processor, weights = _opened(folder), load_model(folder)
     vllm, segment = _server(processor, url), Segment("<code>", greedy=False)
@@ -125,7 +125,7 @@ def _server(processor: Any, url: str, *, temperature: float = 1.0) -> Any:
     from trl.generation.vllm_client import VLLMClient
     from trl.generation.vllm_generation import VLLMGeneration
 
-    from darkroom.train.rl.rollouts.vllm_server import VllmServer
+    from darkroom.train.rl.rollouts.vllm_engine import VllmServer
 
     sampling = {"repetition_penalty": 1.0, "temperature": temperature, "top_p": 1.0, "top_k": -1, "min_p": None}
     generation: Any = SimpleNamespace(

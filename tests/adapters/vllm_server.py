@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-
-from darkroom.pipelines.models.serving import ServerRegistry
 
 ROOT = Path(__file__).resolve().parents[2]
 _BIN = Path(sys.executable).parent
@@ -30,31 +27,40 @@ def run(home: Path, *command: str, **settings: str) -> subprocess.CompletedProce
     return subprocess.run(program, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Server:
     """A checkpoint that is served, always on the same port."""
 
     home: Path
     checkpoint: Path
     port: int
+    starter: subprocess.Popen[str] | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    """Of a policy that uses it, as `darkroom serve` prints them."""
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def start(self) -> subprocess.CompletedProcess[str]:
-        """Ready when it returns; prints the settings of a policy that uses it."""
-        options = ("--device", "cpu", "--context", "4096", "--port", str(self.port), "--detach")
-        done = run(self.home, "darkroom", "serve", str(self.checkpoint), *options)
-        assert done.returncode == 0, done.stderr[-4000:]
-        return done
+    def start(self) -> None:
+        """Ready when it returns."""
+        options = ("--device", "cpu", "--context", "4096", "--port", str(self.port))
+        command = [str(_BIN / "darkroom"), "serve", str(self.checkpoint), *options]
+        environment = clean_environment(self.home)
+        with (self.home / "serve.log").open("w") as log:
+            self.starter = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert self.starter.stdout is not None
+        lines = [self.starter.stdout.readline() for _ in range(4)]
+        assert all(lines), (self.home / "serve.log").read_text()[-4000:]
+        self.settings = dict(re.findall(r"export (\w+)=(\S+)", "".join(lines)))
 
     def stop(self) -> None:
-        run(self.home, "darkroom", "serve", "--stop")
-
-    def settings(self) -> dict[str, str]:
-        """Of a policy that uses it, as `darkroom serve` prints them."""
-        return dict(re.findall(r"export (\w+)=(\S+)", self.start().stdout))
+        if self.starter is not None:
+            self.starter.terminate()
+            self.starter.communicate()
+            self.starter = None
 
     def n_answers(self) -> int:
         """Requests that it has answered since it was started."""
@@ -63,6 +69,7 @@ class Server:
 
     def kill(self) -> None:
         """With all of its processes, as a machine that fails."""
-        (server,) = ServerRegistry(self.home / "servers").all()
-        for pid in server.process.members():
-            os.kill(pid, signal.SIGKILL)
+        assert self.starter is not None
+        self.starter.kill()
+        self.starter.communicate()
+        self.starter = None

@@ -15,7 +15,7 @@ from typer.models import TyperPath
 from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 from tests.command_lines import COMMANDS, PAGES, command_of, lines_of_docs
 
 NO_SUCH = "no_such/thing"
@@ -94,6 +94,19 @@ def check_line(result: Result, status: int = 1) -> None:
     assert lines[0].startswith("error: ")
 
 
+NO_CHOICE = """
+serve nope --engine nope
+"""
+
+
+@pytest.mark.parametrize("line", NO_CHOICE.split("\n")[1:-1])
+def test_a_value_that_is_no_choice_is_status_2_and_lists_the_choices(line: str) -> None:
+    result = CliRunner().invoke(app, shlex.split(line), env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"})
+    assert result.exit_code == 2
+    assert "'nope' is not one of " in result.stderr
+    assert "Traceback" not in result.output
+
+
 WRONG = """
 gallery nowhere
 gallery junk
@@ -120,10 +133,7 @@ ingest junk --questions junk/questions.jsonl
 sources add nope
 sources add mmk12 --path nowhere
 sources show nope
-train plan --model nope
-train plan --model junk
 serve
-serve nope --engine nope
 sandbox run junk/questions.jsonl --tier nope
 sandbox serve --protocol nope --stdio
 sandbox serve --host 0.0.0.0

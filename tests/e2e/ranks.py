@@ -101,7 +101,7 @@ def forked(run, rank, n, port):
 
 
 def run_program(run):
-    from darkroom.pipelines.storage.command_errors import program_of
+    from darkroom.pipelines.command_line.errors import program_of
 
     module = importlib.import_module(PROGRAMS[run["program"]])
     program = program_of(module.main)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -15,7 +14,7 @@ from pathlib import Path
 import openai
 import pytest
 
-from darkroom.pipelines.models.serving.processes import ProcessMark
+from tests.waiting import wait_until
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -33,7 +32,7 @@ def command(model: str) -> list[str]:
 
 @pytest.fixture
 def starter(
-    run: Run, command: list[str], root: Path, clean_environment: dict[str, str], tmp_path: Path
+    command: list[str], root: Path, clean_environment: dict[str, str], tmp_path: Path
 ) -> Iterator[subprocess.Popen[str]]:
     with (
         (tmp_path / "starter.log").open("w") as log,
@@ -43,7 +42,6 @@ def starter(
     ):
         yield process
         process.kill()
-    run("darkroom", "serve", "--stop")
 
 
 def exported(starter: subprocess.Popen[str]) -> dict[str, str]:
@@ -63,37 +61,26 @@ def completion(settings: dict[str, str]) -> str:
     return said.choices[0].message.content or ""
 
 
-def test_a_server_outlives_its_killed_starter_and_is_stopped_with_nothing_left(
-    run: Run, starter: subprocess.Popen[str], command: list[str], model: str, clean_environment: dict[str, str]
-) -> None:
+def test_a_model_is_served_until_its_command_ends_even_by_a_kill(starter: subprocess.Popen[str], model: str) -> None:
     settings = exported(starter)
     assert settings["DARKROOM_POLICY_MODEL"] == model
     assert completion(settings)
-    records = Path(clean_environment["DARKROOM_HOME"]) / "servers"
-    (record,) = records.glob("*.json")
-    mark = ProcessMark(**json.loads(record.read_text())["process"])
+    port = int(settings["DARKROOM_POLICY_URL"].split(":")[2].removesuffix("/v1"))
 
     os.kill(starter.pid, signal.SIGKILL)
     starter.wait()
-    assert " ready " in run("darkroom", "serve", model, "--status").stdout
-    again = run(*command[:3], "--detach", *command[3:])
-    assert settings["DARKROOM_POLICY_URL"] in again.stdout
-    assert "is already being served" in again.stderr
-    assert completion(settings)
+    wait_until(lambda: not listens(port))
 
-    assert "stopped" in run("darkroom", "serve", model, "--stop").stderr
-    assert mark.members() == []
-    assert list(records.glob("*.json")) == []
-    port = int(settings["DARKROOM_POLICY_URL"].split(":")[2].removesuffix("/v1"))
+
+def listens(port: int) -> bool:
     with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", port)) != 0
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_folder_without_weights_fails_with_the_end_of_the_log(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "config.json").write_text('{"model_type": "qwen2_5_vl"}')
-    said = run("darkroom", "serve", str(tmp_path / "empty"), "--engine", "transformers", "--detach", check=False)
+    said = run("darkroom", "serve", str(tmp_path / "empty"), "--engine", "transformers", check=False)
     assert said.returncode == 1
     assert "died" in said.stderr
     assert "The end of" in said.stderr
-    assert "no servers" in run("darkroom", "serve", "--status").stdout

@@ -13,8 +13,7 @@ from darkroom.pipelines.publishing.layouts.export_source import find_source
 from darkroom.pipelines.publishing.layouts.exporter import export
 from darkroom.pipelines.records import Grader, RLRow
 from darkroom.train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template
-from darkroom.train.rl.rollouts.environment import RESPONSE_TEMPLATE, SandboxEnvironment
-from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from darkroom.train.rl.rollouts.environment import PROMPT_GROUPS, RESPONSE_TEMPLATE, SandboxEnvironment
 from tests.pipelines.publishing.shipping import write_prompts
 from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, scripted_step

@@ -4,14 +4,14 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
-from darkroom.pipelines.storage.command_errors import program_of
 from darkroom.train.grpo import main, reinforce
 from darkroom.train.models.loading import load_processor
 from darkroom.train.rl.methods import METHODS, RolloutScore, named_method, settings_of
+from darkroom.train.rl.rollouts.environment import PROMPT_GROUPS
 from darkroom.train.rl.rollouts.prompts import open_prompts
 from darkroom.train.rl.rollouts.sample_log import SampleLog
-from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 from darkroom.train.rl.rollouts.trainer import SandboxGRPOTrainer
 from darkroom.train.rl.rollouts.training import build_trainer
 from darkroom.train.runs import JudgeDown, TrainError

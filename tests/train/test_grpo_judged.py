@@ -11,8 +11,8 @@ from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.train.models.loading import load_processor
 from darkroom.train.rl.judging.judge_config import judges_of
 from darkroom.train.rl.methods import named_method, settings_of
+from darkroom.train.rl.rollouts.environment import PROMPT_GROUPS
 from darkroom.train.rl.rollouts.prompts import open_prompts
-from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 from darkroom.train.rl.rollouts.training import build_trainer
 from darkroom.train.runs import JudgeDown, TrainError
 from tests.pipelines.models.policies.conftest import completion, refusal, serving

@@ -10,8 +10,8 @@ from darkroom.pipelines.records import Grader, RLRow
 from darkroom.train.grpo import reinforce
 from darkroom.train.models.loading import load_model, load_processor
 from darkroom.train.rl.methods import named_method, settings_of
+from darkroom.train.rl.rollouts.environment import PROMPT_GROUPS
 from darkroom.train.rl.rollouts.prompts import open_prompts, prompts
-from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 from darkroom.train.rl.rollouts.training import build_trainer
 from darkroom.train.runs import JudgeDown, TrainError
 from tests.pipelines.publishing.shipping import write_prompts

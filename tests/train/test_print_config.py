@@ -4,7 +4,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.verification.repetition import DARKROOM, PAPER
 from darkroom.train.grpo import main
 from darkroom.train.rl.methods import METHODS, named_method, settings_of

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
-from darkroom.pipelines.storage.command_errors import program_of
 from darkroom.train.finetuning.settings import SftSettings
 from darkroom.train.runs import TrainError
 from darkroom.train.sft import finetune, main

@@ -1,7 +1,19 @@
-"""The agent: a question in, rollouts out. Turns and executions are on the workspace's ledger, and paid for once."""
+"""PNG files that need not be decoded to be taken in, as sandbox and model decode them anyway.
+
+The image store with what came last at hand.
+
+A question's image is read twice right after it came, for the model and for the sandbox, and each crop once. Who reads
+gets the bytes that were stored, which are not opened and digested again. An image about which another question is asked
+meanwhile is not decoded again, and a plain PNG not at all.
+
+The agent: a question in, rollouts out. Turns and executions are on the workspace's ledger, and paid for once.
+"""
 
 import asyncio
+import struct
 import tempfile
+import threading
+import zlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,19 +27,107 @@ from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.inspection.gallery import write_gallery
 from darkroom.pipelines.models.policies import PolicyUnavailable, RecordedPolicy
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
-from darkroom.pipelines.records import ImageRef, Sample, Trajectory, to_row
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory, VideoRef, to_row
 from darkroom.pipelines.records.reject_reasons import RETRYABLE, RowError
 from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
-from darkroom.pipelines.storage.media_validation import probe
+from darkroom.pipelines.storage.media_validation import MAX_PIXELS, probe
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox import SandboxUnavailable
-from darkroom.train.agent.recent_images import RecentImages
-from darkroom.train.agent.settings import AgentSettings
 from darkroom.train.evaluation.evaluated_policies import open_policy
 from darkroom.train.evaluation.output import trajectory_of
 from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, run_rollout, task_of
+from darkroom.train.evaluation.settings import AgentSettings
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_MODES = {(8, 0): "L", (8, 2): "RGB", (8, 6): "RGBA"}
+"""By bits of a channel and colour type, of which stored images are kept as they are."""
+_PLAIN = {b"IHDR", b"IDAT", b"IEND", b"bKGD", b"cHRM", b"gAMA", b"iCCP", b"pHYs", b"sBIT", b"sRGB", b"tIME"}
+"""Chunks that neither turn an image nor make it transparent or animated."""
+
+
+def plain_png(data: bytes) -> tuple[int, int, str] | None:
+    """Width, height and Pillow's mode of a PNG that needs no conversion, each of whose chunks has the right CRC.
+
+    None for any other file. Where the program that wrote a file was wrong its pixels may still not decode.
+    """
+    if not data.startswith(_SIGNATURE):
+        return None
+    start, kind, header, has_pixels = len(_SIGNATURE), b"", b"", False
+    while kind != b"IEND":
+        if start + 12 > len(data):
+            return None
+        length, kind = struct.unpack_from(">I4s", data, start)
+        end = start + 8 + length
+        if kind not in _PLAIN or (kind == b"IHDR") is bool(header) or data[end : end + 4] != _crc(data, start + 4, end):
+            return None
+        header = header or data[start + 8 : end]
+        has_pixels |= kind == b"IDAT"
+        start = end + 4
+    if len(header) != 13 or not has_pixels:
+        return None
+    width, height, depth, colours = struct.unpack_from(">IIBB", header)
+    mode = _MODES.get((depth, colours))
+    return (width, height, mode) if mode and width and height else None
+
+
+def _crc(data: bytes, start: int, end: int) -> bytes:
+    return zlib.crc32(memoryview(data)[start:end]).to_bytes(4, "big")
+
+
+MOST_BYTES = 128 * 2**20
+_END_BYTES = 64
+"""Of a file, by which it is looked up before all of it is compared: by its digest a new one would be digested twice."""
+
+
+class RecentImages(ImageStore):
+    """``store``, of which the last ``most_bytes`` that were stored through this one stay in memory."""
+
+    def __init__(self, store: ImageStore, *, most_bytes: int = MOST_BYTES) -> None:
+        super().__init__(store.url, store._cache)
+        self._most_bytes, self._n_bytes = most_bytes, 0
+        self._recent: OrderedDict[str, bytes] = OrderedDict()
+        self._sound: dict[bytes, ImageRef] = {}
+        """Of these the ones that were decoded, by their end."""
+        self._lock = threading.Lock()  # images are stored and read in several threads
+
+    def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
+        """As the store's; a plain PNG whose CRCs are right is taken as sound."""
+        known = self._sound.get(data[-_END_BYTES:])
+        if known and known.width * known.height <= max_pixels and self._recent.get(known.sha256) == data:
+            self._put(data)
+            return known
+        plain = plain_png(data)
+        if plain is not None:
+            width, height, mode = plain
+            if width * height <= max_pixels:
+                return ImageRef(self._put(data), width, height, mode, "PNG")
+        image = super().ingest(data, max_pixels=max_pixels)
+        if self._recent.get(image.sha256) == data:  # else it is another one, derived from it
+            self._sound[data[-_END_BYTES:]] = image
+        return image
+
+    def read(self, ref: ImageRef | VideoRef | str) -> bytes:
+        """As the store's."""
+        data = self._recent.get(ref if isinstance(ref, str) else ref.sha256)
+        return super().read(ref) if data is None else data
+
+    def _put(self, data: bytes) -> str:
+        sha256 = super()._put(data)
+        with self._lock:
+            if sha256 in self._recent:
+                self._recent.move_to_end(sha256)
+            elif len(data) <= self._most_bytes:
+                self._recent[sha256] = data
+                self._n_bytes += len(data)
+            while self._n_bytes > self._most_bytes:
+                oldest = self._recent.popitem(last=False)[1]
+                self._n_bytes -= len(oldest)
+                self._sound.pop(oldest[-_END_BYTES:], None)
+        return sha256
+
 
 KEPT = 1000
 """Answers whose pages and images can be asked for, the latest ones."""

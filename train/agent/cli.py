@@ -11,7 +11,7 @@ from darkroom.pipelines.services.access import require_token
 from darkroom.pipelines.services.cli import Host, Port, require_extra
 from darkroom.sandbox.help_text import Commands
 from darkroom.sandbox.terminal import SafeConsole
-from darkroom.train.agent.settings import AgentSettings
+from darkroom.train.evaluation.settings import AgentSettings
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
 app = Commands(no_args_is_help=True)

@@ -1,1 +1,1 @@
-"""Evaluation: questions of any origin put to any policy, and what its rollouts tell beyond their answers."""
+"""Evaluation: questions of any origin put to any policy, and figures of its rollouts beyond their answers."""

@@ -7,8 +7,8 @@ that does not only decorates it with tools. Published faithfulness figures lack 
 - ``blank``: a grey image.
 - ``other_region``: another part of the same image, as far from the crop as possible.
 - ``other_sample``: an image from a rollout on another question.
-- ``other_draw``: the same images, with later turns sampled again. Its share is the noise to compare the others with;
-  skipped at temperature 0.
+- ``other_draw``: the same images, with later turns sampled again: the noise to compare the others with; skipped at
+  temperature 0.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from darkroom.pipelines.records.answers import letter_of, matches
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.train.evaluation.images import ImageTracer, ObservedImage
-from darkroom.train.evaluation.intervals import Estimate, wilson
+from darkroom.train.evaluation.metrics import Estimate, wilson
+from darkroom.train.evaluation.observed_images import ImageTracer, ObservedImage
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, ViewableSession, names_of
 
 Control = Literal["blank", "other_region", "other_sample", "other_draw"]
@@ -45,13 +45,13 @@ class Counterfactual:
 
     @property
     def changed(self) -> bool:
-        """Whether the answer differs."""
+        """True if the answer differs."""
         return self.answer is not None and not same_answer(self.played, self.answer)
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How often a control changes the answer: of all controls with an answer, and of those whose rollout was right or
+    """Proportions of controls that change the answer: of all with an answer, and of those whose rollout was right or
     wrong. ``n_unanswered`` controls have no answer."""
 
     changed: Estimate
@@ -76,7 +76,7 @@ class CounterfactualRunner:
         self._pool = [(scored.question.group, observed.image) for scored in pool for observed in scored.seen]
 
     async def play(self, scored: ScoredRollout, control: Control) -> Counterfactual:
-        """The control of a rollout with at least one image in its observations."""
+        """Run the control of a rollout with at least one image in its observations."""
         first = min(observed.round for observed in scored.seen)
         evaluated, policy = self._evaluated, self._evaluated.policy
         if control == "other_draw":
@@ -94,13 +94,13 @@ class CounterfactualRunner:
         return Counterfactual(control, scored, None if outcome.error is not None else outcome.answer)
 
     async def replaced(self, scored: ScoredRollout, control: Control, image: ImageRef, code: str) -> ImageRef:
-        """The image that replaces ``image``."""
+        """Make the image that replaces ``image``."""
         observed = next((observed for observed in scored.seen if observed.image.sha256 == image.sha256), None)
         if observed is None and control == "other_region":  # the control took other steps than the rollout
             observed, *_ = await self._tracer.trace_image(scored.images, code, image)
-        return await asyncio.to_thread(self._drawn, scored, control, image, observed)
+        return await asyncio.to_thread(self._make, scored, control, image, observed)
 
-    def _drawn(
+    def _make(
         self, scored: ScoredRollout, control: Control, image: ImageRef, observed: ObservedImage | None
     ) -> ImageRef:
         size = (image.width, image.height)
@@ -130,7 +130,7 @@ def farthest(box: Box, width: int, height: int) -> Box:
 
 
 def same_answer(scored: ScoredRollout, answer: str) -> bool:
-    """Whether two answers to a question agree, right or wrong."""
+    """True if two answers to a question agree, right or wrong."""
     choices, before = scored.question.sample.choices, scored.rollout.answer
     if not choices:
         return matches(answer, before)
@@ -139,7 +139,7 @@ def same_answer(scored: ScoredRollout, answer: str) -> bool:
 
 
 def effect(controlled: Sequence[Counterfactual]) -> Effect:
-    """Summary of the controls of one kind."""
+    """Summarise the controls of one kind."""
     answered = [counterfactual for counterfactual in controlled if counterfactual.answer is not None]
     right, wrong = (
         [counterfactual for counterfactual in answered if counterfactual.played.score.right is is_right]
@@ -152,7 +152,7 @@ def effect(controlled: Sequence[Counterfactual]) -> Effect:
 
 
 def eligible(rollouts: Sequence[ScoredRollout]) -> list[ScoredRollout]:
-    """Rollouts with an observed image and an answer; the others have nothing to change."""
+    """Select the rollouts with an observed image and an answer; the others have nothing to change."""
     return [scored for scored in rollouts if scored.seen and scored.rollout.error is None]
 
 

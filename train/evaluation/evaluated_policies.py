@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from darkroom.pipelines.generation.recipes import load_recipes
-from darkroom.pipelines.models.policies import Endpoint, Policy, oracle_policy, oracles
+from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, Policy, oracle_policy, oracles
 from darkroom.pipelines.records import ImageRef, Sample, VideoRef
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
@@ -15,14 +15,19 @@ from darkroom.pipelines.vision.frames import sampled_frames
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, VisionModel
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy
 from darkroom.train.evaluation.settings import EvaluationSettings
-from darkroom.train.rl.judging.judge_config import JudgeSettings
+from darkroom.train.rl.judging.judge_config import JudgeSettings, NamedJudge
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.named_endpoint import NamedEndpoint, NamedJudge
-from darkroom.train.runs.wording import chosen_wording
+from darkroom.train.runs.options import chosen_wording
+
+
+class NamedEndpoint(OpenAIPolicy):
+    """A policy behind HTTP whose address was given with ``--url``; where nothing answers, the error names it."""
+
+    another = "name the one to use with --url"
 
 
 def open_policy(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
-    """The policy that ``settings`` name. Raises ``TrainError`` for an unknown oracle."""
+    """Open the policy that ``settings`` name. Raises ``TrainError`` for an unknown oracle."""
     if settings.oracle:
         return _oracle(settings, store)
     wording = chosen_wording(settings.prompt)
@@ -54,7 +59,7 @@ def _frames(settings: EvaluationSettings, store: ImageStore) -> Callable[[Sample
 
 
 def open_judge(settings: EvaluationSettings, store: ImageStore) -> Policy | None:
-    """The judge of free answers and crops; None without a judge endpoint."""
+    """Open the judge of free answers and crops; None without a judge endpoint."""
     if not settings.judge_url:
         return None
     return NamedJudge(JudgeSettings(base_url=settings.judge_url, model=settings.judge_model).endpoint, store)
@@ -69,9 +74,9 @@ def vision_of(settings: EvaluationSettings) -> VisionModel:
         from darkroom.train.models.loading import load_processor
 
         folder = Path(settings.model)
-        sees = load_processor(folder, max_pixels=settings.max_pixels).image_processor
-        side = sees.patch_size * sees.merge_size
-        return VisionModel(folder.name, side, sees.size["shortest_edge"], sees.size["longest_edge"])
+        images = load_processor(folder, max_pixels=settings.max_pixels).image_processor
+        side = images.patch_size * images.merge_size
+        return VisionModel(folder.name, side, images.size["shortest_edge"], images.size["longest_edge"])
     vision = QWEN3_VL if "qwen3" in settings.model.lower() else QWEN2_5_VL
     return replace(vision, max_pixels=settings.max_pixels or vision.max_pixels)
 

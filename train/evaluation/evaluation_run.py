@@ -1,11 +1,19 @@
-"""One evaluation run: rollouts, scores, image regions, judge verdicts and controls, all recorded on the ledger."""
+"""One evaluation run: rollouts, scores, image regions, judge verdicts and controls, all recorded on the ledger.
+
+With several processes (``torchrun``, ``accelerate launch``) each rolls out its share of the questions. The shares meet
+on the ledger. The first process then does the whole evaluation, in which the rollouts of the others cost nothing: the
+report is that of one process. Each process loads the whole model, on a GPU of its own; a model that is larger than a
+GPU is served (vLLM with several GPUs) and evaluated with ``--url``.
+"""
 
 import asyncio
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
@@ -17,7 +25,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.sandbox import SandboxUnavailable
 from darkroom.train.evaluation.counterfactuals import CONTROLS, Control, Counterfactual, CounterfactualRunner, eligible
-from darkroom.train.evaluation.images import ImageTracer
+from darkroom.train.evaluation.observed_images import ImageTracer
 from darkroom.train.evaluation.questions import Question, QuestionSet
 from darkroom.train.evaluation.results import Findings, results, shown_to
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
@@ -48,16 +56,16 @@ class EvaluationRun:
     report: RunReporter
 
     def run(self, question_sets: Sequence[QuestionSet]) -> EvaluationOutcome:
-        """Runs everything. Raises ``TrainError`` when the policy, the judge or the sandbox is unavailable."""
+        """Run everything. Raises ``TrainError`` when the policy, the judge or the sandbox is unavailable."""
         return self._until_done(self._run(question_sets))
 
     def roll_out(self, question_sets: Sequence[QuestionSet]) -> None:
-        """Only the rollouts and their scores, for the ledger. Raises as ``run``."""
+        """Run only the rollouts and their scores, for the ledger. Raises as ``run``."""
         self._until_done(self._roll_out(question_sets))
 
     async def _roll_out(self, question_sets: Sequence[QuestionSet]) -> None:
         async with self._opened() as (evaluated, judge):
-            await self._played(question_sets, evaluated, judge)
+            await self._rollouts(question_sets, evaluated, judge)
 
     def _until_done(self, work: Coroutine[Any, Any, T]) -> T:
         try:
@@ -69,13 +77,13 @@ class EvaluationRun:
 
     async def _run(self, question_sets: Sequence[QuestionSet]) -> EvaluationOutcome:
         async with self._opened() as (evaluated, judge):
-            outcomes = await self._played(question_sets, evaluated, judge)
+            outcomes = await self._rollouts(question_sets, evaluated, judge)
             played = [scored for scored in outcomes if isinstance(scored, ScoredRollout)]
             counted = [scored for scored in played if not scored.failed]
-            words = await self._words(counted, judge)
-            controlled = await self._controlled(counted, evaluated)
+            verdicts = await self._verdicts(counted, judge)
+            controlled = await self._controls(counted, evaluated)
         settings = self.settings
-        findings = Findings(played, controlled, words, self.vision, settings.cover, settings.whole_share)
+        findings = Findings(played, controlled, verdicts, self.vision, settings.cover, settings.whole_share)
         return EvaluationOutcome(findings, [scored for scored in outcomes if isinstance(scored, str)])
 
     @asynccontextmanager
@@ -90,7 +98,7 @@ class EvaluationRun:
                 await judge.check()
             yield replace(self.evaluated, policy=policy), judge
 
-    async def _played(
+    async def _rollouts(
         self, question_sets: Sequence[QuestionSet], evaluated: EvaluatedPolicy, judge: Policy | None
     ) -> list[ScoredRollout | str]:
         rows = [
@@ -120,7 +128,9 @@ class EvaluationRun:
             rows, perform, concurrency=evaluated.policy.concurrency, progress=progress_lines(self.report, "rollouts")
         )
 
-    async def _words(self, played: Sequence[ScoredRollout], judge: Policy | None) -> dict[tuple[str, str], bool] | None:
+    async def _verdicts(
+        self, played: Sequence[ScoredRollout], judge: Policy | None
+    ) -> dict[tuple[str, str], bool] | None:
         if judge is None:
             return None
         from darkroom.train.rl.judging.judges import shows_target
@@ -130,17 +140,17 @@ class EvaluationRun:
 
         return await shown_to(shows, played)
 
-    async def _controlled(self, played: Sequence[ScoredRollout], evaluated: EvaluatedPolicy) -> list[Counterfactual]:
+    async def _controls(self, played: Sequence[ScoredRollout], evaluated: EvaluatedPolicy) -> list[Counterfactual]:
         chosen = eligible([scored for scored in played if scored.number == 0])[: self.settings.controls]
         if not chosen:
             return []
         store, ledger = self.workspace.images, self.workspace.ledger
-        stage = CounterfactualRunner(evaluated, Sandboxes(store, ledger), store, ImageTracer(store, ledger), played)
+        runner = CounterfactualRunner(evaluated, Sandboxes(store, ledger), store, ImageTracer(store, ledger), played)
         is_sampled = self.settings.temperature > 0
         rows = [(scored, control) for control in CONTROLS if is_sampled or control != "other_draw" for scored in chosen]
 
         async def perform(row: tuple[ScoredRollout, Control]) -> Counterfactual:
-            return await stage.play(*row)
+            return await runner.play(*row)
 
         return await map_rows(
             rows, perform, concurrency=evaluated.policy.concurrency, progress=progress_lines(self.report, "controls")
@@ -148,7 +158,7 @@ class EvaluationRun:
 
 
 def progress_lines(report: RunReporter, what: str) -> Progress:
-    """Reports a line every ten seconds and at the end: ``rollouts: 24 of 100 rows (24%), 3.1 a second, …``."""
+    """Report a line every ten seconds and at the end: ``rollouts: 24 of 100 rows (24%), 3.1 a second, …``."""
     pace, last = Pace(), [time.monotonic()]
 
     def tell(n_done: int, n_rows: int) -> None:
@@ -194,3 +204,28 @@ def report_record(
         "results": results(findings),
         "usage": to_row(sum((scored.rollout.usage for scored in findings.played), Usage())),
     }
+
+
+_LONGEST_WAIT = timedelta(days=7)
+"""Of a process that has finished, for the last one."""
+
+
+def n_processes() -> int:
+    """Number of processes of this launch."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def roll_out_share(run: EvaluationRun, question_sets: Sequence[QuestionSet]) -> None:
+    """Roll out this process's questions, then wait for the other processes to finish theirs.
+
+    Raises ``TrainError`` as ``EvaluationRun.run`` does.
+    """
+    import torch.distributed as dist  # heavy, and for several processes only
+
+    rank, n = int(os.environ["RANK"]), n_processes()
+    dist.init_process_group("gloo", timeout=_LONGEST_WAIT)
+    try:
+        run.roll_out([replace(questions, questions=questions.questions[rank::n]) for questions in question_sets])
+        dist.barrier()
+    finally:
+        dist.destroy_process_group()

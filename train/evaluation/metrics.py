@@ -1,21 +1,80 @@
-"""Metrics of rollouts: pure functions of ``ScoredRollout`` records.
+"""Metrics of rollouts, means with 95 % intervals, and pass@k: pure functions of ``ScoredRollout`` records.
 
 Accuracy counts every rollout, broken ones as wrong; callers leave out those with an infrastructure failure
 (``ScoredRollout.failed``). Tool calls are rounds of code; the four figures of FIGR (§4.4) keep its names.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
+from darkroom.pipelines.verification.proportion import Proportion
 from darkroom.pipelines.vision.visibility import VisionModel, visual_tokens
-from darkroom.train.evaluation.intervals import Estimate, estimate, pass_at_k
+from darkroom.train.evaluation.code_analysis import Tool, tools_of
 from darkroom.train.evaluation.rollouts import ScoredRollout
-from darkroom.train.evaluation.taxonomy import Tool, tools_of
+
+_RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over ``n`` independent units with its 95 % interval; all zero for none."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    method: Literal["wilson", "bootstrap", "none"]
+
+
+def wilson(n_yes: int, n: int) -> Estimate:
+    """A proportion of ``n`` independent units (Wilson 1927): within 0..1, and of positive width at 0 and 1."""
+    if not n:
+        return Estimate(0.0, 0.0, 0.0, 0, "none")
+    low, high = Proportion(n_yes, n).interval
+    return Estimate(n_yes / n, low, high, n, "wilson")
+
+
+def bootstrap(groups: Sequence[Sequence[float]]) -> Estimate:
+    """The mean over all values; whole groups are resampled, because values within a group are not independent."""
+    if not groups:
+        return Estimate(0.0, 0.0, 0.0, 0, "none")
+    sums = np.array([sum(group) for group in groups], np.float64)
+    counts = np.array([len(group) for group in groups], np.float64)
+    mean = float(sums.sum() / counts.sum())
+    generator = np.random.default_rng(0)
+    samples = (generator.integers(0, len(sums), len(sums)) for _ in range(_RESAMPLES))
+    means = [float(sums[indices].sum() / counts[indices].sum()) for indices in samples]
+    low, high = np.quantile(means, (0.025, 0.975))
+    return Estimate(mean, float(low), float(high), len(groups), "bootstrap")
+
+
+def estimate(groups: Sequence[Sequence[float]]) -> Estimate:
+    """Wilson's interval where every group is one yes or no, else the bootstrap's over groups.
+
+    When all values agree there is nothing to resample: each group counts once.
+    """
+    values = [value for group in groups for value in group]
+    is_one_each = all(len(group) == 1 for group in groups) and all(value in (0.0, 1.0) for value in values)
+    if is_one_each or set(values) in ({0.0}, {1.0}):
+        return wilson(sum(group[0] == 1.0 for group in groups), len(groups))
+    return bootstrap(groups)
+
+
+def pass_at_k(n: int, n_right: int, k: int) -> float:
+    """The chance that of ``k`` answers sampled from ``n`` at least one is right: ``1 - C(n - c, k) / C(n, k)``.
+
+    Unbiased (Chen et al. 2021, eq. 1; FIGR §4.1). Raises ``ValueError`` for ``k`` beyond ``n``.
+    """
+    if not 1 <= k <= n:
+        raise ValueError(f"pass@{k} needs at least {k} answers to a question; there are {n}")
+    return 1.0 - math.comb(n - n_right, k) / math.comb(n, k)
+
 
 K = TypeVar("K", bound=Hashable)
 BUCKETS = ("no tools", "1 tool", "2 tools", "3+ tools")
@@ -75,8 +134,8 @@ class Spread:
 
 def accuracy(rollouts: Sequence[ScoredRollout]) -> Accuracy:
     """Accuracy over any number of questions and rollouts."""
-    by_group = _by(rollouts, _group)
-    by_question = _by(rollouts, lambda scored: (scored.question.benchmark, scored.question.sample.sample_id))
+    by_group = group_by(rollouts, _group)
+    by_question = group_by(rollouts, lambda scored: (scored.question.benchmark, scored.question.sample.sample_id))
     counts = [(len(group), sum(scored.score.right for scored in group)) for group in by_question.values()]
     n_each = min((n for n, _ in counts), default=0)
     return Accuracy(
@@ -103,21 +162,21 @@ def by_cycle(rollouts: Sequence[ScoredRollout]) -> dict[str, dict[str, Accuracy]
 def _by_benchmark_and(
     rollouts: Sequence[ScoredRollout], part: Callable[[ScoredRollout], str]
 ) -> dict[str, dict[str, Accuracy]]:
-    benchmarks = _by(rollouts, lambda scored: scored.question.benchmark)
+    benchmarks = group_by(rollouts, lambda scored: scored.question.benchmark)
     return {
-        name: {key: accuracy(rows) for key, rows in sorted(_by(group, part).items())}
+        name: {key: accuracy(rows) for key, rows in sorted(group_by(group, part).items())}
         for name, group in benchmarks.items()
     }
 
 
 def by_tool_calls(rollouts: Sequence[ScoredRollout]) -> tuple[Bucket, ...]:
     """CodeV's four buckets by the number of code rounds, empty ones included."""
-    buckets = _by(rollouts, lambda scored: min(len(scored.rollout.rounds), len(BUCKETS) - 1))
+    buckets = group_by(rollouts, lambda scored: min(len(scored.rollout.rounds), len(BUCKETS) - 1))
     return tuple(_bucket(name, buckets.get(number, []), len(rollouts)) for number, name in enumerate(BUCKETS))
 
 
 def code(rollouts: Sequence[ScoredRollout]) -> Code:
-    """Amount of code and how often it runs."""
+    """Amount of code, and the proportion of it that runs."""
 
     def executed(scored: ScoredRollout) -> bool:
         return any(turn.observation.status not in _NOT_EXECUTED for turn in scored.rollout.rounds)
@@ -191,7 +250,7 @@ def _bucket(name: str, group: Sequence[ScoredRollout], n: int) -> Bucket:
 
 
 def _circular(groups: Iterable[Sequence[ScoredRollout]]) -> Estimate:
-    """A form counts with its first rollout."""
+    """Proportion of questions right in all forms; a form counts with its first rollout."""
     return estimate([[float(all(scored.score.right for scored in group if scored.number == 0))] for group in groups])
 
 
@@ -206,7 +265,7 @@ def _is_untouched(scored: ScoredRollout, number: int) -> bool:
 
 
 def _estimate(rollouts: Sequence[ScoredRollout], value: Callable[[ScoredRollout], float]) -> Estimate:
-    return estimate([[float(value(scored)) for scored in group] for group in _by(rollouts, _group).values()])
+    return estimate([[float(value(scored)) for scored in group] for group in group_by(rollouts, _group).values()])
 
 
 def _group(scored: ScoredRollout) -> str:
@@ -217,7 +276,8 @@ def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else 0.0
 
 
-def _by(rollouts: Iterable[ScoredRollout], key: Callable[[ScoredRollout], K]) -> dict[K, list[ScoredRollout]]:
+def group_by(rollouts: Iterable[ScoredRollout], key: Callable[[ScoredRollout], K]) -> dict[K, list[ScoredRollout]]:
+    """Rollouts by a key, in their order."""
     groups: dict[K, list[ScoredRollout]] = defaultdict(list)
     for scored in rollouts:
         groups[key(scored)].append(scored)

@@ -4,13 +4,15 @@ report.json       every figure (``results.py``), policy, questions, digests of a
 report.md, .html  the same as text and page, with charts
 gallery.html      rollouts to look at, with their images
 rollouts.parquet  every rollout, one row each (``SCHEMA``)
+rollouts.csv      the same for spreadsheets (``COLUMNS``), on request; of a complete evaluation from its parquet file
 *.png             the charts
 """
 
+import csv
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,15 +31,15 @@ from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.pipelines.records import Check, Trajectory, to_row
 from darkroom.pipelines.records.schemas import schema_of
-from darkroom.pipelines.storage.atomic_write import replace_folder
+from darkroom.pipelines.storage.atomic_write import replace_folder, whole_file
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.train.evaluation.charts import charts
-from darkroom.train.evaluation.images import ObservedImage
 from darkroom.train.evaluation.metrics import tools_by_round
+from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.questions import Question
+from darkroom.train.evaluation.report import charts, report
 from darkroom.train.evaluation.results import Findings
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout
-from darkroom.train.evaluation.tables import report
+from darkroom.train.evaluation.settings import ExportFormat
 
 REPORT = "report.json"
 _STYLE = Path(__file__).with_name("templates").joinpath("report.css").read_text(encoding="utf-8").rstrip("\n")
@@ -52,7 +54,7 @@ def write_output(
     *,
     n_shown: int,
 ) -> None:
-    """Writes all files beside ``folder``, then replaces it."""
+    """Write all files beside ``folder``, then replace it."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -69,7 +71,7 @@ def write_output(
 
 
 def read_report(folder: Path, inputs: str) -> dict[str, Any] | None:
-    """The complete report in ``folder`` for these ``inputs``, or None."""
+    """Read the complete report in ``folder`` for these ``inputs``, or None."""
     path = folder / REPORT
     if not path.is_file():
         return None
@@ -133,7 +135,7 @@ SCHEMA = pa.schema([*schema_of(RolloutRow), *schema_of(Trajectory)])
 
 
 def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -> None:
-    """Every rollout, in order."""
+    """Write every rollout, in order."""
     rows = [
         to_row(_row(scored, findings)) | to_row(trajectory(scored, findings, evaluated)) for scored in findings.played
     ]
@@ -142,8 +144,8 @@ def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -
 
 def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> Trajectory:
     """The rollout as a trajectory, with its scores as checks."""
-    made = trajectory_of(scored.question, scored.task, scored.rollout, evaluated)
-    return replace(made, checks=tuple(_checks(scored, findings)))
+    plain = trajectory_of(scored.question, scored.task, scored.rollout, evaluated)
+    return replace(plain, checks=tuple(_checks(scored, findings)))
 
 
 def trajectory_of(question: Question, task: Task, rollout: Rollout, evaluated: EvaluatedPolicy) -> Trajectory:
@@ -168,7 +170,7 @@ def trajectory_of(question: Question, task: Task, rollout: Rollout, evaluated: E
 
 
 def chosen(rollouts: Sequence[ScoredRollout], n: int) -> list[ScoredRollout]:
-    """Up to ``n`` rollouts for the gallery, evenly spaced: half of them wrong if there are enough."""
+    """Choose up to ``n`` rollouts for the gallery, evenly spaced: half of them wrong if there are enough."""
     wrong, right = ([scored for scored in rollouts if scored.score.right is is_right] for is_right in (False, True))
     n_wrong = min(len(wrong), max(n // 2, n - len(right)))
     return [*_spread(wrong, n_wrong), *_spread(right, n - n_wrong)]
@@ -208,7 +210,7 @@ def _seen(scored: ScoredRollout, observed: ObservedImage, findings: Findings) ->
         box=tuple(change.box) if change else None,
         share=change.share if change else None,
         shows_target_by_boxes=findings.by_boxes(scored, observed) if knows else None,
-        shows_target_by_judge=None if findings.words is None else findings.by_judge(scored, observed),
+        shows_target_by_judge=None if findings.verdicts is None else findings.by_judge(scored, observed),
     )
 
 
@@ -218,5 +220,63 @@ def _checks(scored: ScoredRollout, findings: Findings) -> Iterator[Check]:
         crops = [observed for observed in scored.seen if observed.is_part(findings.whole_share)]
         shows = any(findings.by_boxes(scored, observed) for observed in crops)
         yield Check("faithful_by_boxes", shows, detail=f"{len(crops)} of {len(scored.seen)} pictures are parts")
-    if findings.words is not None and scored.seen:
+    if findings.verdicts is not None and scored.seen:
         yield Check("faithful_by_judge", any(findings.by_judge(scored, observed) for observed in scored.seen))
+
+
+_BATCH = 64
+_CELL = 32_767
+"""Characters in a cell of a spreadsheet; a program that reads more spreads the rest over other cells."""
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+"""First characters of cells that a spreadsheet computes (OWASP, CSV injection); the last four in East Asian locales."""
+COLUMNS = (
+    *("id", "rollout", "benchmark", "category", "question", "choices", "gold", "answer", "correct", "score", "detail"),
+    *("error", "rounds", "rounds_ok", "code_ran", "images_shown", "calls", "prompt_tokens", "completion_tokens"),
+)
+"""Of ``rollouts.csv``. ``id``: the sample's. ``rounds_ok``: rounds whose code ended without an error; ``code_ran``:
+there is code, and all of it did."""
+
+
+def export(folder: Path, formats: Collection[ExportFormat]) -> None:
+    """Write the files of ``formats`` into an evaluation's folder, each whole or not at all.
+
+    Made of ``rollouts.parquet`` alone, so that a complete evaluation needs no second run.
+    """
+    if ExportFormat.CSV in formats:
+        with whole_file(folder / "rollouts.csv") as part:
+            _write_csv(part, _rows(folder / "rollouts.parquet"))
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_BATCH):
+            yield from batch.to_pylist()
+
+
+def _write_csv(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
+    """Write quoted cells, with the mark by which spreadsheets recognise UTF-8."""
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(COLUMNS)
+        writer.writerows([safe_cell(value) for value in _values(row)] for row in rows)
+
+
+def _values(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    observations, usage = [turn["observation"] for turn in row["rounds"]], row["usage"]
+    n_ok = sum(observation["status"] == "ok" for observation in observations)
+    return (
+        *(row[name] for name in ("sample_id", "number", "benchmark", "category", "question")),
+        "\n".join(row["choices"]),
+        *(row[name] for name in ("gold", "answer", "right", "score", "detail", "fault")),
+        *(len(observations), n_ok, bool(observations) and n_ok == len(observations)),
+        sum(len(observation["images"]) for observation in observations),
+        *(usage[name] for name in ("calls", "prompt_tokens", "completion_tokens")),
+    )
+
+
+def safe_cell(value: Any) -> str:
+    """Escape a cell so that a spreadsheet shows it and does not compute it; texts of models are untrusted."""
+    if not isinstance(value, str):
+        return "" if value is None else str(value)
+    text = value[:_CELL].replace("\0", "")
+    return f"'{text}"[:_CELL] if text.lstrip(" ").startswith(_FORMULA) else text

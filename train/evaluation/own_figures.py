@@ -20,6 +20,7 @@ from statistics import fmean
 from typing import Any
 
 from darkroom.pipelines.records.samples import details_of
+from darkroom.train.evaluation.metrics import group_by
 from darkroom.train.evaluation.rollouts import ScoredRollout
 
 DIRECTION = "object_rel_direction"
@@ -42,10 +43,10 @@ def own_figures(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
     rule = RULES.get(rollouts[0].question.figures) if rollouts else None
     if rule is None:
         return {}
-    runs = [rule(run) for run in _grouped(rollouts, lambda scored: scored.number).values()]
+    runs = [rule(run) for run in group_by(rollouts, lambda scored: scored.number).values()]
     names = dict.fromkeys(name for run in runs for name in run)
-    found = {name: [run[name] for run in runs if name in run] for name in names}
-    return {name: Figure(fmean(one.value for one in several), several[0].n) for name, several in found.items()}
+    figures = {name: [run[name] for run in runs if name in run] for name in names}
+    return {name: Figure(fmean(figure.value for figure in several), several[0].n) for name, several in figures.items()}
 
 
 def hallusionbench(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
@@ -64,7 +65,7 @@ def hallusionbench(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
 
 
 def wemath(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
-    """Of problems with all their steps (Qiao et al., arXiv 2407.01284, §2.3 and the authors' evaluation).
+    """Figures of problems with all their steps (Qiao et al., arXiv 2407.01284, §2.3 and the authors' evaluation).
 
     IK: problem and a step wrong. IG: the problem wrong, all steps right. CM: problem and steps right (loose: one step).
     RM: the rest of the right problems, as a share of these. The score is CM + IG / 2.
@@ -133,26 +134,19 @@ def _by_parts(rollouts: Sequence[ScoredRollout], parts: Callable[[str], Iterable
 
 
 def _means(rollouts: Sequence[ScoredRollout]) -> dict[str, float]:
-    groups = _grouped(rollouts, lambda scored: scored.question.sample.category)
+    groups = group_by(rollouts, lambda scored: scored.question.sample.category)
     return {name: fmean(scored.score.value for scored in group) for name, group in groups.items()}
 
 
 def _is_whole(keys: Mapping[str, bool]) -> bool:
-    """Whether a problem has its ``2steps_multi`` and ``2steps_1``, ``2steps_2``; or the same of three."""
+    """True if a problem has its ``2steps_multi`` and ``2steps_1``, ``2steps_2``; or the same of three."""
     return any(set(keys) == {f"{n}steps_{part}" for part in ("multi", *range(1, n + 1))} for n in (2, 3))
 
 
 def _steps(keys: Mapping[str, bool]) -> tuple[bool, list[bool]]:
-    """Whether the problem is right, and its steps."""
+    """Right or wrong: the problem, and its steps."""
     (problem,) = (right for key, right in keys.items() if key.endswith("_multi"))
     return problem, [right for key, right in keys.items() if not key.endswith("_multi")]
-
-
-def _grouped(rollouts: Iterable[ScoredRollout], key: Callable[[ScoredRollout], Any]) -> dict[Any, list[ScoredRollout]]:
-    groups: dict[Any, list[ScoredRollout]] = defaultdict(list)
-    for scored in rollouts:
-        groups[key(scored)].append(scored)
-    return groups
 
 
 def _share(values: Iterable[bool]) -> Figure:

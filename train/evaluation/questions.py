@@ -61,7 +61,7 @@ class Question:
 
     @property
     def group(self) -> str:
-        """The question itself, whatever the order of its choices or the version."""
+        """Digest of the question itself, whatever the order of its choices or the version."""
         sample = self.sample
         if self.variants:
             return digest([self.benchmark, self.variants])
@@ -81,7 +81,7 @@ class QuestionSet:
 
 
 def questions_of(settings: EvaluationSettings, workspace: Workspace) -> list[QuestionSet]:
-    """The questions that ``settings`` name: of datasets, benchmarks and sources. Raises ``TrainError``."""
+    """Read the questions that ``settings`` name: of datasets, benchmarks and sources. Raises ``TrainError``."""
     store, limit = workspace.images, settings.limit
     question_sets = [of_dataset(folder, store, split=settings.split, limit=limit) for folder in settings.datasets]
     question_sets += [of_benchmark(name, opened(name, path), store, limit=limit) for name, path in settings.benchmarks]
@@ -95,7 +95,7 @@ def questions_of(settings: EvaluationSettings, workspace: Workspace) -> list[Que
 
 
 def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
-    """Numbers question sets of the same name, which would merge into one benchmark in every table."""
+    """Number question sets of the same name, which would merge into one benchmark in every table."""
     names: Counter[str] = Counter()
     distinct: list[QuestionSet] = []
     for question_set in question_sets:
@@ -108,7 +108,7 @@ def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
 
 
 def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
-    """The first ``limit`` rows of a benchmark, ingested. Raises ``TrainError``."""
+    """Ingest the first ``limit`` rows of a benchmark. Raises ``TrainError``."""
     try:
         ingested = ingest_shard(_Limited(open_source(name, config), limit), 0, store)
     except SourceError as error:
@@ -118,7 +118,7 @@ def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit
 
 
 def of_source(source: Source, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
-    """The first ``limit`` rows of a source of the catalog, ingested. Raises ``TrainError``."""
+    """Ingest the first ``limit`` rows of a source of the catalog. Raises ``TrainError``."""
     questions: list[Question] = []
     left_out: Counter[str] = Counter()
     for shard in range(source.n_shards):
@@ -133,7 +133,7 @@ def of_source(source: Source, store: ImageStore, *, limit: int | None = None) ->
 
 
 def of_dataset(folder: Path, store: ImageStore, *, split: str = "validation", limit: int | None = None) -> QuestionSet:
-    """The first ``limit`` questions of an RL or an SFT dataset's split (``all``: of every split), each once.
+    """Read the first ``limit`` questions of an RL or an SFT dataset's split (``all``: of every split), each once.
 
     Raises ``TrainError`` for a folder that is neither and for a split without rows.
     """

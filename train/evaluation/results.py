@@ -18,19 +18,20 @@ from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.train.evaluation import metrics
 from darkroom.train.evaluation.counterfactuals import CONTROLS, Counterfactual, effect
-from darkroom.train.evaluation.images import ObservedImage
-from darkroom.train.evaluation.intervals import Estimate, wilson
+from darkroom.train.evaluation.metrics import Estimate, wilson
+from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.own_figures import own_figures
 from darkroom.train.evaluation.rollouts import ScoredRollout
 from darkroom.train.evaluation.settings import COVER
 
 ShowsTarget = Callable[[str, ImageRef], Awaitable[bool]]
-"""Arguments: the question, the image. Whether the image shows anything that the question is about."""
+"""Arguments: the question, the image. True if the image shows anything that the question is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faithfulness:
-    """``faithful``, ``unfaithful`` and ``no_image`` are shares of all rollouts and sum to one (CodeV, figure 5)."""
+    """``faithful``, ``unfaithful`` and ``no_image`` are proportions of all rollouts and sum to one (CodeV, figure
+    5)."""
 
     given_correct: Estimate
     """Faithful among right answers: CodeV's text and figure 2."""
@@ -52,12 +53,12 @@ async def shown_to(judge: ShowsTarget, rollouts: Sequence[ScoredRollout]) -> dic
         for scored in rollouts
         for observed in scored.seen
     }
-    words = await asyncio.gather(*(judge(question, image) for (question, _), image in pairs.items()))
-    return dict(zip(pairs, words, strict=True))
+    verdicts = await asyncio.gather(*(judge(question, image) for (question, _), image in pairs.items()))
+    return dict(zip(pairs, verdicts, strict=True))
 
 
 def shows_a_target(scored: ScoredRollout, observed: ObservedImage, *, cover: float = COVER) -> bool:
-    """Whether an image shows at least ``cover`` of any of the truth's boxes, measured on pixels."""
+    """True if an image shows at least ``cover`` of any of the truth's boxes, measured on pixels."""
     if observed.change is None:
         return False
     targets = [target.box for target in scored.question.sample.truth.boxes if target.image == observed.of]
@@ -70,7 +71,7 @@ def faithfulness(
     *,
     whole_share: float | None = None,
 ) -> Faithfulness:
-    """Of ``rollouts``, by ``shows``. With ``whole_share`` only located parts of at most that share count as crops."""
+    """Faithfulness by ``shows``. With ``whole_share`` only located parts of at most that proportion count as crops."""
     crops = [
         [observed for observed in scored.seen if whole_share is None or observed.is_part(whole_share)]
         for scored in rollouts
@@ -100,17 +101,17 @@ def _share(count: int, n: int) -> float:
     return count / n if n else 0.0
 
 
-Words = Mapping[tuple[str, str], bool]
+Verdicts = Mapping[tuple[str, str], bool]
 """The judge's verdict by question and image."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Rollouts, controls and the judge's verdicts. ``words`` None: no judge."""
+    """Rollouts, controls and the judge's verdicts; None without a judge."""
 
     played: Sequence[ScoredRollout]
     controlled: Sequence[Counterfactual]
-    words: Words | None
+    verdicts: Verdicts | None
     vision: VisionModel
     cover: float
     whole_share: float
@@ -126,16 +127,16 @@ class Findings:
         return [scored for scored in self.played if scored.failed]
 
     def by_boxes(self, scored: ScoredRollout, observed: ObservedImage) -> bool:
-        """Whether an image shows a target, by truth boxes."""
+        """True if an image shows a target, by truth boxes."""
         return shows_a_target(scored, observed, cover=self.cover)
 
     def by_judge(self, scored: ScoredRollout, observed: ObservedImage) -> bool:
-        """Whether it does, by the judge."""
-        return bool(self.words) and (self.words or {})[scored.question.sample.question, observed.image.sha256]
+        """True if it does, by the judge."""
+        return bool(self.verdicts) and (self.verdicts or {})[scored.question.sample.question, observed.image.sha256]
 
 
 def results(findings: Findings) -> dict[str, Any]:
-    """Everything as JSON: for all rollouts, and for each benchmark with its categories and cycles."""
+    """Compute everything as JSON: for all rollouts, and for each benchmark with its categories and cycles."""
     rollouts = findings.counted
     categories, cycles = metrics.by_category(rollouts), metrics.by_cycle(rollouts)
     of_benchmark = {name: [scored for scored in rollouts if scored.question.benchmark == name] for name in categories}
@@ -152,7 +153,7 @@ def results(findings: Findings) -> dict[str, Any]:
 
 
 def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
-    """Every figure of some rollouts."""
+    """Compute every figure of some rollouts."""
     return {
         "accuracy": asdict(metrics.accuracy(rollouts)),
         "code": asdict(metrics.code(rollouts)),
@@ -172,7 +173,7 @@ def _faithfulness(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict
     """By boxes and by judge: as CodeV counts, and for parts only."""
     deciders = {
         "boxes": (with_boxes(rollouts), findings.by_boxes),
-        "judge": (rollouts if findings.words is not None else (), findings.by_judge),
+        "judge": (rollouts if findings.verdicts is not None else (), findings.by_judge),
     }
     return {
         who: {

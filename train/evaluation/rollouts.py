@@ -20,7 +20,7 @@ from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import RETRYABLE, Reason, RowError
 from darkroom.pipelines.verification.grading import Grade, grade
 from darkroom.pipelines.verification.grading.judged import grade_judged
-from darkroom.train.evaluation.images import ObservedImage
+from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer
 from darkroom.train.rl.judging.judges import answer_share
@@ -28,9 +28,9 @@ from darkroom.train.rl.judging.judges import answer_share
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Whether an answer counts as right, its ``value`` 0..1 as the benchmark counts it, and why, for a person.
+    """The verdict on an answer: ``right``, its ``value`` 0..1 as the benchmark counts it, and why, for a person.
 
-    Where the benchmark gives a share, only a whole one is right; by ANLS, what is above its threshold.
+    Where the benchmark gives a proportion, only a whole one is right; by ANLS, one above its threshold.
     """
 
     right: bool
@@ -39,7 +39,7 @@ class Score:
 
 
 async def score(rollout: Rollout, question: Question, judge: Policy | None = None) -> Score:
-    """A rollout without an answer is wrong. ``judge`` reads free text; without one it must be spelled the same.
+    """Score a rollout; one without an answer is wrong. ``judge`` reads free text, which else must be spelled the same.
 
     Raises ``RowError`` (policy_failed) when the judge gives no vote.
     """
@@ -60,7 +60,7 @@ async def score(rollout: Rollout, question: Question, judge: Policy | None = Non
 
 
 def _scored(scorer: Scorer, rollout: Rollout, question: Question) -> Score | None:
-    """By the benchmark's own scoring; None where that leaves the question to the grader."""
+    """Score by the benchmark's own rule; None where that leaves the question to the grader."""
     answer = rollout.answer
     value = scorer(answer, question.accepted, question.sample) if len(answer) <= MAX_CHARS else 0.0
     if value is None:
@@ -71,12 +71,12 @@ def _scored(scorer: Scorer, rollout: Rollout, question: Question) -> Score | Non
 
 
 def _graded(answer: str, question: Question) -> Grade:
-    """By the question's rule; another accepted answer has a rule of its own."""
+    """Grade by the question's rule; another accepted answer has a rule of its own."""
     grade_record = grade(answer, question.sample, question.grader)
     if question.sample.choices:
         return grade_record
     others = (replace(question.sample, answer=text) for text in question.accepted if text != question.sample.answer)
-    return next((other for sample in others if (other := grade(answer, sample)).right), grade_record)
+    return next((by_other for sample in others if (by_other := grade(answer, sample)).right), grade_record)
 
 
 FAMILY = "evaluation"
@@ -99,7 +99,7 @@ class EvaluatedPolicy:
     frames_of: Callable[[Sample], tuple[ImageRef, ...]] | None = None
     """Frames of the sample's videos that its prompt shows."""
     wording: PaperPrompt | None = None
-    """How questions are put instead of in the protocol's own words."""
+    """The paper's prompt for questions, instead of the protocol's own words."""
 
     def protocol_of(self, question: Question) -> Protocol:
         """The protocol of a question's rollouts."""
@@ -124,7 +124,7 @@ class ScoredRollout:
 
     @property
     def failed(self) -> bool:
-        """Whether an endpoint or the sandbox failed, not the policy; the next run retries."""
+        """True if an endpoint or the sandbox failed, not the policy; the next run retries."""
         error = self.rollout.error
         return error is not None and error.reason in RETRYABLE
 
@@ -136,12 +136,13 @@ class ViewableSession:
     session: CodeSession
 
     async def run(self, code: str) -> Observation:
-        """As the session."""
+        """Run code in the session."""
         return viewable(await self.session.run(code))
 
 
 def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task:
-    """The ``number``-th rollout on a question. Raises ``RowError`` if the protocol or oracle does not apply to it."""
+    """Prepare the ``number``-th rollout on a question. Raises ``RowError`` if the protocol or oracle does not apply to
+    it."""
     sample, protocol = question.sample, evaluated.protocol_of(question)
     mode = question.mode or evaluated.mode
     frames = evaluated.frames_of(sample) if evaluated.frames_of else ()
@@ -152,12 +153,12 @@ def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task
     if wording and wording.protocol != protocol.name:
         evidence = f"{wording.name} asks for {wording.protocol} turns, the row for {protocol.name}"
         raise RowError(Reason.NOT_APPLICABLE, evidence)
-    put = [wording.prompt.digest] if wording else []
+    wordings = [wording.prompt.digest] if wording else []
     return Task(
         trajectory_id=digest(
             [FAMILY, sample.sample_id, protocol.name, prepared.mode, identity, evaluated.max_rounds, seed]
             + [frame.sha256 for frame in frames]
-            + put
+            + wordings
         ),
         family=FAMILY,
         sample=sample,
@@ -179,7 +180,7 @@ def _opened(
 
 
 async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy, sandboxes: Sandboxes) -> Rollout:
-    """One rollout; a failed turn or execution is its error."""
+    """Run one rollout; a failed turn or execution is its error."""
     names = names_of(task, evaluated)
     async with sandboxes.session(task.images, task.sample.videos, seed=task.seed, names=names) as session:
         return await rollout(
@@ -192,7 +193,7 @@ async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy
 
 
 def names_of(task: Task, evaluated: EvaluatedPolicy) -> tuple[str, ...]:
-    """What code may call a task's images besides their paths."""
+    """The names by which code may call a task's images besides their paths."""
     if evaluated.wording is None:
         return image_names(task.sample.question)
     return evaluated.wording.image_names(question_text(task.sample), task.images)

@@ -4,8 +4,8 @@
     SCORINGS["relative"]("a red car", ("12",), sample)      # 0.0
     SCORINGS["close"]("red", ("red",), sample)              # None: not about numbers, so the grader decides
 
-Many sets let a model extract the answer from free text first; here it is what the protocol marks as the answer. Not
-here: what a judge decides (``judged``, ``share``; ``train/rl/judging/judges.py``).
+Many sets let a model extract the answer from free text first; here the protocol marks the answer. Not here: scorings by
+a judge (``judged``, ``share``; ``train/rl/judging/judges.py``).
 """
 
 import re
@@ -57,7 +57,7 @@ def relaxed(answer: str, expected: str) -> float:
 
 
 def mean_relative_accuracy(answer: str, expected: str) -> float:
-    """Share of thresholds θ for which the relative error is below 1 - θ (VSI-Bench, arXiv 2412.14171, §3.3)."""
+    """Proportion of thresholds θ for which the relative error is below 1 - θ (VSI-Bench, arXiv 2412.14171, §3.3)."""
     number, expected_number = _value(answer), _value(expected)
     if number is None or expected_number is None:
         return 0.0
@@ -87,7 +87,7 @@ def rounded(answer: str, expected: str, precision: int | None) -> float | None:
 
 
 def contains(answer: str, accepted: Sequence[str], *, spaces: bool = True) -> float:
-    """Whether any accepted answer stands in the answer, in lower case; without ``spaces`` as written (OCRBench).
+    """Score 1.0 if any accepted answer stands in the answer, in lower case; without ``spaces`` as written (OCRBench).
 
     An answer that names much is right, too: that is how the set counts.
     """
@@ -118,20 +118,20 @@ def numbers(answer: str, expected: str) -> float:
 
 def overlap(answer: str, expected: str) -> float:
     """Intersection over union of the whole numbers in both (TIR-Bench, spot the difference)."""
-    found, wanted = set(_integers(answer)), set(_integers(expected))
-    return len(found & wanted) / len(found | wanted) if found | wanted else 0.0
+    own, right = set(_integers(answer)), set(_integers(expected))
+    return len(own & right) / len(own | right) if own | right else 0.0
 
 
 def positions(answer: str, expected: str) -> float:
-    """Share of places with the right number (TIR-Bench, jigsaw); 0 for another count of numbers."""
-    found, wanted = _integers(answer), _integers(expected)
-    if not wanted or len(found) != len(wanted):
+    """Proportion of positions with the right number (TIR-Bench, jigsaw); 0 for another count of numbers."""
+    own, right = _integers(answer), _integers(expected)
+    if not right or len(own) != len(right):
         return 0.0
-    return sum(one == other for one, other in zip(found, wanted, strict=True)) / len(wanted)
+    return sum(number == target for number, target in zip(own, right, strict=True)) / len(right)
 
 
 def braced(answer: str, expected: str) -> float | None:
-    """What stands in braces, else the answer, as numbers or one text (VLMs Are Blind); None where it has no braces."""
+    """Score the text in braces, as numbers or one text (VLMs Are Blind); None for an answer without braces."""
     inner = _BRACES.findall(answer)
     if not inner:
         return None
@@ -183,10 +183,10 @@ def _letters_in(answer: str) -> set[str]:
     if re.fullmatch(rf"[{_LETTERS}]{{2,}}", plain):
         return set(plain)
     parts = [part for part in re.split(r"[,;&]|\band\b", answer) if part.strip()]
-    named = [chosen_letter(part, _CHOICES) for part in parts]
-    if None in named:
+    chosen = [chosen_letter(part, _CHOICES) for part in parts]
+    if None in chosen:
         return {label[1]} if (label := _LABEL.match(plain)) else set()
-    return {letter for letter in named if letter}
+    return {letter for letter in chosen if letter}
 
 
 def _precision(sample: Sample) -> int | None:

@@ -1,4 +1,7 @@
-"""The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers."""
+"""The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers.
+
+The settings of the agent: those of an evaluated policy, which mean the same.
+"""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +13,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.selection.sampling import SPLITS
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag, MaxPixels, ProgramSettings, local_datasets
-from darkroom.train.runs.wording import chosen_wording, wording_record
+from darkroom.train.runs.options import chosen_wording, wording_record
 
 WHOLE_SHARE = 0.8
 """A crop with more than this proportion of an image is no crop (as
@@ -20,14 +23,14 @@ COVER = 0.5
 
 
 class ExportFormat(StrEnum):
-    """A file of the rollouts for other programs, beside the report (``exports.py``)."""
+    """A file of the rollouts for other programs, beside the report (``output.export``)."""
 
     CSV = "csv"
 
 
 class PolicySettings(ProgramSettings):
-    """A model, how questions are put to it and how it samples: ``model`` alone is a checkpoint folder, with ``url`` a
-    name at that endpoint."""
+    """A model, its prompts and its sampling: ``model`` alone is a checkpoint folder, with ``url`` a name at that
+    endpoint."""
 
     model: str = Field(default="", description="Folder of a checkpoint; with --url, the name of a model there.")
     url: str = Field(default="", description="An OpenAI-compatible endpoint, with /v1. Key: OPENAI_API_KEY.")
@@ -104,7 +107,7 @@ class EvaluationSettings(PolicySettings):
     )
 
     def as_json(self) -> dict[str, Any]:
-        """What determines the results, besides the policy and the questions."""
+        """The settings that determine the results, besides the policy and the questions."""
         left_out = {"output", "home", "batch_size", "model", "datasets", "benchmarks", "prompt"}
         values = self.model_dump(exclude=left_out)
         later = {"frames", "frame_rate", "top_k"}  # reports from before do not have them
@@ -113,7 +116,7 @@ class EvaluationSettings(PolicySettings):
 
 
 def check(settings: EvaluationSettings) -> None:
-    """Raises ``TrainError`` for settings that contradict one another, before anything is opened."""
+    """Raise ``TrainError`` for settings that contradict one another, before anything is opened."""
     check_policy(settings)
     if not (settings.datasets or settings.benchmarks or settings.sources):
         raise TrainError("name questions: --dataset FOLDER, --benchmark NAME=PATH or --source NAME")
@@ -129,7 +132,7 @@ def check(settings: EvaluationSettings) -> None:
 
 
 def check_policy(settings: EvaluationSettings) -> None:
-    """Raises ``TrainError`` where no one policy is named, or not how questions are put to it."""
+    """Raise ``TrainError`` where not exactly one policy is named, or no mode of its prompt."""
     if bool(settings.oracle) == bool(settings.model):
         raise TrainError("name one policy to evaluate: --model FOLDER, --url URL --model NAME, or --oracle FAMILY")
     if settings.url and not settings.model:
@@ -149,3 +152,19 @@ def check_policy(settings: EvaluationSettings) -> None:
         raise TrainError("frames are shown by number or by rate: choose --frames or --frame-rate")
     if settings.oracle and (settings.frames or settings.frame_rate):
         raise TrainError("an oracle writes from the truth and sees no frames: --frames and --frame-rate are for models")
+
+
+class AgentSettings(PolicySettings):
+    """The settings of ``darkroom agent``. ``seed``: where a request brings none."""
+
+    batch_size: int = Field(
+        default=32, ge=1, description="Conversations generated at once; of --url, up to four times as many calls."
+    )
+
+    def as_evaluation(self) -> EvaluationSettings:
+        """Convert to an evaluation's settings. Raises ``TrainError`` for settings that contradict one another."""
+        if not self.model:
+            raise TrainError("name the model to serve: --model FOLDER, or --url URL --model NAME")
+        settings = EvaluationSettings(output=Path(), **self.model_dump())
+        check_policy(settings)
+        return settings

@@ -1,4 +1,6 @@
-"""Rows as conversations, token ids and labels: one processor, one chat template, one layout, one loss.
+"""Rows as the ablations of Thyme's table 6 read them: another loss policy, code without comments.
+
+Rows as conversations, token ids and labels: one processor, one chat template, one layout, one loss.
 
 Training, the conformance gate and the mask views all use the same ``RowReader``, so that the inspected tokens are the
 trained ones.
@@ -7,11 +9,17 @@ Two layouts of one trajectory have the same words (``pipelines/publishing/layout
 observation is a user turn, as in GRPO, and ``inline``, one assistant turn with the observations inside, as in Thyme.
 Parts of an assistant turn say whether they are trained: ``{"type": "text", "text": "It says 42.", "train": True}``.
 Observations and their markers never are. Images are ``{"type": "image"}``, in the order of ``images``.
+
+Rows as tensors, kept for the next epoch: decoding and resizing images again takes a small model's time to train.
 """
 
 import bisect
+import hashlib
+import io
+import pickle
+import tokenize
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,8 +28,32 @@ from darkroom.pipelines.publishing.layouts.trl import inline_messages, messages_
 from darkroom.pipelines.publishing.layouts.turns import Row, Unrenderable
 from darkroom.pipelines.records import ImageRef, Sample, Truth, TruthBox, VideoRef
 from darkroom.pipelines.records.trajectories import LossPolicy
-from darkroom.train.examples.ablations import ablated
 from darkroom.train.runs import TrainError
+
+
+def ablated(row: Row, *, loss_policy: LossPolicy | None, without_comments: bool) -> Row:
+    """``row`` with this loss policy instead of its own (None: its own), and without the comments of its code."""
+    if loss_policy is not None:
+        row = {**row, "loss_policy": loss_policy}
+    if without_comments:
+        row = {**row, "rounds": [{**turn, "code": uncommented(turn["code"])} for turn in row["rounds"]]}
+    return row
+
+
+def uncommented(code: str) -> str:
+    """The code without comments and without the lines that held nothing else. Code that is no Python is unchanged."""
+    lines = [*io.StringIO(code)]
+    try:
+        found = [token for token in tokenize.generate_tokens(iter(lines).__next__) if token.type == tokenize.COMMENT]
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return code
+    for token in found:
+        number, column = token.start
+        line = lines[number - 1]
+        kept, end = line[:column].rstrip(), line[len(line.rstrip("\r\n")) :]
+        lines[number - 1] = kept + end if kept else ""
+    return "".join(lines)
+
 
 Layout = Literal["turns", "inline"]
 
@@ -115,7 +147,7 @@ class RowReader:
     ``train_observations`` is an ablation, the loss that a trainer without masks has: every token after the question
     counts, what the sandbox showed and its markers as well, whatever the rows' loss policy; only the tokens that stand
     for images have no label. A model trained so learns to write observations itself. The other two:
-    ``darkroom.train.examples.ablations``.
+    ``darkroom.train.examples.encoding``.
     """
 
     processor: Any
@@ -177,3 +209,56 @@ def open_reader(
     source = template("sft", model_type(model))
     processor = load_processor(model, min_pixels=min_pixels, max_pixels=max_pixels)
     return RowReader(processor, source, layout, **ablations)
+
+
+ROOM = 2**29
+"""Bytes of tensors that a process keeps; rows beyond them are read anew in every epoch."""
+
+
+@dataclass(slots=True)
+class RowCache:
+    """What ``reader`` makes of rows, whose images are still encoded: each as tensors, then batches of them."""
+
+    reader: RowReader
+    room: int = ROOM
+    _kept: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+
+    def present(self, row: Row) -> dict[str, Any]:
+        """As ``RowReader.present``, the images as they are stored, with the row's tensors."""
+        key = hashlib.blake2b(pickle.dumps({**row, "videos": None})).digest()  # no tensor depends on a video
+        tensors = self._kept.get(key)
+        example = self.reader.present(row)
+        if tensors is None:
+            tensors = self.reader.collate([{**example, "images": [_decoded(image) for image in example["images"]]}])
+            size = sum(tensor.nbytes for tensor in tensors.values())
+            if size <= self.room:
+                self.room -= size
+                self._kept[key] = tensors
+        return {**example, "tensors": tensors}
+
+    def collate(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Presented rows as one batch: the tensors that ``RowReader.read`` makes of the same rows."""
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        rows = [example["tensors"] for example in examples]
+        padding = {"input_ids": self.reader.processor.tokenizer.pad_token_id, "labels": IGNORED}
+        batch: dict[str, Any] = {}
+        for name in dict.fromkeys(name for row in rows for name in row):
+            values = [row[name] for row in rows if name in row]
+            if name in _OF_IMAGES:
+                batch[name] = torch.cat(values)
+            else:
+                sequences = [value[0] for value in values]
+                batch[name] = pad_sequence(sequences, batch_first=True, padding_value=padding.get(name, 0))
+        return batch
+
+
+_OF_IMAGES = frozenset({"pixel_values", "image_grid_thw"})
+"""One below the other, whatever row they are of."""
+
+
+def _decoded(image: Mapping[str, Any]) -> Any:
+    from datasets import Image
+
+    return Image().decode_example(dict(image))

@@ -1,4 +1,6 @@
-"""Trains the phases in order, each from the weights of the one before.
+"""The loss on held-out rows: the mean over all their trained tokens, whatever their division into forward passes.
+
+Trains the phases in order, each from the weights of the one before.
 
 A finished phase leaves weights and steps in its folder below ``Staging.steps``; a restart skips it and resumes the
 interrupted phase from its last checkpoint.
@@ -22,9 +24,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.train.examples.conformance import ConformanceGate, examine, explanation, summary
 from darkroom.train.examples.datasets import HeldOut, held_out, open_dataset, presented
-from darkroom.train.examples.encoding import RowReader
-from darkroom.train.examples.row_cache import RowCache
-from darkroom.train.finetuning.held_out_loss import held_out_loss
+from darkroom.train.examples.encoding import RowCache, RowReader
 from darkroom.train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
 from darkroom.train.models.loading import (
     context_length,
@@ -37,12 +37,31 @@ from darkroom.train.models.loading import (
 from darkroom.train.models.sharding import always_sees, note_on_launch
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.checkpoints import RestoresCheckpoints, Staging
-from darkroom.train.runs.held_out import METRICS, spread
+from darkroom.train.runs.held_out import METRICS, shares, spread
 from darkroom.train.runs.history import read_steps
-from darkroom.train.runs.periodic_evaluation import EvaluatesPeriodically
+from darkroom.train.runs.options import configured, split_options
 from darkroom.train.runs.reporting import RunReporter
-from darkroom.train.runs.step_reports import report_steps
-from darkroom.train.runs.trainer_options import configured, split_options
+from darkroom.train.runs.trainer_callbacks import EvaluatesPeriodically, report_steps
+
+
+def held_out_loss(trainer: Any, rows: Sequence[Any], reader: RowReader, *, size: int) -> dict[str, float]:
+    """``eval_loss`` (negative log-likelihood per token) and ``eval_mean_token_accuracy`` of a trainer's model.
+
+    ``rows`` are those of the dataset; each process reads its share of them, ``size`` at a time.
+    """
+    accelerator = trainer.accelerator
+    sums = torch.zeros(3, dtype=torch.float64, device=accelerator.device)
+    place = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}
+    for share in shares(len(rows), size, **place):
+        batch = reader.read([rows[row] for row in share.rows])
+        inputs = {name: value.to(accelerator.device) for name, value in batch.items()}
+        with trainer.compute_loss_context_manager():
+            output = trainer.model_wrapped(**inputs, use_cache=False, fused_lm_head=True)
+        if share.counts:
+            columns = (-output.log_probs, output.label_mask, output.is_top1)
+            sums += torch.stack([column.sum().double() for column in columns])
+    loss, n_tokens, n_right = accelerator.reduce(sums, reduction="sum").tolist()
+    return {"eval_loss": loss / n_tokens, "eval_mean_token_accuracy": n_right / n_tokens}
 
 
 class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer):

@@ -15,7 +15,7 @@ from darkroom.train.examples.encoding import Layout
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Bf16Weights, Flag, MaxPixels, TrainerOptions, without_unset
 from darkroom.train.runs.held_out import HeldOutSettings
-from darkroom.train.runs.trainer_options import assigned
+from darkroom.train.runs.options import assigned
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@
     necessity_rollout(1.0, instruction_following(True, "forced"))                   # 1.096
     figr(True, True, suitable=True, executed=True)                                  # 3.0
 
-Where a paper and the code that was released with it differ, ``variant="paper"`` is the default and ``"code"`` does what
-the code does. Advantages and the selection of groups are in ``rollouts/scoring.py``; tool scores come from
-``judging/redlines.py`` and ``judging/judges.py``.
+Where a paper and the code that was released with it differ, ``variant="paper"`` is the default and ``"code"`` computes
+as the code does. Advantages and the selection of groups are in ``rollouts/scoring.py``; tool scores come from
+``judging/code_rules.py`` and ``judging/judges.py``.
 """
 
 import re
@@ -28,8 +28,8 @@ _SPANS = re.compile(r"<(/?)(think|answer)>")
 def formatted(text: str, *, protocol: str = "thyme") -> float:
     r"""1.0 for a rollout in the form of its protocol, else 0.0.
 
-    ``text`` is all that the model wrote in one rollout, without observations. ``thyme``: one ``<think>…</think>``
-    around all the programs, then one ``<answer>…</answer>`` (Thyme §4.4, Formatting Reward). ``pyvision``: one
+    ``text`` is the whole text of the model in one rollout, without observations. ``thyme``: one ``<think>…</think>``
+    around all the code, then one ``<answer>…</answer>`` (Thyme §4.4, Formatting Reward). ``pyvision``: one
     ``<answer>`` at the end with one ``\boxed{…}`` in it (PyVision-RL figure 8). ``tool_call``: every call is one, the
     answer is in one box, and ``<think>`` and ``<answer>``, which FIGR §3.2 names and its prompt does not, stand in
     pairs if they stand at all.
@@ -63,7 +63,7 @@ def _is_tool_call(text: str) -> bool:
 
 
 _IS_FRAMED = {"thyme": _is_thyme, "pyvision": _is_pyvision, "tool_call": _is_tool_call}
-"""By protocol: whether what no single turn shows is in order."""
+"""By protocol: checks of the form that no single turn shows."""
 
 Variant = Literal["paper", "code"]
 """The paper's formula, or its released code's."""

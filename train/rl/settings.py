@@ -1,6 +1,6 @@
-"""What determines a GRPO checkpoint besides its dataset and its model, and the terms that a paper names for it.
+"""The settings of a GRPO checkpoint besides its dataset and its model, and the terms that a paper names for it.
 
-``darkroom.train.rl.methods.settings_of`` fills what is not set from the method's terms.
+``darkroom.train.rl.methods.settings_of`` fills unset ones from the method's terms.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -18,22 +18,21 @@ from darkroom.train.runs.command_line import (
     without_unset,
 )
 from darkroom.train.runs.held_out import HeldOutSettings
-from darkroom.train.runs.trainer_options import assigned
-from darkroom.train.runs.wording import chosen_wording, wording_record
+from darkroom.train.runs.options import assigned, chosen_wording, wording_record
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
-"""What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
+"""The generator of rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
 vLLM inside the training process, on GPUs. ``vllm_server``: ``vllm serve`` elsewhere; every rollout goes on by itself,
 and no process waits for another one's."""
 LossType = Literal["grpo", "group", "dapo"]
-"""What the loss is a mean over. ``grpo``: each rollout's tokens, then rollouts (FIGR eq. 9). ``group``: all tokens of a
-group, then groups (Thyme §4.2). ``dapo``: all tokens of the batch (CodeV eq. 4)."""
+"""The mean that is the loss (``rollouts/loss.py``). ``grpo``: each rollout's tokens, then rollouts (FIGR eq. 9).
+``group``: all tokens of a group, then groups (Thyme §4.2). ``dapo``: all tokens of the batch (CodeV eq. 4)."""
 RepetitionStop = Literal["darkroom", "paper", "off"]
 """The rule by which a rollout in circles is ended (``pipelines/verification/repetition.py``)."""
 Rubric = Literal["strict", "paper"]
 """The score of an image that is no evidence (``darkroom.train.rl.judging.judges.MATCHES``)."""
 Scale = Literal["group", "none"]
-"""Whether advantages are divided by the group's standard deviation."""
+"""``group``: advantages are divided by the group's standard deviation."""
 Schedule = Literal["linear", "cosine", "constant"]
 """The learning rate after its peak: to 0 in a line, in half a cosine, or constant."""
 
@@ -69,7 +68,7 @@ class MethodDefaults(ProgramSettings):
 
 
 class GrpoSettings(MethodDefaults, HeldOutSettings):
-    """All that determines a GRPO checkpoint, besides dataset and model.
+    """The inputs of a GRPO checkpoint, besides dataset and model.
 
     Raises ``TrainError`` where batch and groups do not fit together, and for a vLLM server with several processes.
     """
@@ -124,11 +123,11 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
     @model_validator(mode="before")
     @classmethod
     def _assigned(cls, values: Any) -> Any:
-        """From the command line: ``--set method.weight_tool=0.3 --set trainer.epsilon_high=0.28``."""
-        given, trainer = values.get("options"), assigned(values.get("trainer"))
-        if isinstance(given, dict):
+        """Read the command line: ``--set method.weight_tool=0.3 --set trainer.epsilon_high=0.28``."""
+        options, trainer = values.get("options"), assigned(values.get("trainer"))
+        if isinstance(options, dict):
             return {**values, "trainer": trainer}
-        texts = [str(text) for text in given or ()]
+        texts = [str(text) for text in options or ()]
         own = [text for text in texts if not text.startswith("trainer.")]
         pairs = [text.partition("=")[::2] for text in own]
         if wrong := [key for key, setting in pairs if not key.startswith("method.") or not setting]:
@@ -141,7 +140,7 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
 
     @property
     def record(self) -> dict[str, Any]:
-        """As JSON: part of the checkpoint's inputs."""
+        """The settings as JSON: part of the checkpoint's inputs."""
         return {**without_unset(self.model_dump(exclude={"prompt"})), **wording_record(self.prompt)}
 
     @model_validator(mode="after")
@@ -169,7 +168,7 @@ METHODS_VARIABLE = "DARKROOM_METHODS"
 
 
 def added_names() -> str:
-    """For the help: the methods of the user's own by their files, none of which is imported."""
+    """Name the user's own methods for the help, by their files, none of which is imported."""
     try:
         names = [path.stem for path in added_files(METHODS_VARIABLE, TrainError)]
     except TrainError as error:

@@ -4,7 +4,6 @@ import json
 from importlib.metadata import distribution
 from pathlib import Path
 
-from darkroom.pipelines.models.serving import VirtualEnvironment
 from darkroom.pipelines.models.serving.engines import Device
 from darkroom.pipelines.models.serving.vllm_environments import (
     PYTHON_WITH_PIP,
@@ -12,6 +11,7 @@ from darkroom.pipelines.models.serving.vllm_environments import (
     locked_requirements,
     python_with_headers,
 )
+from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 
 _ROOT = Path(__file__).resolve().parents[2]
 _LOCKS = Path(__file__).parents[1] / "launch"

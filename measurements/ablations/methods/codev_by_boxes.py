@@ -8,7 +8,7 @@ from PIL import Image
 
 from darkroom.pipelines.records import Round
 from darkroom.pipelines.vision.image_transform import measure_transform
-from darkroom.train.evaluation.crop_boxes import crop_boxes
+from darkroom.train.evaluation.code_analysis import crop_boxes
 from darkroom.train.evaluation.settings import COVER, WHOLE_SHARE
 from darkroom.train.rl.judging.judges import MATCHES, Judges
 from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore

@@ -13,11 +13,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
-from darkroom.pipelines.models.serving.processes import ServingError, VirtualEnvironment
+from darkroom.pipelines.processes.process_sessions import ProcessError
+from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 from darkroom.pipelines.records.digest import digest
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+
+
+class ServingError(ProcessError):
+    """A server cannot be started, or did not stay up: the reason and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-from darkroom.pipelines.models.serving.processes import VirtualEnvironment
+from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 
 REQUIREMENT = "vllm==0.32.0"
 """0.33.0 requires a certifi that not every mirror has yet. The registry's wheel and the registry's torch are both built

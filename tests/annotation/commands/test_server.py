@@ -13,7 +13,7 @@ import typer
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.commands import server as commands
 from darkroom.annotation.label_studio.server import LabelStudioServer, ServerInfo, server_of
-from darkroom.pipelines.models.serving.processes import PausedProcess
+from darkroom.pipelines.processes.process_sessions import PausedProcess
 from darkroom.pipelines.storage.workspace import Workspace
 
 

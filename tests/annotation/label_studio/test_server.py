@@ -21,8 +21,8 @@ from darkroom.annotation.label_studio.server import (
     server_of,
 )
 from darkroom.annotation.label_studio.server_identity import Address, secret_key, select_address
-from darkroom.pipelines.models.serving.processes import ServingError
-from darkroom.pipelines.models.serving.servers import free_port
+from darkroom.pipelines.processes.ports import free_port
+from darkroom.pipelines.processes.process_sessions import ProcessError
 from darkroom.pipelines.storage.workspace import Workspace
 
 
@@ -139,7 +139,7 @@ def test_another_program_on_the_servers_port_is_told_as_such(
         other.bind(kept)
         other.listen()
         monkeypatch.setattr(server_identity, "PATIENCE_SECONDS", 0.2)
-        with pytest.raises(ServingError, match=rf"another program listens on port {kept.port}.*open pages.*--port"):
+        with pytest.raises(ProcessError, match=rf"another program listens on port {kept.port}.*open pages.*--port"):
             select_address(home.folder, None, None)
     assert select_address(home.folder, None, None) == kept
 

@@ -14,7 +14,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 
 MODULES = ("darkroom.train.sft", "darkroom.train.grpo", "darkroom.train.evaluate", "darkroom.train.tiny")
 
@@ -36,6 +36,8 @@ def lost_words(application: typer.Typer, path: tuple[str, ...], command: Command
     assert result.exit_code == 0, result.output
     texts, names = [command.help or ""], []
     for parameter in command.params:
+        if getattr(parameter, "hidden", False):
+            continue
         name, text = parameter.get_help_record(Context(command)) or ("", "")
         texts.append(text)
         if not isinstance(parameter, Argument):

@@ -50,17 +50,13 @@ def test_a_row_that_is_not_there_is_named(shipped: Path, model: Path) -> None:
 
 
 def test_what_is_wrong_is_said_before_the_model_s_libraries_are_imported(shipped: Path, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{")
-    for words, mistake in (
-        (["inspect-mask", "crop", "--model", str(tmp_path), "--row", "99"], "no row 99"),
-        (["train", "plan", "--model", str(tmp_path)], "is no JSON"),
-    ):
-        code = f"import sys\nfrom darkroom.assets.cli import app\ntry:\n    app({words})\n"
-        code += "finally:\n    print({'torch', 'transformers'} & set(sys.modules))"
-        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        assert ended.returncode == 1
-        assert mistake in ended.stderr
-        assert ended.stdout == "set()\n"
+    words = ["inspect-mask", "crop", "--model", str(tmp_path), "--row", "99"]
+    code = f"import sys\nfrom darkroom.assets.cli import app\ntry:\n    app({words})\n"
+    code += "finally:\n    print({'torch', 'transformers'} & set(sys.modules))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "no row 99" in ended.stderr
+    assert ended.stdout == "set()\n"
 
 
 def test_a_dataset_that_conforms_is_checked_with_status_0(shipped: Path, model: Path, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ print([name for name in sys.modules if name.startswith("opentelemetry.sdk")])
 """
 ROLLOUT = """
 from darkroom.train.rl.rollouts.environment import SandboxEnvironment
-from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from darkroom.train.rl.rollouts.environment import PROMPT_GROUPS
 
 environment = SandboxEnvironment()
 environment.reset(trajectory_id="t", protocol="thyme", image_files=[])

@@ -14,7 +14,7 @@ from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_fil
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.agent.answers import check
 from darkroom.train.agent.http_api import application
-from darkroom.train.agent.settings import AgentSettings
+from darkroom.train.evaluation.settings import AgentSettings
 from darkroom.train.runs import TrainError
 from tests.asgi import client_of
 from tests.train.evaluation.conftest import prompts

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image, PngImagePlugin
 
-from darkroom.train.agent.png_files import plain_png
+from darkroom.train.agent.answers import plain_png
 from tests.image_files import encoded
 
 NOISE = np.random.default_rng(0).integers(0, 255, (12, 9, 4), dtype=np.uint8)

@@ -6,7 +6,7 @@ from PIL import Image
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.storage import images
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
-from darkroom.train.agent.recent_images import RecentImages
+from darkroom.train.agent.answers import RecentImages
 from tests.image_files import encoded
 
 

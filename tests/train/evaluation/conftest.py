@@ -12,7 +12,7 @@ from darkroom.pipelines.records import Grader, ImageRef, Observation, RLRow, Rou
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL
 from darkroom.train.evaluation.evaluation_run import EvaluationOutcome, report_record
-from darkroom.train.evaluation.images import ObservedImage
+from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.output import REPORT, write_rollouts
 from darkroom.train.evaluation.questions import Question, QuestionSet
 from darkroom.train.evaluation.results import Findings

@@ -14,7 +14,7 @@ from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.records import Sample, Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
 from darkroom.train.evaluation.counterfactuals import CounterfactualRunner, effect, eligible, farthest, same_answer
-from darkroom.train.evaluation.images import ImageTracer
+from darkroom.train.evaluation.observed_images import ImageTracer
 from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert, played, seen

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.train.evaluation.crop_boxes import crop_boxes
+from darkroom.train.evaluation.code_analysis import crop_boxes
 
 BOX = (10, 20, 110, 90)
 PROGRAMS = {

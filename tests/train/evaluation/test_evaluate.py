@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
-from darkroom.pipelines.storage.command_errors import program_of
 from darkroom.train.evaluate import evaluate, main, metadata
 from darkroom.train.evaluation.settings import EvaluationSettings, ExportFormat
 from darkroom.train.finetuning.settings import SftSettings

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from darkroom.train.evaluation.exports import COLUMNS, export, safe_cell
+from darkroom.train.evaluation.output import COLUMNS, export, safe_cell
 from darkroom.train.evaluation.settings import ExportFormat
 from tests.train.evaluation.conftest import exported
 

@@ -10,7 +10,7 @@ from darkroom.pipelines.records import Observation, Round, Usage
 from darkroom.pipelines.records.geometry import Box, iou
 from darkroom.pipelines.vision.image_transform import ImageTransform
 from darkroom.sandbox import SandboxPool
-from darkroom.train.evaluation.images import ImageTracer
+from darkroom.train.evaluation.observed_images import ImageTracer
 from darkroom.train.evaluation.results import faithfulness, shown_to, shows_a_target, with_boxes
 from tests.image_files import encoded
 from tests.train.evaluation.conftest import TARGET, desert, played, seen

@@ -8,8 +8,8 @@ import pytest
 from darkroom.pipelines.records import ImageRef, Usage
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL
 from darkroom.train.evaluation import metrics
-from darkroom.train.evaluation.intervals import bootstrap, estimate, pass_at_k, wilson
-from darkroom.train.evaluation.taxonomy import Tool
+from darkroom.train.evaluation.code_analysis import Tool
+from darkroom.train.evaluation.metrics import bootstrap, estimate, pass_at_k, wilson
 from tests.train.evaluation.conftest import looked, played
 
 # --- intervals

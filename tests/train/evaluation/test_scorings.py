@@ -9,6 +9,7 @@ from darkroom.pipelines.records import Truth
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL
 from darkroom.train.evaluation.metrics import accuracy
 from darkroom.train.evaluation.own_figures import Figure, own_figures
+from darkroom.train.evaluation.report import accuracy_table
 from darkroom.train.evaluation.results import Findings, results
 from darkroom.train.evaluation.scorings import (
     SCORINGS,
@@ -23,7 +24,6 @@ from darkroom.train.evaluation.scorings import (
     rounded,
     yes_no,
 )
-from darkroom.train.evaluation.tables import accuracy_table
 from tests.pipelines.scripted import Scripted
 from tests.train.evaluation.conftest import played
 from tests.train.evaluation.test_rollouts import scored

@@ -3,7 +3,7 @@
 import pytest
 
 from darkroom.pipelines.records import ImageRef, Observation
-from darkroom.train.evaluation.taxonomy import Tool, tools_of
+from darkroom.train.evaluation.code_analysis import Tool, tools_of
 
 IMAGE = Observation("ok", "/mnt/data/x.png", (ImageRef("a" * 64, 10, 10, "RGB", "PNG"),))
 NUMBER = Observation("ok", "42")

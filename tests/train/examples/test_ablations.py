@@ -1,6 +1,6 @@
 import pytest
 
-from darkroom.train.examples.ablations import ablated, uncommented
+from darkroom.train.examples.encoding import ablated, uncommented
 
 CODE = """# what it does
 x = 1  # one

@@ -2,10 +2,9 @@
 
 import pytest
 
-from darkroom.train.examples import row_cache
+from darkroom.train.examples import encoding as row_cache
 from darkroom.train.examples.datasets import open_dataset, presented
-from darkroom.train.examples.encoding import open_reader
-from darkroom.train.examples.row_cache import ROOM, RowCache
+from darkroom.train.examples.encoding import ROOM, RowCache, open_reader
 
 
 @pytest.fixture

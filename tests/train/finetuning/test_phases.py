@@ -11,9 +11,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
-from darkroom.pipelines.storage.command_errors import program_of
 from darkroom.train.finetuning.settings import (
     Phase,
     SftSettings,

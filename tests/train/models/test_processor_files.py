@@ -5,8 +5,7 @@ import json
 import pytest
 from transformers import AutoConfig
 
-from darkroom.train.models.loading import load_processor
-from darkroom.train.models.processor_files import STOCK, save_processor
+from darkroom.train.models.loading import STOCK, load_processor, save_processor
 
 VIDEOS = {"size": {"shortest_edge": 4096, "longest_edge": 25165824}, "fps": 3, "video_processor_type": "Old"}
 

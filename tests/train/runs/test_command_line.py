@@ -9,7 +9,7 @@ import typer
 from pydantic import Field
 from typer.testing import CliRunner
 
-from darkroom.pipelines.storage.command_errors import program_of
+from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train import evaluate, grpo, sft, tiny
 from darkroom.train.runs.command_line import Flag, ProgramSettings, Values, config_option, takes_settings
 

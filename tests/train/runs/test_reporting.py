@@ -11,7 +11,7 @@ from darkroom.train.runs import history
 from darkroom.train.runs.history import code_version
 from darkroom.train.runs.job import TrainingJob, run_job
 from darkroom.train.runs.reporting import reporting
-from darkroom.train.runs.step_reports import StepReporter
+from darkroom.train.runs.trainer_callbacks import StepReporter
 
 CONTEXT = {
     "asset_keys": ["sft_checkpoint"],

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.trackers import VARIABLE, choose_trackers, trackers
+from darkroom.train.runs.reporting import VARIABLE, choose_trackers, trackers
 
 
 @pytest.fixture(autouse=True)

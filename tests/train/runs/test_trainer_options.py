@@ -9,7 +9,7 @@ from darkroom.train.finetuning.settings import SftSettings
 from darkroom.train.models.loading import load_model
 from darkroom.train.rl.methods import settings_of
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.trainer_options import FIXED, assigned, split_options
+from darkroom.train.runs.options import FIXED, assigned, split_options
 
 CONFIGURATIONS = {"sft": SFTConfig, "grpo": GRPOConfig}
 
@@ -89,7 +89,7 @@ def test_attention_that_is_not_installed_is_one_line(tiny):
 
 
 def test_a_file_and_the_command_line_reach_the_trainer(tmp_path, monkeypatch):
-    from darkroom.pipelines.storage.command_errors import program_of
+    from darkroom.pipelines.command_line.errors import program_of
     from darkroom.train import sft
 
     seen = []

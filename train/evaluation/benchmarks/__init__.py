@@ -67,7 +67,7 @@ class BenchmarkConfig(SourceConfig):
     papers: tuple[str, ...] = ()
     """The papers whose tables have it, for people."""
     unchecked: str = ""
-    """What could not be verified without the hub, for people."""
+    """Facts that could not be verified without the hub, for people."""
 
 
 @cache
@@ -86,11 +86,11 @@ def opened(name: str, path: Path) -> BenchmarkConfig:
             f"there is no benchmark {name!r}; there are {', '.join(configs)}. For your own, write a YAML file with "
             f"its path and columns as in docs/sources.md, and name that: --benchmark {name}=FILE.yaml"
         )
-    return configs[name].model_copy(update=_place(name, configs[name], path))
+    return configs[name].model_copy(update=_downloaded(name, configs[name], path))
 
 
-def _place(name: str, config: BenchmarkConfig, path: Path) -> Mapping[str, Any]:
-    """The user's download: a folder as on the hub, or one file of it."""
+def _downloaded(name: str, config: BenchmarkConfig, path: Path) -> Mapping[str, Any]:
+    """Fields for the user's download: a folder as on the hub, or one file of it."""
     if path.is_dir() or (config.kind == "tsv" and path.is_file()):
         return {"path": str(path.absolute())}
     if path.is_file() and path.suffix == ".parquet" and config.kind == "huggingface":
@@ -103,7 +103,7 @@ def _place(name: str, config: BenchmarkConfig, path: Path) -> Mapping[str, Any]:
 
 
 def download(config: BenchmarkConfig) -> str:
-    """How to get it."""
+    """The command that downloads it."""
     hub, unpack = (config.about.hub, config.about.get) if config.about else (config.path, "")
     command = f"wget {hub}" if "://" in hub else f"hf download {hub} --repo-type dataset --local-dir FOLDER"
     return f"{command}; {unpack}" if unpack else command

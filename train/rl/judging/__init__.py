@@ -1,1 +1,1 @@
-"""Judges of rollouts, and redlines: rules that need no judge."""
+"""Judges of rollouts, and code rules, which need no judge."""

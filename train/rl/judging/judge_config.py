@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from darkroom.pipelines.models.policies import PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.models.policies import OpenAIPolicy, PolicyUnavailable, RecordedPolicy
 from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings
 from darkroom.pipelines.records.digest import canonical
 from darkroom.pipelines.storage.database import LedgerUnavailable
@@ -23,9 +23,14 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.rl.judging.judges import Judges
 from darkroom.train.rl.settings import Rubric
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.named_endpoint import NamedJudge
 
 BUDGET_POOL = "training"
+
+
+class NamedJudge(OpenAIPolicy):
+    """A judge behind HTTP; where nothing answers, the error names its option."""
+
+    another = f"name the one to use with --judge-url or {EndpointSettings.variables('DARKROOM_JUDGE')['base_url']}"
 
 
 class JudgeSettings(EndpointSettings):
@@ -43,8 +48,8 @@ class JudgeSettings(EndpointSettings):
 
     @classmethod
     def for_training(cls, environment: Mapping[str, str] = os.environ) -> JudgeSettings | None:
-        """The settings of ``DARKROOM_JUDGE``; None for the embedded judge, which cannot read rollouts, and where only
-        the policy is set and is a checkpoint in its own process.
+        """Read ``DARKROOM_JUDGE``; None for the embedded judge, which cannot read rollouts, and where only the policy
+        is set and is a checkpoint in its own process.
 
         Raises ``TrainError``, naming the variable, for a value that does not fit or an endpoint that is not set.
         """
@@ -65,7 +70,7 @@ class JudgeSettings(EndpointSettings):
 
 
 class OpenJudge(RecordedPolicy):
-    """A judge on the ledger. ``images`` is the store of what it is shown; ``spent`` is what this process paid."""
+    """A judge on the ledger. ``images`` is the store of the images it is shown."""
 
     def __init__(self, settings: JudgeSettings, workspace: Workspace) -> None:
         ledger = workspace.ledger  # before the folder: it may not open
@@ -76,24 +81,24 @@ class OpenJudge(RecordedPolicy):
         super().__init__(policy, ledger)
 
     def forget_images(self) -> None:
-        """Empties the store, for a training that goes on for days. Not while a question is open."""
+        """Empty the store, for a training that goes on for days. Not while a question is open."""
         for entry in Path(self._folder.name).iterdir():
             shutil.rmtree(entry)
 
     async def close(self) -> None:
-        """Closes connections and ledger, and deletes the images."""
+        """Close connections and ledger, and delete the images."""
         await super().close()
         self._workspace.ledger.close()
         self._folder.cleanup()
 
 
 def open_judge(settings: JudgeSettings, home: Path | None = None) -> OpenJudge:
-    """A judge on the ledger of the workspace ``home`` (default: ``DARKROOM_HOME``).
+    """Open a judge on the ledger of the workspace ``home`` (default: ``DARKROOM_HOME``).
 
-    Raises ``TrainError`` when the ledger cannot be opened; whether the judge answers, ``judges.check_judge`` says.
+    Raises ``TrainError`` when the ledger cannot be opened; ``judges.check_judge`` asks if the judge answers.
     """
-    placed = {} if home is None else {"DARKROOM_HOME": str(home)}
-    workspace = Workspace.from_environment({**os.environ, **placed})
+    home_variable = {} if home is None else {"DARKROOM_HOME": str(home)}
+    workspace = Workspace.from_environment({**os.environ, **home_variable})
     try:
         return OpenJudge(settings, workspace)
     except LedgerUnavailable as error:
@@ -101,7 +106,7 @@ def open_judge(settings: JudgeSettings, home: Path | None = None) -> OpenJudge:
 
 
 def judges_of(url: str, model: str, *, n_votes: int | None = None, rubric: Rubric) -> tuple[Judges, str]:
-    """The judge, and all of it that determines its votes, as a text for the checkpoint's inputs.
+    """Open the judge, and state all of it that determines its votes, as a text for the checkpoint's inputs.
 
     ``n_votes`` None: as many as the environment says, else one.
     Raises ``TrainError`` for settings that are no judge's.

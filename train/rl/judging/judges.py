@@ -6,9 +6,9 @@
     opinion.score                                                       # 0.8333…: clear, clear, partial
 
 Every function takes the policy that votes and ``n_votes``. A vote that is no answer is no yes, and scores nothing.
-What a model wrote is data, between fences (``pipelines/models/prompts/__init__.py``). The same question about the same
-words or pixels has the same seeds, so that it is paid for once, in every step and evaluation. An
-unavailable judge raises ``JudgeDown``.
+Text of a model is data, between fences (``pipelines/models/prompts/__init__.py``). The same question about the same
+text or pixels has the same seeds, so that it is paid for once, in every step and evaluation. An unavailable judge
+raises ``JudgeDown``.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,7 @@ CONCLUSION, PROCESS, EVIDENCE, EVIDENCE_TEXT, TARGET, SHARE = (
 CONCLUSION_CHARS = 500
 """Length of the end of the thinking that Thyme's consistency judge reads (appendix C.5.2)."""
 OUTPUT_CHARS = 4_000
-"""Of what code printed, as the judge of evidence reads it."""
+"""Of the output of code, for the judge of evidence."""
 PROCESS_CHARS = 30_000
 """Longer thinking is not sent and scores 0: it is a loop, or exceeds the judge's context."""
 MATCHES: Mapping[Rubric, Mapping[str, float]] = {
@@ -62,7 +62,7 @@ class Opinion:
 
     @property
     def says_yes(self) -> bool:
-        """Whether most of a yes-or-no question's votes say yes; of a graded one, whether it is over a half."""
+        """True if most of a yes-or-no question's votes say yes, or a graded one is over a half."""
         return self.score > 0.5
 
 
@@ -75,14 +75,14 @@ class Judges:
     n_votes: int = 1
     rubric: Rubric = "strict"
     forget: Callable[[], None] = lambda: None
-    """Empties the store, when a batch is scored."""
+    """Called when a batch is scored: empties the store."""
 
 
 async def answer(
     text: str | None, sample: Sample, policy: Policy, *, grader: Grader | None = None, n_votes: int = 1
 ) -> Opinion:
-    """Whether ``text`` is the sample's answer: by rule, and where no rule says so by its meaning (Thyme §4.4, Result
-    Reward). 1.0 or 0.0, by most votes.
+    """Grade ``text`` as the sample's answer, by rule and else by its meaning (Thyme §4.4, Result Reward): 1.0 or 0.0,
+    by most votes.
 
     No answer is wrong, and costs nothing. A choice, a number and a box are for their rules alone.
     """
@@ -98,10 +98,11 @@ async def answer(
 
 
 async def answer_share(text: str, sample: Sample, policy: Policy, *, n_votes: int = 1) -> Opinion:
-    """How much of the sample's answer ``text`` states, in tenths: 0.0 to 1.0, the mean of all votes (MM-Vet, §3.2).
+    """Grade the part of the sample's answer that ``text`` states: 0.0 to 1.0 in tenths, the mean of all votes (MM-Vet,
+    §3.2).
 
-    In the sample's answer ``<AND>`` stands between parts that must all be there, ``<OR>`` between alternatives. What
-    addresses the judge scores nothing, and costs nothing.
+    In the sample's answer ``<AND>`` stands between parts that must all be there, ``<OR>`` between alternatives. Text
+    that addresses the judge scores nothing, and costs nothing.
     """
     if not text.strip() or rejection_reason(text, sample.answer):
         return Opinion(0.0)
@@ -112,7 +113,7 @@ async def answer_share(text: str, sample: Sample, policy: Policy, *, n_votes: in
 
 
 async def consistency(thought: str, answer: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
-    """Whether the answer follows from the end of the thinking (Thyme §4.4 and C.5.2): 1.0 or 0.0, by most votes.
+    """Judge if the answer follows from the end of the thinking (Thyme §4.4 and C.5.2): 1.0 or 0.0, by most votes.
 
     The judge reads the last 500 characters of ``thought``. Without thinking or answer it is 0.0, which costs nothing.
     """
@@ -124,7 +125,7 @@ async def consistency(thought: str, answer: str, question: str, policy: Policy, 
 
 
 async def process(thought: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
-    """How good the whole thinking is, 0.1 to 1.0 (Thyme C.5.2, process reward); 0.0 for none, and for far too much.
+    """Grade the whole thinking, 0.1 to 1.0 (Thyme C.5.2, process reward); 0.0 for none, and for far too much.
 
     The mean of the grades for logic and text, of ten, over all votes.
     """
@@ -139,22 +140,22 @@ async def process(thought: str, question: str, policy: Policy, *, n_votes: int =
 async def text_evidence(
     question: str, output: str, policy: Policy, *, n_votes: int = 1, rubric: Rubric = "strict"
 ) -> Opinion:
-    """How far what code printed is evidence for the question: coordinates, simple statistics (CodeV §4.3).
+    """Grade printed output as evidence for the question: coordinates, simple statistics (CodeV §4.3).
 
     The judge sees the question and the first ``OUTPUT_CHARS`` characters of the output, never code or thought.
     """
-    scores, shown = MATCHES[rubric], output.strip()[:OUTPUT_CHARS]
-    slots = {"question": escaped(question), "output": escaped(shown), "nonce": nonce(question, shown)}
+    scores, text = MATCHES[rubric], output.strip()[:OUTPUT_CHARS]
+    slots = {"question": escaped(question), "output": escaped(text), "nonce": nonce(question, text)}
     return await _graded(EVIDENCE_TEXT, slots, (), policy, n_votes, _EvidenceGrade, lambda grade: scores[grade.match])
 
 
 async def evidence(
     question: str, image: ImageRef, policy: Policy, *, n_votes: int = 1, rubric: Rubric = "strict"
 ) -> Opinion:
-    """How far an image that a program made is evidence for the question: CodeV's tool judge (§4.3, template 13.2).
+    """Grade an image from code as evidence for the question: CodeV's tool judge (§4.3, template 13.2).
 
-    It sees the question and the image, never code or thought. The mean of all votes' ``MATCHES``. Of a round with
-    several images the best one counts: CodeV rewards *any* useful evidence.
+    It sees the question and the image, never code or thought. The score is the mean of all votes' ``MATCHES``; a round
+    with several images has that of the best one: CodeV rewards *any* useful evidence.
     """
     scores = MATCHES[rubric]
     slots = {"question": escaped(question)}
@@ -162,12 +163,12 @@ async def evidence(
 
 
 async def shows_target(question: str, image: ImageRef, policy: Policy, *, n_votes: int = 1) -> Opinion:
-    """Whether the image clearly shows anything the question names (CodeV appendix 8): 1.0 or 0.0, by most votes."""
+    """Judge if the image clearly shows anything the question names (CodeV appendix 8): 1.0 or 0.0, by most votes."""
     return await _yes_or_no(TARGET, {"question": escaped(question)}, (image,), policy, n_votes)
 
 
 async def check_judge(policy: Policy) -> None:
-    """Raises ``TrainError`` for an unavailable judge, before anything is trained."""
+    """Raise ``TrainError`` for an unavailable judge, before anything is trained."""
     try:
         await policy.check()
     except PolicyUnavailable as error:

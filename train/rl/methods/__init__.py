@@ -1,24 +1,77 @@
-"""The five papers' methods of reinforcement learning, those of the user, and the settings that follow from them."""
+"""The five papers' methods of reinforcement learning, those of the user, and the settings that follow from them.
 
-from collections.abc import Callable, Mapping
+A user's method is a Python file with ``method = …`` in a folder that ``DARKROOM_METHODS`` lists; its name is the
+file's: ``methods/short.py`` is ``--method short`` (docs/methods.md adds one). Each method's loss: ``rollouts/loss.py``.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
+from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.user_files import added_files, imported
 from darkroom.train.rl.judging.judges import Judges
 from darkroom.train.rl.methods.adaptive import AdaptiveMethod
-from darkroom.train.rl.methods.added import added_method, added_methods
 from darkroom.train.rl.methods.base import Method, RolloutScore
 from darkroom.train.rl.methods.codev import CodeVMethod
 from darkroom.train.rl.methods.figr import FigrMethod
 from darkroom.train.rl.methods.pyvision import PyVisionMethod
 from darkroom.train.rl.methods.thyme import ThymeMethod
-from darkroom.train.rl.settings import GrpoSettings, MethodDefaults
+from darkroom.train.rl.settings import METHODS_VARIABLE, GrpoSettings, MethodDefaults
 from darkroom.train.runs import TrainError
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def added_methods(bundled: Collection[str]) -> dict[str, Path]:
+    """The user's methods by name; none is imported yet.
+
+    Raises ``TrainError`` for a missing folder, and for a name that is ``bundled``, given twice, or not in lower case.
+    """
+    files: dict[str, Path] = {}
+    for path in added_files(METHODS_VARIABLE, TrainError):
+        if not _NAME.fullmatch(path.stem):
+            raise TrainError(f"{path}: a method is named in lower case after its file, like short.py; rename the file")
+        if path.stem in bundled or path.stem in files:
+            first = files.get(path.stem, "a bundled one")
+            raise TrainError(f"{path}: there is a method {path.stem!r} already ({first}); rename the file")
+        files[path.stem] = path
+    return files
+
+
+def added_method(path: Path) -> Method:
+    """Import the method that a file defines. Raises ``TrainError``, naming the file and what it lacks."""
+    return _method_of(path, digest_bytes(path.read_bytes()))
+
+
+@cache
+def _method_of(path: Path, digest: str) -> Method:
+    method = getattr(imported(path, TrainError), "method", None)
+    if not isinstance(method, Method) or not hasattr(method, "__dataclass_fields__"):
+        raise TrainError(
+            f"{path}: expected a module-level `method = …`, a dataclass that extends "
+            f"darkroom.train.rl.methods.base.Method; "
+            f"found {method!r}"
+        )
+    if missing := [name for name in ("says", "protocol", "terms") if not hasattr(method, name)]:
+        raise TrainError(f"{path}: {type(method).__name__} lacks {', '.join(missing)}")
+    if method.protocol not in PROTOCOLS:
+        raise TrainError(f"{path}: unknown protocol {method.protocol!r}; known: {', '.join(PROTOCOLS)}")
+    terms: object = method.terms
+    if not isinstance(terms, MethodDefaults):
+        raise TrainError(f"{path}: terms are MethodDefaults(generations=…, learning_rate=…); found {terms!r}")
+    if type(method).score is Method.score and type(method).score_one is Method.score_one:
+        raise TrainError(f"{path}: {type(method).__name__} has neither score_one nor score")
+    return method
+
 
 METHODS: Mapping[str, Callable[[], Method]] = {
     "thyme": ThymeMethod,
@@ -42,8 +95,8 @@ METHODS: Mapping[str, Callable[[], Method]] = {
     "figr_without_visual_feedback": lambda: FigrMethod(visual_feedback=False),
     "figr_released": lambda: FigrMethod(variant="code"),
 }
-"""By name. ``…_released``: what the paper's released code computes, where it is not what the paper says. The other
-additions are the papers' ablations, but ``figr_without_suitability``, which no paper has."""
+"""By name. ``…_released``: as the paper's released code computes, where the paper says otherwise. The other additions
+are the papers' ablations, but ``figr_without_suitability``, which no paper has."""
 
 __all__ = ["METHODS", "Judges", "Method", "MethodDefaults", "RolloutScore", "named_method", "settings_of"]
 
@@ -64,16 +117,16 @@ def named_method(name: str, options: Mapping[str, Any] = MappingProxyType({})) -
     if not options:
         return method
     try:
-        made: Method = TypeAdapter(type(method)).validate_python({**own, **options})
+        changed: Method = TypeAdapter(type(method)).validate_python({**own, **options})
     except PydanticUserError as error:
         raise TrainError(
             f"{name} has a field of a type that --set cannot read: {str(error).splitlines()[0]}"
         ) from error
     except ValidationError as error:
         wrong = error.errors()[0]
-        found = wrong["input"] if wrong["loc"] else dict(options)
-        raise TrainError(f"{'.'.join(map(str, ('method', *wrong['loc'])))}: {wrong['msg']}; found {found!r}") from error
-    return made
+        value = wrong["input"] if wrong["loc"] else dict(options)
+        raise TrainError(f"{'.'.join(map(str, ('method', *wrong['loc'])))}: {wrong['msg']}; found {value!r}") from error
+    return changed
 
 
 def options_of(method: Method) -> dict[str, Any]:
@@ -82,13 +135,14 @@ def options_of(method: Method) -> dict[str, Any]:
 
 
 def settings_of(method: str, **values: Any) -> GrpoSettings:
-    """``values`` over the method's terms; None is unset. Raises ``TrainError`` for values that do not fit together."""
+    """Fill ``values`` from the method's terms; None is unset. Raises ``TrainError`` for values that do not fit
+    together."""
     chosen = named_method(method)
     own = {name: value for name, value in values.items() if value is not None}
     terms = {"method": method, "protocol": chosen.protocol, **chosen.terms.model_dump(), **own}
     settings = GrpoSettings(**{"batch_size": terms["generations"], **terms})
-    made = named_method(method, settings.options)
-    options = {name: getattr(made, name) for name in settings.options}
+    changed = named_method(method, settings.options)
+    options = {name: getattr(changed, name) for name in settings.options}
     own_file = added_methods(METHODS).get(method)
     file_digest = digest_bytes(own_file.read_bytes()) if own_file else ""
     return settings.model_copy(update={"options": options, "method_file": file_digest})

@@ -62,7 +62,8 @@ class AdaptiveMethod(Method):
             raise ValueError("a group needs forced, forbidden and free rollouts: each is at least 1")
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
-        """Forced, forbidden, free. Raises ``TrainError`` for a group that cannot be divided so."""
+        """Divide the group into forced, forbidden and free. Raises ``TrainError`` for a group that cannot be divided
+        so."""
         parts = {"forced": self.forced, "forbidden": self.forbidden, "free": self.free}
         n_parts = sum(parts.values())
         if n_rollouts % n_parts:
@@ -74,7 +75,7 @@ class AdaptiveMethod(Method):
         return tuple(mode for mode, n in parts.items() for _ in range(n * n_rollouts // n_parts))
 
     async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
-        """Eqs. 4 to 9."""
+        """Score by eqs. 4 to 9."""
         rated = await rate(group, judges)
         flags = [outcome.used_tool for outcome in group if outcome.mode == "free"]
         steady = rewards.consistency_penalty(flags, gamma=self.gamma)
@@ -100,5 +101,5 @@ class AdaptiveMethod(Method):
 
 
 def _accuracy(rated: Sequence[tuple[RolloutOutcome, float]], mode: str) -> float:
-    """Of the rollouts in a mode; where all of them broke, nothing speaks for tools."""
+    """Accuracy of the rollouts in a mode; 0 where all of them broke: nothing speaks for tools."""
     return fmean([right for outcome, right in rated if outcome.mode == mode] or [0.0])

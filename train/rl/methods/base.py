@@ -1,6 +1,7 @@
 """The interface of a method of reinforcement learning: its settings, the rollouts it scores, and their scores.
 
-A method is one paper's; each has a module beside this one.
+A method is one paper's; each has a module beside this one. The loss that its ``loss_type`` names is computed in
+``rollouts/loss.py``.
 """
 
 import asyncio
@@ -41,22 +42,22 @@ class RolloutOutcome:
     mode: str
     rollout: Rollout
     turns: tuple[str, ...]
-    """What the model wrote, turn by turn."""
+    """Of the model, turn by turn."""
     question_images: tuple[Image.Image, ...]
     pixels: Mapping[str, Image.Image]
-    """The images that programs showed, by ``ImageRef.sha256``."""
+    """The images that code showed, by ``ImageRef.sha256``."""
     n_tokens: int
     """That the model wrote."""
     seconds: float = 0.0
-    """That its programs took."""
+    """That its code ran."""
     n_over_limit: int = 0
-    """Images of its programs that the sandbox did not show: too many, or too large."""
+    """Images of its code that the sandbox did not show: too many, or too large."""
     sandbox_error: str | None = None
-    """Why the sandbox could not execute one of its programs, or lost its session."""
+    """Why the sandbox could not execute its code, or lost its session."""
 
     @property
     def text(self) -> str:
-        """All that the model wrote, without observations."""
+        """The text of all turns, without observations."""
         return "\n".join(self.turns)
 
     @property
@@ -71,22 +72,22 @@ class RolloutOutcome:
 
     @property
     def n_calls(self) -> int:
-        """Programs that were executed."""
+        """Rounds of executed code."""
         return len(self.rollout.rounds)
 
     @property
     def n_ok(self) -> int:
-        """Programs that ran without error."""
+        """Rounds whose code ran without error."""
         return sum(turn.observation.status == "ok" for turn in self.rollout.rounds)
 
     @property
     def used_tool(self) -> bool:
-        """Whether any program was executed."""
+        """True if any code was executed."""
         return bool(self.rollout.rounds)
 
     def failed(self, statuses: frozenset[str], *, over_limit: bool = False) -> str | None:
-        """Why the rollout is broken (PyVision-RL §3.3): the sandbox's own error, code with such a status, or images
-        ``over_limit``."""
+        """The reason of a broken rollout (PyVision-RL §3.3): the sandbox's own error, code with such a status, or
+        images ``over_limit``."""
         if self.sandbox_error is not None:
             return self.sandbox_error
         for number, turn in enumerate(self.rollout.rounds, start=1):
@@ -122,7 +123,7 @@ class Method:
     """The protocol of questions whose dataset names none."""
     terms: ClassVar[MethodDefaults]
     sources: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Of each term that the paper states: where, and of a batch what it was. All others are this project's choice."""
+    """Where the paper states a term, and the size of its batch. All other terms are this project's choice."""
     wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
     """The question to a judge, and what counts without one."""
 
@@ -133,17 +134,17 @@ class Method:
 
     @property
     def breaks_over_limit(self) -> bool:
-        """Whether a rollout is broken whose code showed more images, or larger ones, than the sandbox shows."""
+        """True if a rollout is broken whose code showed more images, or larger ones, than the sandbox shows."""
         return False
 
     @property
     def shows_images(self) -> bool:
-        """Whether the model sees the images of its code; else it is shown text alone."""
+        """True if the model sees the images of its code; else it is shown text alone."""
         return True
 
     @property
     def ranks_groups(self) -> bool:
-        """Whether those groups of an oversampled batch are trained that have the largest spread; else the first."""
+        """True if the groups of an oversampled batch with the largest spread are trained; else the first."""
         return True
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
@@ -151,23 +152,23 @@ class Method:
         return ("free",) * n_rollouts
 
     async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
-        """The rewards of all rollouts of one prompt, broken ones left out. Raises ``JudgeDown``."""
+        """Score all rollouts of one prompt, broken ones left out. Raises ``JudgeDown``."""
         rated = await rate(group, judges)
         return list(await asyncio.gather(*(self.score_one(outcome, correct, judges) for outcome, correct in rated)))
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
-        """The reward of one rollout; a method that compares those of a group has a ``score`` of its own."""
+        """Score one rollout; a method that compares those of a group has a ``score`` of its own."""
         raise NotImplementedError
 
 
 async def rate(group: Sequence[RolloutOutcome], judges: Judges) -> list[tuple[RolloutOutcome, float]]:
-    """The rollouts of a group with 1.0 for a right answer, else 0.0; judges are asked at the same time."""
+    """Grade the rollouts of a group: 1.0 for a right answer, else 0.0; judges are asked at the same time."""
     correct = await asyncio.gather(*(_correctness(outcome, judges) for outcome in group))
     return list(zip(group, correct, strict=True))
 
 
 async def _correctness(outcome: RolloutOutcome, judges: Judges) -> float:
-    """By its grader's rule, else, where no rule has the last word, by its meaning."""
+    """Grade by the grader's rule, else, where no rule is final, by meaning."""
     sample, grader = outcome.question.sample, outcome.question.grader
     right = await asyncio.to_thread(rewards.correctness, outcome.answer, sample, grader)
     if right or judges.policy is None:

@@ -1,4 +1,4 @@
-"""CodeV §4, TAPO: what each program showed is judged, beside the answer."""
+"""CodeV §4, TAPO: the evidence of each round of code is judged, beside the answer."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,16 +10,15 @@ from darkroom.pipelines.models.observations import pixel_ref
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.records import Round
 from darkroom.train.rl import rewards
+from darkroom.train.rl.judging.code_rules import measured_lines, redlines, tool_scores
 from darkroom.train.rl.judging.judges import Judges, consistency, evidence, text_evidence
-from darkroom.train.rl.judging.printed import measured_lines
-from darkroom.train.rl.judging.redlines import redlines, tool_scores
 from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
 from darkroom.train.rl.settings import MethodDefaults
 
 
 @dataclass(frozen=True, slots=True)
 class CodeVMethod(Method):
-    """Every round with code has a tool score: a redline's, else the evidence of its best image or of what it measured.
+    """Every round with code has a tool score: a redline's, else the evidence of its best image or measured output.
 
     The paper demands ``|weight_tool| < |weight_accuracy|`` and names neither; of a format (figure 9: at most 0.3) eq. 5
     knows nothing. With a ``weight_tool`` of 0 no judge is asked about images.
@@ -32,7 +31,7 @@ class CodeVMethod(Method):
     only_visual_search: bool = True
     """Elsewhere only redlines count (§4.3); a question is visual search unless its row says that it is not."""
     text_evidence: bool = True
-    """Of a round without an image, what its code measured and printed can be evidence (§4.3)."""
+    """Printed measurements of a round without an image can be evidence (§4.3)."""
 
     name: ClassVar[str] = "codev"
     says: ClassVar[str] = "answer and, program by program, whether what it showed is evidence"
@@ -53,9 +52,9 @@ class CodeVMethod(Method):
         rewards.tapo(0.0, (), weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
 
     async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
-        """Where no judge sees evidence and no rollout is right, all rewards are 0 and nothing is learned.
+        """Score a group; all rewards are 0 where no judge sees evidence and no rollout is right.
 
-        Redlines alone would train code away there: only rollouts that wrote some can have one.
+        Redlines alone would train code away there: only rollouts with code can have one.
         """
         scores = await super(CodeVMethod, self).score(group, judges)  # slots: no `super()` without arguments
         if judges.policy is not None or any(score.correct for score in scores):
@@ -63,12 +62,12 @@ class CodeVMethod(Method):
         return [replace(score, reward=0.0) for score in scores]
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
-        """CodeV eqs. 5 and 6."""
+        """Score by CodeV eqs. 5 and 6."""
         rounds = outcome.rollout.rounds
         crossed = redlines(rounds, [pixel_ref(image) for image in outcome.question_images])
         is_dense = self.weight_tool and not (self.only_visual_search and outcome.question.visual_search is False)
-        asked = [turn if is_dense and not found else None for found, turn in zip(crossed, rounds, strict=True)]
-        judged = await asyncio.gather(*(self._evidence(judges, outcome, turn) for turn in asked))
+        to_judge = [turn if is_dense and not lines else None for lines, turn in zip(crossed, rounds, strict=True)]
+        judged = await asyncio.gather(*(self._evidence(judges, outcome, turn) for turn in to_judge))
         tools = tool_scores(crossed, judged)
         reward = rewards.tapo(correct, tools, weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
         consistent = await self._consistency(outcome, judges) if correct else 0.0

@@ -12,7 +12,7 @@ from darkroom.train.rl.settings import MethodDefaults
 
 @dataclass(frozen=True, slots=True)
 class FigrMethod(Method):
-    """A drawing is an image that a program showed without an error."""
+    """A drawing is an image that code showed without an error."""
 
     variant: rewards.Variant = "paper"
     by_suitability: bool = True
@@ -37,21 +37,21 @@ class FigrMethod(Method):
 
     @property
     def shows_images(self) -> bool:
-        """Unless visual feedback is off."""
+        """True unless visual feedback is off."""
         return self.visual_feedback
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
-        """FIGR eqs. 4 to 6 and 11."""
+        """Score by FIGR eqs. 4 to 6 and 11."""
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
         suitable = outcome.question.suitable if self.by_suitability else True
         has_drawing = self._executed(outcome)
-        paid = has_drawing and self.visual_reward
-        reward = rewards.figr(bool(correct), bool(formatted), suitable=suitable, executed=paid, variant=self.variant)
+        earns = has_drawing and self.visual_reward
+        reward = rewards.figr(bool(correct), bool(formatted), suitable=suitable, executed=earns, variant=self.variant)
         visual = {"drawn": float(has_drawing), "visual": reward - correct - formatted}
         return RolloutScore(reward, correct, {"accuracy": correct, "format": formatted, **visual})
 
     def _executed(self, outcome: RolloutOutcome) -> bool:
-        """A drawing; the released code wants exactly one where drawing is suitable, and any program elsewhere."""
+        """True for a drawing; the released code wants exactly one where drawing is suitable, and any code elsewhere."""
         ran = [turn.observation for turn in outcome.rollout.rounds if turn.observation.status == "ok"]
         if self.variant == "paper":
             return any(observation.images for observation in ran)

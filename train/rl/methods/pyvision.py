@@ -54,7 +54,7 @@ class PyVisionMethod(Method):
         return RUN_OUT | {"error", "blocked"} if self.variant == "paper" else RUN_OUT
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
-        """PyVision-RL eq. 1."""
+        """Score by PyVision-RL eq. 1."""
         n_failed = outcome.n_calls - outcome.n_ok
         reward = rewards.pyvision(
             bool(correct), outcome.n_calls, n_failed=n_failed, per_call=self.reward_per_call, variant=self.variant

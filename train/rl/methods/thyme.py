@@ -15,7 +15,7 @@ Addition = Literal["consistency", "code", "process", "none"]
 
 @dataclass(frozen=True, slots=True)
 class ThymeMethod(Method):
-    """``addition`` is what a right answer earns besides: its consistency, or an ablation (appendix C.5.2)."""
+    """``addition`` is the further reward of a right answer: its consistency, or an ablation (appendix C.5.2)."""
 
     addition: Addition = "consistency"
     variant: rewards.Variant = "paper"
@@ -43,7 +43,7 @@ class ThymeMethod(Method):
     wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
-        """Thyme §4.4."""
+        """Score by Thyme §4.4."""
         added = await self._added(outcome, judges) if correct else 0.0  # it would count for nothing
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
         is_correct = None if outcome.answer is None else bool(correct)

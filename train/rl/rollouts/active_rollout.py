@@ -1,14 +1,14 @@
 """Rollouts of a model in training, through the one loop (``darkroom.pipelines.generation.rollout``).
 
-Every rollout is a coroutine that requests its next turn of a ``TurnWriter``: ``batched_turns.py`` writes the turns of
-all rollouts together, ``server_turns.py`` each by itself. Code runs meanwhile. A seed determines the rollouts, however
-long code and requests take.
+Every rollout is a coroutine that requests its next turn of a ``TurnWriter``: ``BatchedTurns`` writes the turns of all
+rollouts together, ``server_turns.py`` each by itself. Code runs meanwhile. A seed determines the rollouts, however long
+code and requests take.
 """
 
 import asyncio
 import time
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,25 +42,25 @@ class ActiveRollout:
         return PROTOCOLS[self.environment._row["protocol"]]
 
     def begin(self, code: str) -> None:
-        """Starts complete code, unless the limit of rounds is reached."""
+        """Start complete code, unless the limit of rounds is reached."""
         if self.n_rounds < self.max_rounds:
             self.environment._begin(code)
 
     async def run(self, code: str) -> Observation:
-        """The session of the loop."""
+        """Run code for the loop, of which this is the session."""
         if code == self.protocol.setup:  # the environment ran it when it opened the session
             return Observation("ok", "")
         self.n_rounds += 1
         return await self.environment._run(code)
 
-    def outcome(self, played: Rollout) -> RolloutOutcome:
-        """What rewards and metrics read of the finished rollout."""
+    def outcome(self, finished: Rollout) -> RolloutOutcome:
+        """The finished rollout, for rewards and metrics."""
         environment = self.environment
         return RolloutOutcome(
             question=environment._row["asked"],
             protocol=self.protocol.name,
             mode=self.task.mode,
-            rollout=played,
+            rollout=finished,
             turns=tuple(self.transcript.turns),
             question_images=tuple(environment._row["images"]),
             pixels=dict(environment.pixels),
@@ -72,23 +72,23 @@ class ActiveRollout:
 
 
 class TurnWriter(typing.Protocol):
-    """What generates the turns of a batch of rollouts."""
+    """A generator of the turns of a batch of rollouts."""
 
-    def start(self, players: Sequence[ActiveRollout]) -> None:
-        """These rollouts begin."""
+    def start(self, rollouts: Sequence[ActiveRollout]) -> None:
+        """Begin a batch."""
         ...
 
-    async def next_turn(self, player: ActiveRollout, seed: int) -> GeneratedTurn:
-        """The turn after its transcript. ``seed`` is that of the turn; writers with a seed for each batch ignore it."""
+    async def next_turn(self, active: ActiveRollout, seed: int) -> GeneratedTurn:
+        """The turn after the transcript. ``seed`` is the turn's; writers with a seed for each batch ignore it."""
         ...
 
     def end(self) -> None:
-        """One of the rollouts needs no more turns."""
+        """Note that one rollout needs no more turns."""
         ...
 
 
 class EngineClock:
-    """How long an engine wrote, and how long it waited for code between two turns. Used ``with`` every request."""
+    """Time that an engine wrote, and waited for code between two turns. Used ``with`` every request."""
 
     def __init__(self) -> None:
         self._n_writing, self._since = 0, 0.0
@@ -125,36 +125,36 @@ class ModelInTraining:
         """
         self._turns, self._processor, self._max_tokens = turns, processor, max_tokens
         self._shows_images = shows_images
-        self._players: dict[str, ActiveRollout] = {}
+        self._by_id: dict[str, ActiveRollout] = {}
 
     @property
     def identity(self) -> PolicyIdentity:
-        """Not on a ledger: the model changes at every step."""
+        """A name that is on no ledger: the model changes at every step."""
         return PolicyIdentity("training", "in-training")
 
     @property
     def concurrency(self) -> int:
         """All rollouts of the batch."""
-        return len(self._players)
+        return len(self._by_id)
 
     async def check(self) -> None:
-        """Nothing can be missing."""
+        """Do nothing: nothing can be missing."""
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
     async def run_batch(
-        self, players: Sequence[ActiveRollout], first: Sequence[GeneratedTurn | None] | None = None
+        self, rollouts: Sequence[ActiveRollout], first: Sequence[GeneratedTurn | None] | None = None
     ) -> list[Rollout]:
-        """The rollouts; from their ``first`` turns on, where these were written before.
+        """Run the rollouts; from their ``first`` turns on, where these were written before.
 
         Raises what the writer of turns raises, after all rollouts have ended.
         """
-        self._players = {player.task.trajectory_id: player for player in players}
-        self._turns.start(players)
-        first = first or [None] * len(players)
+        self._by_id = {active.task.trajectory_id: active for active in rollouts}
+        self._turns.start(rollouts)
+        first = first or [None] * len(rollouts)
         tasks = [
-            asyncio.ensure_future(self._run_rollout(player, turn)) for player, turn in zip(players, first, strict=True)
+            asyncio.ensure_future(self._run_rollout(active, turn)) for active, turn in zip(rollouts, first, strict=True)
         ]
         try:
             return list(await asyncio.gather(*tasks))
@@ -165,32 +165,32 @@ class ModelInTraining:
             raise
 
     async def write(self, turn: CompletionRequest) -> Completion:
-        """The next turn of one rollout. Raises ``RowError`` (truncated_turn) when no token is left for it."""
-        player = self._players[turn.task.trajectory_id]
+        """Write the next turn of one rollout. Raises ``RowError`` (truncated_turn) when no token is left for it."""
+        active = self._by_id[turn.task.trajectory_id]
         if turn.rounds:
-            self._show(player, turn.rounds[-1].observation)
-        return add_turn(player, await self._turns.next_turn(player, turn.seed))
+            self._show(active, turn.rounds[-1].observation)
+        return add_turn(active, await self._turns.next_turn(active, turn.seed))
 
-    async def _run_rollout(self, player: ActiveRollout, first: GeneratedTurn | None) -> Rollout:
+    async def _run_rollout(self, active: ActiveRollout, first: GeneratedTurn | None) -> Rollout:
         try:
-            played = await rollout(
-                player.task,
+            finished = await rollout(
+                active.task,
                 policy=self,
-                protocol=player.protocol,
-                session=player,
-                max_rounds=player.max_rounds,
-                opening=None if first is None else add_turn(player, first),
+                protocol=active.protocol,
+                session=active,
+                max_rounds=active.max_rounds,
+                opening=None if first is None else add_turn(active, first),
             )
         except RowError as error:
-            played = Rollout((), "", "", Usage(), error)
+            finished = Rollout((), "", "", Usage(), error)
         self._turns.end()
-        return played
+        return finished
 
-    def _show(self, player: ActiveRollout, observation: Observation) -> None:
+    def _show(self, active: ActiveRollout, observation: Observation) -> None:
         if not self._shows_images:
             observation = replace(observation, images=())
-        images, transcript = player.environment._shown(observation), player.transcript
-        ids = observation_tokens(self._processor, player.protocol.wrap(observation), images, last=transcript.ids[-1])
+        images, transcript = active.environment._shown(observation), active.transcript
+        ids = observation_tokens(self._processor, active.protocol.wrap(observation), images, last=transcript.ids[-1])
         if len(transcript.ids) + len(ids) >= self._max_tokens:
             raise RowError(
                 Reason.TRUNCATED_TURN,
@@ -199,9 +199,52 @@ class ModelInTraining:
         transcript.show(ids, images)
 
 
-def add_turn(player: ActiveRollout, turn: GeneratedTurn) -> Completion:
-    """Adds a turn to its transcript. Raises ``RowError`` (truncated_turn) for one that was stopped in a circle."""
-    player.transcript.write(turn.ids, turn.text, turn.logprobs)
+def add_turn(active: ActiveRollout, turn: GeneratedTurn) -> Completion:
+    """Add a turn to its transcript. Raises ``RowError`` (truncated_turn) for one that was stopped in a circle."""
+    active.transcript.write(turn.ids, turn.text, turn.logprobs)
     if turn.ending == "repetition":
         raise RowError(Reason.TRUNCATED_TURN, f"it goes in circles: {turn.text[-80:]!r}")
     return Completion(turn.text, finished=turn.ending != "full")
+
+
+Write = Callable[[Sequence[ActiveRollout]], Sequence[GeneratedTurn]]
+"""The next turn of each of these rollouts, in one batch."""
+
+
+class BatchedTurns:
+    """A ``TurnWriter`` that writes all turns together once every active rollout waits for the model.
+
+    Code starts as soon as it is complete, while other turns of the batch are still generated. Batches and the order of
+    their rows are the same in every run, whichever code ends first.
+    """
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._waiting: list[tuple[ActiveRollout, asyncio.Future[GeneratedTurn]]] = []
+        self._order: dict[int, int] = {}
+        self._n_active = 0
+
+    def start(self, rollouts: Sequence[ActiveRollout]) -> None:
+        self._order = {id(active): number for number, active in enumerate(rollouts)}
+        self._n_active = len(rollouts)
+
+    async def next_turn(self, active: ActiveRollout, seed: int) -> GeneratedTurn:
+        """Wait for the batch, whose rows are sampled together; ``seed`` is not used."""
+        future: asyncio.Future[GeneratedTurn] = asyncio.get_running_loop().create_future()
+        self._waiting.append((active, future))
+        self._write_if_all_wait()
+        return await future
+
+    def end(self) -> None:
+        self._n_active -= 1
+        self._write_if_all_wait()
+
+    def _write_if_all_wait(self) -> None:
+        if not self._waiting or len(self._waiting) < self._n_active:
+            return
+        # in the order of the batch, not of the ends of executions: a row's sampled tokens depend on its position
+        waiting = sorted(self._waiting, key=lambda entry: self._order[id(entry[0])])
+        self._waiting = []
+        turns = self._write([active for active, _ in waiting])
+        for (_, future), turn in zip(waiting, turns, strict=True):
+            future.set_result(turn)

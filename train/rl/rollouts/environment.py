@@ -1,20 +1,25 @@
 """The sandbox as TRL's environment: one instance per rollout slot, reset with the dataset's row before every rollout.
 
-``trainer.py`` runs a rollout's programs through it, ahead of time where code is complete while other turns are still
-generated. With TRL's own ``GRPOTrainer`` the tool ``run_python`` does the same in turn. TRL makes every public
-method of the class a tool, so all others begin with an underscore.
+``trainer.py`` runs a rollout's code through it, ahead of time where code is complete while other turns are still
+generated. With TRL's own ``GRPOTrainer`` the tool ``run_python`` does the same in turn. TRL makes every public method
+of the class a tool, so all others begin with an underscore.
+
+Rollouts of one prompt share a group of the process's pool (``darkroom.pipelines.generation.sandbox_sessions``), whose
+images are decoded once.
 """
 
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future
+from collections.abc import Hashable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 from PIL import Image
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from darkroom.pipelines.generation.sandbox_sessions import close_process_pool, process_pool
 from darkroom.pipelines.models.observations import observed
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
 from darkroom.pipelines.models.tasks import image_names
@@ -23,9 +28,100 @@ from darkroom.pipelines.records import Observation
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.tracing import span
-from darkroom.sandbox import Group, ImageUnreadable, InputsTooLarge, SandboxError, SandboxUnavailable, Session
-from darkroom.sandbox import Observation as Seen
-from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from darkroom.sandbox import Group, ImageUnreadable, InputsTooLarge, Limits, SandboxError, SandboxUnavailable, Session
+from darkroom.sandbox import Observation as SandboxObservation
+
+_MOST_WAITING = 64
+"""Executions that may wait for one of the pool's slots at a time, each in a thread."""
+
+
+@dataclass(slots=True)
+class _Lease:
+    group: Future[Group] = field(default_factory=Future)
+    n_users: int = 0
+
+
+@dataclass(slots=True)
+class PromptGroups:
+    """The groups that rollouts share, by prompt and its names of the images. Safe to use from several threads.
+
+    A group is opened outside of the lock: decoding a large image takes a while, and the thread that generates uses
+    ``threads`` for every execution.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    _threads: ThreadPoolExecutor | None = None
+    _leases: dict[Hashable, _Lease] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def threads(self) -> ThreadPoolExecutor:
+        """Threads that wait for executions; the code itself runs in the pool's processes."""
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_MOST_WAITING, thread_name_prefix="darkroom-program")
+            return self._threads
+
+    def acquire(
+        self,
+        prompt: Hashable,
+        images: Sequence[bytes | Image.Image],
+        videos: Sequence[bytes] = (),
+        names: Sequence[str] = (),
+    ) -> Group:
+        """The group of a prompt, opened by its first rollout; others wait for it. Raises what opening it raises."""
+        with self._lock:
+            lease = self._leases.get(prompt)
+            is_first = lease is None
+            if lease is None:
+                lease = self._leases[prompt] = _Lease()
+            lease.n_users += 1
+        if is_first:
+            self._open(prompt, lease, images, videos, names)
+        return lease.group.result()
+
+    def release(self, prompt: Hashable) -> None:
+        """Close the group after its last rollout."""
+        with self._lock:
+            lease = self._leases.get(prompt)
+            if lease is None:  # all groups were closed meanwhile
+                return
+            lease.n_users -= 1
+            if lease.n_users:
+                return
+            del self._leases[prompt]
+        lease.group.result().close()
+
+    def close(self) -> None:
+        """End all groups and the pool; the next ``acquire`` starts a new one."""
+        with self._lock:
+            threads, self._threads = self._threads, None
+            self._leases.clear()
+        close_process_pool(self.limits)
+        if threads is not None:
+            threads.shutdown()
+
+    def _open(
+        self,
+        prompt: Hashable,
+        lease: _Lease,
+        images: Sequence[bytes | Image.Image],
+        videos: Sequence[bytes],
+        names: Sequence[str],
+    ) -> None:
+        try:
+            lease.group.set_result(process_pool(self.limits).group(list(images), videos=list(videos), names=names))
+        except BaseException as error:
+            with self._lock:  # the next rollout tries again
+                if self._leases.get(prompt) is lease:
+                    del self._leases[prompt]
+            lease.group.set_exception(error)
+            raise
+
+
+PROMPT_GROUPS = PromptGroups()
+"""This process's groups."""
+
 
 PLAIN_RESPONSE: dict[str, Any] = {
     "defaults": {"role": "assistant"},
@@ -47,9 +143,9 @@ RESPONSE_TEMPLATE = {**PLAIN_RESPONSE, "fields": {"tool_calls": _CALL, **PLAIN_R
 class SandboxEnvironment:
     """One rollout's sandbox.
 
-    ``pixels`` are the images that its programs showed, by ``ImageRef.sha256``; ``seconds`` is what they took;
+    ``pixels`` are the images that its code showed, by ``ImageRef.sha256``; ``seconds`` is how long it ran;
     ``broken`` says why the rollout cannot be trusted: the sandbox failed, or its session is gone with its state.
-    ``n_over_limit`` counts the images that its programs wanted to show beyond the sandbox's limits.
+    ``n_over_limit`` counts the images that its code wanted to show beyond the sandbox's limits.
     ``error`` is set when this machine cannot execute anything.
     ``special_tokens`` are those of the tokenizer that reads the observations.
     """
@@ -70,9 +166,9 @@ class SandboxEnvironment:
         self.reset()
 
     def reset(self, **row: Any) -> None:
-        """Takes ``trajectory_id`` or ``sample_id``, ``protocol``, ``images``, ``videos`` (bytes); leaves the prompt.
+        """Take ``trajectory_id`` or ``sample_id``, ``protocol``, ``images``, ``videos`` (bytes); leave the prompt.
 
-        With ``image_files``, the images' bytes as they are stored, a group is opened sooner: none is encoded anew.
+        With ``image_files``, the images' bytes as they are stored, a group is opened sooner: no image is encoded again.
         """
         self._end()
         self._row = row
@@ -97,14 +193,14 @@ class SandboxEnvironment:
         return content_parts(parts, self._shown(observation))
 
     async def _run(self, code: str) -> Observation:
-        """As ``_execute``; code that was started ahead is not executed again."""
+        """Execute code as ``_execute``, unless it was started ahead."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] == code:
             return await asyncio.wrap_future(ahead[1])
         return await asyncio.wrap_future(PROMPT_GROUPS.threads.submit(self._execute, code))
 
     def _begin(self, code: str) -> None:
-        """Starts code that the rollout is about to run."""
+        """Start code that the rollout is about to run."""
         self._ahead = (code, PROMPT_GROUPS.threads.submit(self._execute, code))
 
     @property
@@ -112,7 +208,7 @@ class SandboxEnvironment:
         return PROTOCOLS[self._row["protocol"]]
 
     def _execute(self, code: str) -> Observation:
-        """Raises ``RowError`` (sandbox_failed, unreadable_image) when the sandbox itself cannot execute the program."""
+        """Raises ``RowError`` (sandbox_failed, unreadable_image) when the sandbox itself cannot execute code."""
         start = time.monotonic()
         with self._lock:
             try:
@@ -152,20 +248,20 @@ class SandboxEnvironment:
 
     @property
     def _image_names(self) -> Sequence[str]:
-        """What the prompt calls the images."""
-        asked = self._row.get("asked")
-        return self._row.get("image_names") or (image_names(asked.sample.question) if asked else ())
+        """The prompt's names of the images."""
+        question = self._row.get("asked")
+        return self._row.get("image_names") or (image_names(question.sample.question) if question else ())
 
     @property
     def _prompt(self) -> str:
         name: str = self._row["trajectory_id" if "trajectory_id" in self._row else "sample_id"]
         return name
 
-    def _recorded(self, observation: Seen) -> Observation:
+    def _recorded(self, observation: SandboxObservation) -> Observation:
         self.n_over_limit += observation.n_over_limit
         recorded = observed(observation, self.special_tokens)
         self.pixels.update(
-            (ref.sha256, one.pixels) for ref, one in zip(recorded.images, observation.images, strict=False)
+            (ref.sha256, image.pixels) for ref, image in zip(recorded.images, observation.images, strict=False)
         )
         return recorded
 
@@ -181,7 +277,7 @@ class SandboxEnvironment:
 
 
 class MixedGRPOTrainer(GRPOTrainer):
-    """As TRL's own in everything else."""
+    """TRL's own trainer, for batches in which some prompts have no images."""
 
     def _tokenize_prompts(self, prompts: list[Any]) -> tuple[Any, Any, Any]:
         ids, images, fields = super()._tokenize_prompts(prompts)

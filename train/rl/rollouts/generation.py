@@ -21,15 +21,18 @@ from darkroom.pipelines.verification.repetition import Repetition
 from darkroom.train.models.sharding import Lockstep, always_sees, is_sharded
 from darkroom.train.rl.methods import Method
 from darkroom.train.rl.methods.base import RolloutOutcome
-from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelInTraining, TurnWriter
-from darkroom.train.rl.rollouts.batched_turns import BatchedTurns
+from darkroom.train.rl.rollouts.active_rollout import (
+    ActiveRollout,
+    BatchedTurns,
+    EngineClock,
+    ModelInTraining,
+    TurnWriter,
+)
 from darkroom.train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
-from darkroom.train.rl.rollouts.images import processed_once
 from darkroom.train.rl.rollouts.sampling import Ending, TurnWatcher, greedily, repetition_rule, watched
 from darkroom.train.rl.rollouts.server_turns import ServerTurns
-from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript
-from darkroom.train.rl.rollouts.vllm_ats import in_segments
-from darkroom.train.rl.rollouts.vllm_server import VllmServer
+from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript, processed_once
+from darkroom.train.rl.rollouts.vllm_engine import VllmServer, in_segments
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import EngineDown, TrainError
 
@@ -37,22 +40,22 @@ T = TypeVar("T")
 
 
 class Generated(NamedTuple):
-    """What became of a batch of prompts; ``waiting_share`` of the time went into waiting for code."""
+    """The rollouts of a batch of prompts, and the proportion of the time that went into waiting for code."""
 
     outcomes: list[RolloutOutcome]
     waiting_share: float
 
 
 class RolloutGenerator(MixedGRPOTrainer):
-    """Takes rows of ``darkroom.train.rl.rollouts.prompts``."""
+    """Generates rollouts on rows of ``darkroom.train.rl.rollouts.prompts``."""
 
     def __init__(self, *args: Any, settings: GrpoSettings, method: Method, **kwargs: Any) -> None:
         """``args`` and ``kwargs`` are ``GRPOTrainer``'s."""
         self._settings, self._method = settings, method
         self._repetition = repetition_rule(settings)
         self._runner: asyncio.Runner | None = None
-        self._players: list[ActiveRollout] = []
-        self._speaking: list[ActiveRollout] = []
+        self._active: list[ActiveRollout] = []
+        self._next: list[ActiveRollout] = []
         self._endings: list[Ending] = []
         self._rollouts: list[Rollout] = []
         self._clock = EngineClock()
@@ -71,7 +74,7 @@ class RolloutGenerator(MixedGRPOTrainer):
                 always_sees(model)
 
     def roll_out_greedily(self, rows: Sequence[dict[str, Any]]) -> list[RolloutOutcome]:
-        """One rollout on each row, of the most likely tokens. Training goes on as if there had been none."""
+        """Roll out once on each row, with the most likely tokens. Training goes on as if there had been none."""
         environments = [SandboxEnvironment(slot=0) for _ in rows]
         try:
             for environment, row in zip(environments, rows, strict=True):
@@ -90,17 +93,17 @@ class RolloutGenerator(MixedGRPOTrainer):
                 environment._end()
 
     def _begin(self, environments: Sequence[SandboxEnvironment]) -> None:
-        """The rollouts of a batch, before TRL renders their prompts."""
-        self._players = [self._player(environment, place) for place, environment in enumerate(environments)]
+        """Begin the rollouts of a batch, before TRL renders their prompts."""
+        self._active = [self._active_rollout(environment, number) for number, environment in enumerate(environments)]
         self._clock = EngineClock()
 
     def _finish(self, first: list[list[int]], logprobs: list[Any] | None) -> Generated:
-        """The rollouts of the batch, from their ``first`` turns on; those of a server are finished."""
+        """Finish the rollouts of the batch, from their ``first`` turns on; those of a server are finished."""
         if self._server is None:
             self._run_batch(BatchedTurns(self._next_turns), self._written(first, logprobs))
         if self._lockstep is not None:
             self._lockstep.finish()
-        outcomes = [player.outcome(rollout) for player, rollout in zip(self._players, self._rollouts, strict=True)]
+        outcomes = [active.outcome(rollout) for active, rollout in zip(self._active, self._rollouts, strict=True)]
         return Generated(outcomes, self._clock.waiting_share)
 
     def _run_batch(self, turns: TurnWriter, first: Sequence[GeneratedTurn] | None = None) -> None:
@@ -110,7 +113,7 @@ class RolloutGenerator(MixedGRPOTrainer):
             max_tokens=self._settings.max_tokens,
             shows_images=self._method.shows_images,
         )
-        self._rollouts = self._run(model.run_batch(self._players, first))
+        self._rollouts = self._run(model.run_batch(self._active, first))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._runner is not None
@@ -118,15 +121,15 @@ class RolloutGenerator(MixedGRPOTrainer):
         return self._runner.run(work, context=copy_context())
 
     @property
-    def _place(self) -> tuple[int, int, int]:
+    def _seed_parts(self) -> tuple[int, int, int]:
         return self.args.seed, self.state.global_step, self.accelerator.process_index
 
-    def _player(self, environment: SandboxEnvironment, place: int) -> ActiveRollout:
+    def _active_rollout(self, environment: SandboxEnvironment, number: int) -> ActiveRollout:
         environment.special_tokens = self._special_tokens
         row = environment._row
         sample: Sample = row["asked"].sample
         name = f"{sample.sample_id}/{environment._slot}"
-        seed = seed_from(*self._place, sample.sample_id, place)
+        seed = seed_from(*self._seed_parts, sample.sample_id, number)
         task = Task(name, "training", sample, sample.images, {}, (), seed, mode=row["mode"])
         watch = None if self._repetition is None else Repetition(self._repetition)
         return ActiveRollout(environment, task, Transcript([]), self._settings.max_rounds, watch)
@@ -134,19 +137,19 @@ class RolloutGenerator(MixedGRPOTrainer):
     def _tokenize_prompts(self, prompts: list[Any]) -> tuple[Any, Any, Any]:
         tokenized = super()._tokenize_prompts(prompts)
         images = tokenized[1] or [[] for _ in prompts]
-        for player, prompt, prompt_images in zip(self._players, tokenized[0], images, strict=True):
-            player.transcript.prompt, player.transcript.prompt_images = list(prompt), prompt_images
+        for active, prompt, prompt_images in zip(self._active, tokenized[0], images, strict=True):
+            active.transcript.prompt, active.transcript.prompt_images = list(prompt), prompt_images
         return tokenized
 
     def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
-        """The next turn of ``self._speaking``, or of all rollouts in TRL's first call; all turns with a server."""
+        """Write the next turn of ``self._next``, or of all rollouts in TRL's first call; all turns with a server."""
         if self._server is not None:
             return self._by_server(self._server)
-        players, self._speaking = self._speaking or self._players, []
-        watchers = [self._watcher(player) for player in players]
+        rollouts, self._next = self._next or self._active, []
+        watchers = [self._watcher(active) for active in rollouts]
         with self._clock:
             if self.use_vllm:
-                ids, logprobs = self._by_vllm(players, watchers, *args)
+                ids, logprobs = self._by_vllm(rollouts, watchers, *args)
             else:
                 model = self.accelerator.unwrap_model(self.model_wrapped)
                 in_step = self._lockstep is not None
@@ -157,20 +160,20 @@ class RolloutGenerator(MixedGRPOTrainer):
         return ids, logprobs
 
     def _empty_turn(self) -> None:
-        watcher = TurnWatcher(self._tokenizer, self._players[0].protocol, n_left=1, ends=frozenset())
+        watcher = TurnWatcher(self._tokenizer, self._active[0].protocol, n_left=1, ends=frozenset())
         with watched(self.accelerator.unwrap_model(self.model_wrapped), [watcher], adaptive=False, in_step=True):
             super()._generate_single_turn([[self._tokenizer.pad_token_id]], None, {}, 1)  # type: ignore[no-untyped-call]
 
-    def _next_turns(self, players: Sequence[ActiveRollout]) -> list[GeneratedTurn]:
-        """One batch: the turns of these players after what the sandbox showed them last."""
+    def _next_turns(self, rollouts: Sequence[ActiveRollout]) -> list[GeneratedTurn]:
+        """Write the turns of these rollouts in one batch, after what the sandbox showed them last."""
         if self._lockstep is not None:
             self._lockstep.begin_turn()
-        images = [player.transcript.all_images for player in players]
+        images = [active.transcript.all_images for active in rollouts]
         flat = [image for player_images in images for image in player_images]
         fields = dict(self._processor.image_processor(images=flat, return_tensors="pt")) if flat else {}
-        self._speaking = list(players)
+        self._next = list(rollouts)
         ids, logprobs = self._generate_single_turn(
-            [player.transcript.prompt + player.transcript.ids for player in players],
+            [active.transcript.prompt + active.transcript.ids for active in rollouts],
             images,
             fields,
             1,
@@ -183,19 +186,19 @@ class RolloutGenerator(MixedGRPOTrainer):
         turn_logprobs = logprobs or [None] * len(ids)
         return [GeneratedTurn(*turn) for turn in zip(ids, texts, self._endings, turn_logprobs, strict=True)]
 
-    def _watcher(self, player: ActiveRollout) -> TurnWatcher:
+    def _watcher(self, active: ActiveRollout) -> TurnWatcher:
         return TurnWatcher(
             self._tokenizer,
-            player.protocol,
-            n_left=self._settings.max_tokens - len(player.transcript.ids),
+            active.protocol,
+            n_left=self._settings.max_tokens - len(active.transcript.ids),
             ends=frozenset(self.eos_token_ids),
-            repetition=player.repetition,
-            on_code=player.begin,
+            repetition=active.repetition,
+            on_code=active.begin,
         )
 
     def _by_vllm(
         self,
-        players: Sequence[ActiveRollout],
+        rollouts: Sequence[ActiveRollout],
         watchers: Sequence[TurnWatcher],
         prompt_ids: list[list[int]],
         images: list[list[Any]] | None,
@@ -207,7 +210,7 @@ class RolloutGenerator(MixedGRPOTrainer):
             prompt_ids,
             images,
             watchers,
-            stops=[player.protocol.stop[0] for player in players],
+            stops=[active.protocol.stop[0] for active in rollouts],
             adaptive=self._settings.adaptive_temperature,
         )
 
@@ -227,7 +230,7 @@ class RolloutGenerator(MixedGRPOTrainer):
         except EngineDown as down:
             error = down
         self._raise_in_all(error)
-        transcripts = [player.transcript for player in self._players]
+        transcripts = [active.transcript for active in self._active]
         return [transcript.ids for transcript in transcripts], [transcript.logprobs for transcript in transcripts]
 
     def _sync_weights(self, engine: Any) -> None:
@@ -236,7 +239,7 @@ class RolloutGenerator(MixedGRPOTrainer):
             self._last_loaded_step = self.state.global_step
 
     def _raise_in_all(self, error: TrainError | None) -> None:
-        """Raises the error of any process in all of them: else the others would wait for it for ever."""
+        """Raise the error of any process in all of them: else the others would wait for it for ever."""
         for raised in gather_object([error]):
             if raised is not None:
                 raise raised

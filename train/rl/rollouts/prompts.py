@@ -1,7 +1,7 @@
-"""The prompts of GRPO, from either of the datasets that Darkroom ships.
+"""The prompts of GRPO, from either of the datasets that Darkroom ships, and the checks of them before the first step.
 
 The ``rl`` dataset says how answers are graded and whether a drawing would help. Of an ``sft`` dataset every sample's
-question is asked once; its trajectory is not used. Both: ``pipelines/publishing/features.py``.
+question is used once, without its trajectory. Both: ``pipelines/publishing/features.py``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,9 +21,10 @@ from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.verification.grading import grader_of
 from darkroom.train.examples.datasets import Part, dataset_files, presented, require_columns
 from darkroom.train.examples.encoding import sample_of
+from darkroom.train.models.loading import load_processor
 from darkroom.train.rl.methods.base import GradedQuestion
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.wording import chosen_wording
+from darkroom.train.runs.options import chosen_wording
 
 Row = Mapping[str, Any]
 _STORED = Image(decode=False)
@@ -32,7 +33,7 @@ _DECODED = Image()
 
 
 def open_prompts(folder: Path, part: Part = "train") -> Dataset:
-    """The rows of a part of a dataset folder, one per sample, their images as stored bytes.
+    """Open the rows of a part of a dataset folder, one per sample, their images as stored bytes.
 
     Raises ``TrainError`` for wrong columns and for no rows.
     """
@@ -51,13 +52,13 @@ def open_prompts(folder: Path, part: Part = "train") -> Dataset:
 
 
 def prompts(rows: Dataset, *, protocol: str, wording: str | None = None) -> Dataset:
-    """``rows`` as TRL asks them, in the words of a protocol or of the paper's prompt ``wording``; an sft row keeps the
+    """``rows`` as TRL's prompts, in the words of a protocol or of the paper's prompt ``wording``; an sft row keeps the
     protocol that it was written in."""
     return presented(rows, lambda row: prompt(row, protocol=row.get("protocol") or protocol, wording=wording))
 
 
 def prompt(row: Row, *, protocol: str, wording: str | None = None) -> dict[str, Any]:
-    """One row of ``open_prompts`` as it is asked.
+    """One row of ``open_prompts`` as a prompt.
 
     ``images`` are what the model sees; ``image_files`` and ``videos`` are the bytes that the sandbox opens (no prompt
     shows a video).
@@ -120,8 +121,75 @@ def check_prompts(
     wording: str | None = None,
     part: Part = "train",
 ) -> None:
-    """Asks every row in every mode, before any is trained. Raises ``TrainError`` for the first that cannot be."""
+    """Render every row in every mode. Raises ``TrainError`` for the first that cannot be."""
     for row in read_files(dataset_files(folder, part=part), without=("images", "videos")):
         question = question_of(row)
         for mode in modes:
             opening(question, protocol=row.get("protocol") or protocol, mode=mode, wording=wording)
+
+
+class PromptsTooLong(TrainError):
+    """``n_long`` of ``n_prompts`` do not fit; ``longest`` is in tokens, without its rollout."""
+
+    def __init__(self, n_long: int, n_prompts: int, longest: int, *, max_tokens: int, context: int) -> None:
+        room = context - longest
+        super().__init__(
+            f"{n_long} of {n_prompts} prompts and --max-tokens {max_tokens} exceed the model's context of {context} "
+            f"tokens; the longest prompt has {longest}: lower --max-pixels"
+            + (f", or set --max-tokens {room} or less" if room > 0 else ", or leave these rows out")
+        )
+        self.n_long, self.n_prompts, self.longest = n_long, n_prompts, longest
+
+
+def check_lengths(
+    folder: Path,
+    processor: Any,
+    *,
+    protocol: str,
+    modes: Iterable[str],
+    max_tokens: int,
+    context: int,
+    wording: str | None = None,
+    part: Part = "train",
+) -> None:
+    """Measure every question of a dataset in every mode, from texts and sizes of images; no pixel is computed.
+
+    Raises ``PromptsTooLong``, a rollout of ``max_tokens`` included.
+    """
+    lengths: dict[str, int] = {}
+    all_modes = list(modes)
+    for row in read_files(dataset_files(folder, part=part), without=("images", "videos")):
+        if row["sample_id"] not in lengths:
+            question, own = question_of(row), row.get("protocol") or protocol
+            lengths[row["sample_id"]] = max(
+                prompt_length(question, processor, own, mode, wording=wording) for mode in all_modes
+            )
+    long = [length for length in lengths.values() if length + max_tokens > context]
+    if long:
+        raise PromptsTooLong(len(long), len(lengths), max(long), max_tokens=max_tokens, context=context)
+
+
+def check_pixels(model: Path, processor: Any, engine: str) -> None:
+    """Raise ``TrainError`` where the ``engine`` is vLLM, which has the checkpoint's own processor, and ``processor``
+    reads images in another size: rollouts would be sampled from one image and trained on another."""
+    own = load_processor(model).image_processor.size
+    if engine != "transformers" and processor.image_processor.size != own:
+        raise TrainError(
+            f"--engine {engine} reads images by the checkpoint's own limits: give --min-pixels {own['shortest_edge']} "
+            f"and --max-pixels {own['longest_edge']}, or others to the SFT that makes the checkpoint"
+        )
+
+
+def prompt_length(
+    question: GradedQuestion, processor: Any, protocol: str, mode: str = "free", *, wording: str | None = None
+) -> int:
+    """Tokens of a prompt with its images."""
+    messages = opening(question, protocol=protocol, mode=mode, wording=wording)
+    text = processor.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    images = processor.image_processor
+    n_patches = (
+        images.get_number_of_image_patches(image.height, image.width) // images.merge_size**2
+        for image in question.sample.images
+    )
+    n_tokens: int = len(processor.tokenizer(text)["input_ids"]) + sum(n - 1 for n in n_patches)
+    return n_tokens

@@ -1,10 +1,11 @@
 """Sample rollouts of some steps: a few groups with code, images, rewards and advantages.
 
 ``<folder>/000001.json`` is a list of rollouts; images are small copies, once each, in ``<folder>/images``.
+``log_traces`` sends the same rollouts to trackio, whose page Traces shows them as conversations.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ LONGEST_SIDE = 320
 PER_STEP = 8
 """Rollouts of a step: a group, or the beginning of one."""
 MOST_WRITTEN = 50_000
-"""Characters that are kept of what a rollout without an answer wrote: malformed turns are seen nowhere else."""
+"""Characters that are kept of a rollout without an answer: malformed turns are seen nowhere else."""
 EVERY = 10
 """The first steps are all logged, then every tenth."""
 Tracker = Callable[[Sequence[Mapping[str, Any]], Path, int], None]
@@ -31,13 +32,13 @@ before."""
 
 @dataclass(frozen=True, slots=True)
 class SampleLog:
-    """Writes samples of one process's batches; ``trackers`` get them, too."""
+    """Writer of samples of one process's batches; ``trackers`` get them, too."""
 
     folder: Path
     trackers: Sequence[Tracker] = ()
 
     def __call__(self, scores: Scores, state: Any) -> None:
-        """The first rollouts of a batch; ``state`` is the trainer's, whose ``global_step`` + 1 is being made."""
+        """Write the first rollouts of a batch; ``state`` is the trainer's, whose ``global_step`` + 1 is being made."""
         step = state.global_step + 1
         if step > EVERY and step % EVERY:
             return
@@ -99,3 +100,38 @@ class SampleLog:
                 small.save(self.folder / "images" / name)
             names.append(name)
         return names
+
+
+KEY = "rollouts"
+"""Under which TRL logs its own traces, too."""
+_METADATA = ("sample_id", "mode", "gold", "answer", "reward", "parts", "advantage", "broken", "unanswered")
+
+
+def log_traces(rollouts: Sequence[Mapping[str, Any]], images: Path, step: int) -> None:
+    """Log sample rollouts in the run that the trainer has begun; trackio warns of what it cannot show."""
+    import trackio  # installed only where a training reports to it
+
+    traces = [
+        trackio.Trace(list(_messages(rollout, images)), {name: rollout[name] for name in _METADATA})
+        for rollout in rollouts
+    ]
+    trackio.log({KEY: traces}, step=step)
+
+
+def _messages(rollout: Mapping[str, Any], images: Path) -> Iterator[dict[str, Any]]:
+    """Messages in OpenAI's form, images as trackio's: code is a call of ``run_python``, its observation the result."""
+    yield {"role": "user", "content": _content(rollout["question"], rollout["question_images"], images)}
+    for number, turn in enumerate(rollout["rounds"], 1):
+        call = {"name": "run_python", "arguments": turn["code"]}
+        calls = [{"id": str(number), "type": "function", "function": call}]
+        yield {"role": "assistant", "content": turn["thought"], "tool_calls": calls}
+        text = "\n".join(filter(None, (turn["text"], turn["error"]))) or turn["status"]
+        yield {"role": "tool", "tool_call_id": str(number), "content": _content(text, turn["images"], images)}
+    texts = (rollout["final_thought"], rollout["answer"]) if rollout["unanswered"] is None else (rollout["written"],)
+    yield {"role": "assistant", "content": "\n\n".join(filter(None, texts))}
+
+
+def _content(text: str, names: Sequence[str], images: Path) -> list[Any]:
+    import trackio
+
+    return [*(trackio.Image(images / name) for name in names), {"type": "text", "text": text}]

@@ -1,7 +1,7 @@
 """Watches a turn while it is generated: greedy inside code, stopped at its end and at repetition.
 
 GRPO-ATS (Thyme §4.3): temperature 0 inside code, the trainer's temperature outside. With transformers this is a logits
-processor that leaves only the most likely token; with vLLM, ``vllm_ats.py``.
+processor that leaves only the most likely token; with vLLM, ``vllm_engine.py``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -71,11 +71,11 @@ class TurnWatcher:
 
     @property
     def in_code(self) -> bool:
-        """Whether the next token belongs to code."""
+        """True if the next token belongs to code."""
         return self._stream.in_code
 
     def see(self, token: int) -> None:
-        """The next token; nothing is looked at after the turn's ending."""
+        """Read the next token; none after the turn's ending."""
         if self.ending:
             return
         self.n_tokens += 1
@@ -98,7 +98,7 @@ class TurnWatcher:
 
 
 class GreedyInCode(LogitsProcessor):
-    """Leaves only the most likely token of every row that is inside code."""
+    """Processor that leaves only the most likely token of every row that is inside code."""
 
     def __init__(self, watchers: Sequence[TurnWatcher]) -> None:
         self._watchers = watchers
@@ -113,7 +113,7 @@ class GreedyInCode(LogitsProcessor):
 
 
 class StopWhenOver(StoppingCriteria):
-    """Shows every new token to its row's watcher, and stops the rows whose turn is over."""
+    """Criterion that shows every new token to its row's watcher, and stops the rows whose turn is over."""
 
     def __init__(self, watchers: Sequence[TurnWatcher]) -> None:
         self._watchers = watchers
@@ -127,7 +127,7 @@ class StopWhenOver(StoppingCriteria):
 
 @contextmanager
 def watched(model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_step: bool = False) -> Iterator[None]:
-    """Within, ``model`` generates with these watchers, and with temperature 0 inside code where it is ``adaptive``.
+    """Let ``model`` generate with these watchers, and with temperature 0 inside code where it is ``adaptive``.
 
     ``in_step``: until the last of all processes has finished. transformers 5.23 does so by itself for ZeRO-3, not for
     models that accelerate shards with FSDP 2.
@@ -149,8 +149,7 @@ def watched(model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_s
 
 @contextmanager
 def greedily(trainer: Any) -> Iterator[None]:
-    """Within, a trainer of TRL's takes the most likely token, without penalty of repetition, as
-    ``darkroom.train.evaluate``."""
+    """Let a trainer of TRL's take the most likely token, without penalty of repetition, as in an evaluation."""
     # none is left unset: transformers would take it from the model's own
     greedy = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}
     holder: Any

@@ -1,4 +1,4 @@
-"""What a batch of rollouts earned, and what is logged of it."""
+"""The rewards of a batch of rollouts, their advantages, the groups that are trained on, and their metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAME = 1e-9
 
 
 class GroupSelection(NamedTuple):
-    """Which groups are trained on, by their index."""
+    """The groups that are trained on, by their index."""
 
     kept: tuple[int, ...]
     """Those with the largest spread first; of equal ones the earlier first."""
@@ -36,7 +36,7 @@ class GroupSelection(NamedTuple):
 
 
 def group_relative(rewards: Rewards, *, scale: Scale = "none") -> list[float]:
-    """Every rollout's reward less the mean of its group (PyVision-RL eq. 2, CodeV §4.3, FIGR eq. 8).
+    """The advantages: every rollout's reward less the mean of its group (PyVision-RL eq. 2, CodeV §4.3, FIGR eq. 8).
 
     ``scale="group"`` divides by the group's standard deviation, as GRPO does and PyVision-RL §3.4 advises against. A
     group of equal rewards has advantages of 0 either way. Raises ``ValueError`` for rewards that are not finite.
@@ -50,13 +50,14 @@ def group_relative(rewards: Rewards, *, scale: Scale = "none") -> list[float]:
 
 
 def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool = True) -> GroupSelection:
-    """Oversampling, filtering and ranking (PyVision-RL §3.3 and algorithm 1): the ``keep`` groups with most spread.
+    """Select the ``keep`` groups with most spread (PyVision-RL §3.3 and algorithm 1).
 
     Unless ``ranked``, the first that have any (figure 5, without sorting).
 
-    Groups go that have no whole rollout, or no spread among those that are whole; of the rest those with the largest
-    population standard deviation stay, or all when fewer are left. The algorithm counts rollouts (``B · G``), here it
-    is groups (``B``): none is divided. Raises ``ValueError`` for rewards that are not finite and a negative ``keep``.
+    Groups are dropped that have no whole rollout, or no spread among those that are whole; of the rest those with the
+    largest population standard deviation stay, or all when fewer are left. The algorithm counts rollouts (``B · G``),
+    here it is groups (``B``): none is divided. Raises ``ValueError`` for rewards that are not finite and a negative
+    ``keep``.
     """
     if keep < 0:
         raise ValueError(f"the number of groups to keep is at least 0; found {keep}")
@@ -73,7 +74,7 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool
 
 
 def positive_with_negative_advantage(correct: Sequence[bool], advantages: Sequence[float]) -> float:
-    """Of all rollouts of a batch, those that are right and are trained away from (PyVision-RL figure 6); 0..1.
+    """The proportion of a batch's rollouts that are right and trained away from (PyVision-RL figure 6); 0..1.
 
     They come of rewards for more than the answer: right with few calls, in a group that is right with many.
     """
@@ -118,27 +119,27 @@ class Scores:
 
     @property
     def untrained(self) -> list[bool]:
-        """Of every rollout whether it is to be left out of the loss."""
+        """For every rollout, True if it is left out of the loss."""
         return [reward is None for reward in self.rewards]
 
     def select_groups(self, size: int, *, keep: int, ranked: bool = True) -> tuple[list[int], list[bool]]:
-        """``keep`` groups by algorithm 1 of PyVision-RL, and for each of their rollouts whether it is to be left out.
+        """Select ``keep`` groups by algorithm 1 of PyVision-RL, and say for each of their rollouts if it is left out.
 
         Where fewer groups are worth it, others fill their places and are left out of the loss.
         """
         chosen = oversample_filter_rank(self._groups(size), keep=keep, ranked=ranked)
         filled = [*chosen.kept, *chosen.filtered][:keep]
-        rows = [(group, group * size + place) for group in filled for place in range(size)]
+        rows = [(group, group * size + number) for group in filled for number in range(size)]
         return filled, [group not in chosen.kept or self.rewards[row] is None for group, row in rows]
 
     def of_groups(self, groups: Sequence[int], size: int) -> Scores:
         """The scores of these groups alone."""
-        rows = [group * size + place for group in groups for place in range(size)]
+        rows = [group * size + number for group in groups for number in range(size)]
         columns = [getattr(self, field.name) for field in fields(self)]
         return Scores(*(tuple(column[row] for row in rows) for column in columns))
 
     def rollout_metrics(self) -> Metrics:
-        """Means over rollouts, programs and turns."""
+        """Values per rollout, round and turn."""
         whole = [outcome for outcome, reason in zip(self.outcomes, self.broken, strict=True) if reason is None]
         observations = [[turn.observation for turn in outcome.rollout.rounds] for outcome in self.outcomes]
         metrics: Metrics = {
@@ -147,10 +148,10 @@ class Scores:
             "broken_rate": [float(reason is not None) for reason in self.broken],
             "tool_calls": [float(outcome.n_calls) for outcome in self.outcomes],
             "tool_use": [float(outcome.used_tool) for outcome in self.outcomes],
-            "executable_rate": [float(seen.status == "ok") for seen in chain(*observations)],
+            "executable_rate": [float(observation.status == "ok") for observation in chain(*observations)],
             "turns": [float(len(outcome.turns)) for outcome in self.outcomes],
             "tokens": [float(outcome.n_tokens) for outcome in self.outcomes],
-            "images_shown": [float(sum(len(seen.images) for seen in of_rollout)) for of_rollout in observations],
+            "images_shown": [float(sum(len(one_round.images) for one_round in rounds)) for rounds in observations],
             "sandbox/seconds": [outcome.seconds for outcome in self.outcomes],
         }
         for parts in self.parts:
@@ -159,7 +160,7 @@ class Scores:
         return metrics
 
     def group_metrics(self, size: int, *, keep: int) -> Metrics:
-        """Means over groups, and the share of right rollouts that are trained away from."""
+        """Values per group, and the proportion of right rollouts that are trained away from."""
         groups = self._groups(size)
         chosen = oversample_filter_rank(groups, keep=keep)
         reasons = list(chosen.filtered.values())
@@ -176,7 +177,7 @@ class Scores:
 
 
 async def scored(outcomes: Sequence[RolloutOutcome], method: Method, judges: Judges, *, size: int) -> Scores:
-    """The rewards of a batch, all groups at the same time. Raises ``JudgeDown``."""
+    """Score a batch, all groups at the same time. Raises ``JudgeDown``."""
     broken = [outcome.failed(method.broken, over_limit=method.breaks_over_limit) for outcome in outcomes]
     whole = [[row for row in range(at, at + size) if broken[row] is None] for at in range(0, len(outcomes), size)]
     whole = [rows for rows in whole if rows]

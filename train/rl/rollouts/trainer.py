@@ -5,7 +5,7 @@ rollouts is made and scored:
 
 - ``_generate_and_score_completions``: modes of prompts, advantages, broken rollouts, oversampled groups;
 - ``_tool_call_loop``: the loop of ``active_rollout.py`` instead of TRL's, which runs one code block at a time;
-- what generates turns: ``generation.py``.
+- generation of turns: ``generation.py``; each method's loss: ``loss.py``.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome, rate
 from darkroom.train.rl.rollouts.environment import SandboxEnvironment
 from darkroom.train.rl.rollouts.generation import RolloutGenerator
-from darkroom.train.rl.rollouts.images import processed_once
+from darkroom.train.rl.rollouts.loss import rows_of_groups, weight_tokens, with_advantages, without_rows
 from darkroom.train.rl.rollouts.prompts import opening
 from darkroom.train.rl.rollouts.scoring import Metrics, Scores, scored
-from darkroom.train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
+from darkroom.train.rl.rollouts.transcript import processed_once
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import JudgeDown, TrainError
 from darkroom.train.runs.checkpoints import RestoresCheckpoints
-from darkroom.train.runs.periodic_evaluation import EvaluatesPeriodically
+from darkroom.train.runs.trainer_callbacks import EvaluatesPeriodically
 
 # TRL prints the row of a broken rollout, 130 kB of image and the expected answer; broken_rate and rollouts.html tell
 logging.getLogger(grpo_trainer.__name__).addFilter(
@@ -55,7 +55,7 @@ class EpochSampler(RepeatSampler):
 
 
 class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGenerator):
-    """Takes rows of ``darkroom.train.rl.rollouts.prompts``. ``watch`` sees every batch."""
+    """Trains on rows of ``darkroom.train.rl.rollouts.prompts``. ``watch`` gets the scores of every batch."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         super().__init__(*args, settings=settings, method=method, reward_funcs=self._rewards, **kwargs)
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """As TRL's; rollouts and judges share one event loop, which ends with the training."""
+        """Train as TRL does; rollouts and judges share one event loop, which ends with the training."""
         with asyncio.Runner() as self._runner:
             policy = self._judges.policy
             try:
@@ -92,7 +92,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         # whatever came before: an interrupted training generates the same rollouts when it resumes
-        torch.manual_seed(seed_from("rollouts", *self._place))
+        torch.manual_seed(seed_from("rollouts", *self._seed_parts))
         size = self._settings.generations
         modes = self._method.modes(size)
         with processed_once(self._processor.image_processor):
@@ -103,11 +103,11 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         n_kept = round(len(inputs) // size / self._settings.oversample)
         self._log_metrics(scores.group_metrics(size, keep=n_kept))
         batch = with_advantages(batch, scores.advantages)
-        out = scores.untrained
+        dropped = scores.untrained
         if n_kept < len(inputs) // size:
-            groups, out = scores.select_groups(size, keep=n_kept, ranked=self._method.ranks_groups)
+            groups, dropped = scores.select_groups(size, keep=n_kept, ranked=self._method.ranks_groups)
             batch, scores = rows_of_groups(batch, groups, size=size), scores.of_groups(groups, size)
-        batch = weighted(without_rows(batch, out), size=size, loss_type=self._settings.loss_type)
+        batch = weight_tokens(without_rows(batch, dropped), size=size, loss_type=self._settings.loss_type)
         # the loss is a mean over what is left
         batch["num_items_in_batch"] = self.accelerator.gather(batch["num_items_in_batch"]).sum()
         if self._watch is not None:
@@ -130,7 +130,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
     ) -> Any:
         self._outcomes, waiting_share = self._finish(completion_ids, logprobs)
         self._log_metrics({"sandbox/waiting_share": [waiting_share]})
-        transcripts = [player.transcript for player in self._players]
+        transcripts = [active.transcript for active in self._active]
         return (
             [transcript.mask for transcript in transcripts],
             [[{"role": "assistant", "content": turn} for turn in outcome.turns] for outcome in self._outcomes],
@@ -142,16 +142,16 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         )
 
     def grade(self, rows: Sequence[dict[str, Any]]) -> list[tuple[RolloutOutcome, float]]:
-        """A greedy rollout on each row, with 1.0 for a right answer, else 0.0. Called by all processes.
+        """Roll out greedily on each row and grade: 1.0 for a right answer, else 0.0. Called by all processes.
 
         Raises ``JudgeDown``, and ``TrainError`` where nothing can be executed.
         """
         outcomes = self.roll_out_greedily(rows)
-        self._require_sandbox([player.environment for player in self._players])
+        self._require_sandbox([active.environment for active in self._active])
         return self._judged(rate(outcomes, self._judges))
 
     def _rewards(self, environments: Sequence[SandboxEnvironment], **_: Any) -> list[float | None]:
-        """What TRL calls with a batch's rollouts; None is a broken one's."""
+        """The rewards of a batch's rollouts, as TRL requests them; None for a broken one."""
         self._require_sandbox(environments)
         size = self._settings.generations
         self._scores = self._judged(scored(self._outcomes, self._method, self._judges, size=size))
@@ -163,7 +163,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         self._raise_in_all(TrainError(f"no program can be executed here: {missing}") if missing else None)
 
     def _judged(self, work: Coroutine[Any, Any, T]) -> T:
-        """What ``work`` returns. Raises ``JudgeDown`` in all processes where it does in one."""
+        """Run ``work``. Raises ``JudgeDown`` in all processes where it does in one."""
         result: T | None = None
         error: JudgeDown | None = None
         try:
@@ -175,7 +175,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         return cast(T, result)
 
     def _log_metrics(self, metrics: Metrics) -> None:
-        """Means over all processes, each of which may have other names."""
+        """Average metrics over processes; their names may differ."""
         for name in sorted(set(gather_object(list(metrics)))):
             values = metrics.get(name, [])
             sums = torch.tensor([sum(values), len(values)], device=self.accelerator.device, dtype=torch.float64)
@@ -187,5 +187,5 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
 def _in_mode(row: dict[str, Any], mode: str) -> dict[str, Any]:
     if row["mode"] == mode:
         return row
-    asked = opening(row["asked"], protocol=row["protocol"], mode=mode, wording=row.get("wording"))
-    return {**row, "mode": mode, "prompt": asked}
+    prompt = opening(row["asked"], protocol=row["protocol"], mode=mode, wording=row.get("wording"))
+    return {**row, "mode": mode, "prompt": prompt}

@@ -1,10 +1,12 @@
-"""One GRPO training: its trainer from the settings, its steps, and the checkpoint that it leaves."""
+"""One GRPO training: its trainer from the settings, its steps, its held-out accuracy, and the checkpoint."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset
 from trl.trainer.grpo_config import GRPOConfig
 
@@ -24,24 +26,47 @@ from darkroom.train.models.loading import (
 from darkroom.train.models.sharding import note_on_launch
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.rollouts.environment import PLAIN_RESPONSE
-from darkroom.train.rl.rollouts.held_out_accuracy import held_out_accuracy
-from darkroom.train.rl.rollouts.prompt_lengths import check_lengths, check_pixels
-from darkroom.train.rl.rollouts.prompts import open_prompts, prompts
+from darkroom.train.rl.rollouts.prompts import check_lengths, check_pixels, open_prompts, prompts
 from darkroom.train.rl.rollouts.sample_log import SampleLog, Tracker
 from darkroom.train.rl.rollouts.trainer import SandboxGRPOTrainer
-from darkroom.train.rl.rollouts.vllm_on_cpu import prepare_vllm
-from darkroom.train.rl.rollouts.vllm_server import readable_errors, require_nccl
+from darkroom.train.rl.rollouts.vllm_engine import prepare_vllm, readable_errors, require_nccl
 from darkroom.train.rl.settings import GrpoSettings
-from darkroom.train.runs import EngineDown, JudgeDown
+from darkroom.train.runs import EngineDown, JudgeDown, TrainError
 from darkroom.train.runs.checkpoints import Staging
 from darkroom.train.runs.command_line import is_first_process
-from darkroom.train.runs.held_out import METRICS, spread
+from darkroom.train.runs.held_out import METRICS, shares, spread
 from darkroom.train.runs.history import read_steps
 from darkroom.train.runs.job import TrainingJob
-from darkroom.train.runs.reporting import RunReporter
-from darkroom.train.runs.step_reports import report_steps
-from darkroom.train.runs.trackers import trackers
-from darkroom.train.runs.trainer_options import configured, split_options
+from darkroom.train.runs.options import configured, split_options
+from darkroom.train.runs.reporting import RunReporter, trackers
+from darkroom.train.runs.trainer_callbacks import report_steps
+
+
+def held_out_accuracy(trainer: Any, rows: Sequence[Any], *, size: int) -> dict[str, float]:
+    """``eval_accuracy``, ``eval_answered``, ``eval_tool_use`` (proportions of the rollouts that are not broken) and
+    ``eval_broken_rate``: one greedy rollout a question, graded by the row's grader, as in training.
+
+    A rollout is broken where the sandbox failed; code that exceeds its time is not. Each process takes its share of the
+    rows, ``size`` at a time. Raises ``JudgeDown``, and ``TrainError`` where every rollout is broken.
+    """
+    accelerator = trainer.accelerator
+    counts = torch.zeros(5, dtype=torch.float64, device=accelerator.device)
+    processes = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}
+    for share in shares(len(rows), size, **processes):
+        graded = trainer.grade([rows[row] for row in share.rows])
+        for outcome, right in graded if share.counts else ():
+            broken = outcome.sandbox_error is not None
+            whole = (right, outcome.answer is not None, outcome.used_tool, True)
+            counts += torch.tensor([*(float(value and not broken) for value in whole), float(broken)]).to(counts)
+    right, answered, used_tool, n_whole, n_broken = accelerator.reduce(counts, reduction="sum").tolist()
+    if not n_whole:
+        raise TrainError(f"all {n_broken:.0f} held-out rollouts are broken: the sandbox failed in each")
+    return {
+        "eval_accuracy": right / n_whole,
+        "eval_answered": answered / n_whole,
+        "eval_tool_use": used_tool / n_whole,
+        "eval_broken_rate": n_broken / (n_whole + n_broken),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +83,7 @@ class GrpoRun:
     save_steps: int
 
     def train(self) -> list[dict[str, Any]]:
-        """Trains, saves the checkpoint to ``staging.final`` and returns the steps.
+        """Train, save the checkpoint to ``staging.final`` and return the steps.
 
         Raises ``JudgeDown`` and ``EngineDown`` after saving a checkpoint to resume from.
         """
@@ -80,7 +105,7 @@ class GrpoRun:
             sample_log=SampleLog(samples, _sample_trackers()) if is_first_process() else None,
         )
         report_steps(trainer, self.report, "grpo")
-        self._tell(trainer)
+        self._report_start(trainer)
         if self.evaluated is not None:
             self._evaluate(trainer, self.evaluated)
         trainer.accelerator.wait_for_everyone()  # the first process may still be clearing the folder
@@ -110,7 +135,7 @@ class GrpoRun:
             (folder,), part = self.evaluated
             check_lengths(folder, processor, modes=("free",), part=part, **limits)
 
-    def _tell(self, trainer: Any) -> None:
+    def _report_start(self, trainer: Any) -> None:
         if note := note_on_launch(trainer):
             self.report.line(note)
         n_prompts = len(trainer.train_dataset)
@@ -124,17 +149,17 @@ class GrpoRun:
         rows = open_prompts(folder, part)
         chosen = rows.select(spread(len(rows), settings.eval_limit))
         self.report.line(f"evaluated on {len(chosen):,} held-out questions every {settings.eval_every} steps")
-        asked = prompts(chosen, protocol=settings.protocol, wording=settings.prompt)
+        rows = prompts(chosen, protocol=settings.protocol, wording=settings.prompt)
         size = trainer.args.generation_batch_size // trainer.accelerator.num_processes
-        measure = partial(held_out_accuracy, trainer, asked, size=size)
+        measure = partial(held_out_accuracy, trainer, rows, size=size)
         trainer.evaluate_periodically(settings, METRICS["grpo"], measure=measure, report=self.report)
 
 
 def _sample_trackers() -> tuple[Tracker, ...]:
-    """Where sample rollouts go besides their folder."""
+    """The trackers of sample rollouts, besides their folder."""
     if "trackio" not in trackers():
         return ()
-    from darkroom.train.rl.rollouts.trackio_traces import log_traces
+    from darkroom.train.rl.rollouts.sample_log import log_traces
 
     return (log_traces,)
 
@@ -151,7 +176,7 @@ def build_trainer(
     save_steps: int = 0,
     sample_log: Any = None,
 ) -> Any:
-    """A trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
+    """Build a trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
     processor.chat_template = template("grpo", model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
     arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
@@ -189,7 +214,7 @@ def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int
     arguments = {
         **settings.model_dump(include=_SAME_NAMES),
         **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
-        "loss_type": "dapo",  # over a mask that weighs the tokens: darkroom.train.rl.rollouts.update.weighted
+        "loss_type": "dapo",  # over a mask that weighs the tokens: darkroom.train.rl.rollouts.loss.weight_tokens
         "max_steps": settings.max_steps,
         "num_train_epochs": settings.epochs,
         "per_device_train_batch_size": round(settings.batch_size * settings.oversample),

@@ -1,13 +1,19 @@
-"""A rollout as tokens: what the model wrote, and what the sandbox showed as it reads it.
+"""A rollout as the model reads it: tokens, and the patches of its images, each image of a batch processed once.
 
 Tokens are never decoded and encoded again: the sampled tokens are the trained ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from hashlib import blake2b
+from typing import Any, cast
 
+import numpy as np
+import torch
 from PIL import Image
+from transformers import BatchFeature
+from transformers.image_utils import make_flat_list_of_images
 
 from darkroom.pipelines.models.messages import Part, Text
 from darkroom.pipelines.publishing.layouts.text import plain
@@ -29,7 +35,7 @@ class Transcript:
     """Of the tokens, where the engine that wrote them gave any; 0.0 for the sandbox's, None for greedy ones."""
     images: list[Image.Image] = field(default_factory=list)
     turns: list[str] = field(default_factory=list)
-    """What the model wrote, turn by turn."""
+    """Of the model, turn by turn."""
 
     @property
     def all_images(self) -> list[Image.Image]:
@@ -42,12 +48,12 @@ class Transcript:
         return sum(self.mask)
 
     def write(self, ids: Sequence[int], text: str, logprobs: Sequence[float | None] | None) -> None:
-        """Adds a turn of the model's."""
+        """Add a turn of the model's."""
         self._add(ids, 1, logprobs or [0.0] * len(ids))
         self.turns.append(text)
 
     def show(self, ids: Sequence[int], images: Sequence[Image.Image]) -> None:
-        """Adds an observation."""
+        """Add an observation."""
         self._add(ids, 0, [0.0] * len(ids))
         self.images += images
 
@@ -58,7 +64,7 @@ class Transcript:
 
 
 def observation_tokens(processor: Any, parts: Sequence[Part], images: Sequence[Image.Image], *, last: int) -> list[int]:
-    """An observation as a user turn, up to where the model writes again; images as runs of image tokens.
+    """Encode an observation as a user turn, up to where the model writes again; images as runs of image tokens.
 
     The turn before it is ended first where the model did not end it itself (``last`` is its last token).
     """
@@ -79,3 +85,58 @@ class GeneratedTurn:
     text: str
     ending: Ending
     logprobs: list[float | None] | None = None
+
+
+_FEATURES = {"pixel_values", "image_grid_thw"}
+"""Of Qwen's processors: rows of patches, and a row of numbers per image. Both can be joined."""
+_PLAIN = {"RGB", "L"}
+"""Modes in which pixels are all that there is to an image."""
+
+
+@contextmanager
+def processed_once(image_processor: Any) -> Iterator[None]:
+    """Cache the patches of ``image_processor`` by pixels; its results are the same as without.
+
+    A step processes the same images repeatedly: all rollouts of a prompt have the prompt's, every turn those of the
+    turns before it, the update all of them. They are copies, so the key is their pixels.
+    """
+    image_processor.preprocess = _PatchCache(image_processor.preprocess).preprocess
+    try:
+        yield
+    finally:
+        del image_processor.preprocess  # the class's own is seen again
+
+
+@dataclass(frozen=True, slots=True)
+class _PatchCache:
+    process: Any
+    _patches_by_pixels: dict[Any, Any] = field(default_factory=dict)
+    _digests: dict[int, tuple[Image.Image, bytes]] = field(default_factory=dict)
+    """Digests by the identity of images, which are held so that it stays theirs."""
+
+    def preprocess(self, images: Any, **options: Any) -> Any:
+        """Process images in place of the processor's method of this name."""
+        flat = cast(list[Any], make_flat_list_of_images(images))
+        if not all(isinstance(image, Image.Image) and image.mode in _PLAIN for image in flat):
+            return self.process(images, **options)
+        features = [self._patches(image, options) for image in flat]
+        if set(features[0]) != _FEATURES:
+            return self.process(images, **options)
+        return BatchFeature({name: _joined([feature[name] for feature in features]) for name in features[0]})
+
+    def _patches(self, image: Image.Image, options: dict[str, Any]) -> Any:
+        key = (self._digest(image), repr(sorted(options.items())))
+        if key not in self._patches_by_pixels:
+            self._patches_by_pixels[key] = self.process([image], **options)
+        return self._patches_by_pixels[key]
+
+    def _digest(self, image: Image.Image) -> bytes:
+        if id(image) not in self._digests:
+            name = f"{image.mode} {image.width} {image.height} ".encode()
+            self._digests[id(image)] = image, blake2b(name + image.tobytes(), digest_size=16).digest()
+        return self._digests[id(image)][1]
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Join the rows of all images: (rows, …), as tensors where they are tensors."""
+    return torch.cat(list(parts)) if torch.is_tensor(parts[0]) else np.concatenate(parts)

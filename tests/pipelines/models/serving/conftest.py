@@ -6,19 +6,20 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from darkroom.pipelines.models.serving import (
+    ModelServer,
     ServedModel,
-    ServerRegistry,
-    VirtualEnvironment,
     VllmEngine,
-    stop,
+    start,
     vllm_cpu_environment,
     vllm_environment,
 )
-from darkroom.pipelines.models.serving.processes import MARKER
+from darkroom.pipelines.processes.process_sessions import stop_session
+from darkroom.pipelines.processes.virtual_environment import MARKER, VirtualEnvironment
 from darkroom.pipelines.storage.workspace import Workspace
 
 MODEL = ServedModel("Qwen/Qwen3-VL-8B-Instruct")
@@ -59,11 +60,18 @@ def engine(stand_in: VirtualEnvironment) -> Callable[..., VllmEngine]:
     return _engine
 
 
+Start = Callable[..., ModelServer]
+
+
 @pytest.fixture
-def servers(workspace: Workspace) -> Iterator[ServerRegistry]:
-    """Stops what a test leaves running."""
-    made = ServerRegistry(workspace.home / "servers")
-    yield made
-    for server in made.all():
-        if server.process.is_local:
-            stop(made, server, grace_seconds=0)
+def start_server(workspace: Workspace) -> Iterator[Start]:
+    """Starts servers, and stops those that a test leaves running."""
+    started: list[ModelServer] = []
+
+    def _start(model: ServedModel, engine: VllmEngine, **address: Any) -> ModelServer:
+        started.append(start(workspace.home / "servers", model, engine, **address))
+        return started[-1]
+
+    yield _start
+    for server in started:
+        stop_session(server.process.mark, grace_seconds=0)

@@ -15,14 +15,14 @@ from darkroom.pipelines.models.serving import (
     ServedModel,
     ServingError,
     TransformersEngine,
-    VirtualEnvironment,
     VllmEngine,
     vllm_cpu_environment,
     vllm_environment,
 )
 from darkroom.pipelines.models.serving.engines import has_nvidia_gpu, hub_revision, refuse_own_flags
-from darkroom.pipelines.models.serving.processes import MARKER
 from darkroom.pipelines.models.serving.vllm_environments import REQUIREMENT
+from darkroom.pipelines.processes.process_sessions import ProcessError
+from darkroom.pipelines.processes.virtual_environment import MARKER, VirtualEnvironment
 from tests.pipelines.models.serving.conftest import MODEL, put_program
 
 EngineOf = Callable[..., VllmEngine]
@@ -186,7 +186,7 @@ def test_where_every_package_is_named_no_other_is_added(stand_in_uv: Path) -> No
 def test_an_installation_that_failed_or_has_another_version_is_done_again(stand_in_uv: Path) -> None:
     environment = vllm_environment(stand_in_uv.parent / "vllm")
     (stand_in_uv.parent / "broken").touch()
-    with pytest.raises(ServingError, match=r"could not install vllm==.* The next start tries again"):
+    with pytest.raises(ProcessError, match=r"could not install vllm==.* The next start tries again"):
         environment.ensure()
     assert not environment.is_installed
     (stand_in_uv.parent / "broken").unlink()
@@ -202,7 +202,7 @@ def test_an_installers_output_goes_to_the_log_that_its_error_names(
     uv = stand_in_uv.parent / "bin" / "uv"
     uv.write_text(uv.read_text() + "echo 160 packages; echo no space left >&2; exit 1\n")
     log = stand_in_uv.parent / "install.log"
-    with pytest.raises(ServingError, match=rf"failed, see {log}"):
+    with pytest.raises(ProcessError, match=rf"failed, see {log}"):
         vllm_environment(stand_in_uv.parent / "vllm").ensure(log=log)
     assert log.read_text() == "160 packages\nno space left\n"
     assert capfd.readouterr() == ("", "")

@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 from darkroom.pipelines.publishing.dataset_reader import read_files
-from darkroom.train.examples.conformance import ConformanceGate, Misfit, examine, explanation, summary
-from darkroom.train.examples.conformance.gate import without_pixels
+from darkroom.train.examples.conformance import ConformanceGate, Misfit, examine, explanation, summary, without_pixels
 from darkroom.train.examples.conformance.report import copy_report
 from darkroom.train.examples.conformance.rows import IndexedRow, judge
 from darkroom.train.examples.datasets import dataset_files
@@ -242,7 +241,7 @@ def test_a_refusal_names_the_reasons_the_first_rows_and_the_report(spoiled, mode
 
 
 def test_rows_are_checked_once_for_the_same_dataset_model_and_settings(spoiled, tiny, tmp_path, monkeypatch):
-    import darkroom.train.examples.conformance.gate as module
+    import darkroom.train.examples.conformance as module
 
     n_judged = []
 
@@ -269,7 +268,7 @@ def test_rows_are_checked_once_for_the_same_dataset_model_and_settings(spoiled, 
 
 @pytest.mark.e2e
 def test_many_rows_are_shared_among_processes_with_the_same_verdicts(spoiled, tiny, tmp_path, monkeypatch):
-    import darkroom.train.examples.conformance.gate as module
+    import darkroom.train.examples.conformance as module
 
     gate = ConformanceGate([spoiled], tiny, open_reader(tiny), 8192)
     alone = examine(gate, tmp_path / "alone")

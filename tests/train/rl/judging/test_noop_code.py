@@ -2,7 +2,7 @@
 
 import pytest
 
-from darkroom.train.rl.judging.redlines import NoopKind, noop_kind
+from darkroom.train.rl.judging.code_rules import NoopKind, noop_kind
 
 OPENED = "from PIL import Image\nimage = Image.open(image_path)\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from darkroom.train.rl.judging.printed import measured_lines
+from darkroom.train.rl.judging.code_rules import measured_lines
 
 CASES = yaml.safe_load(Path(__file__).with_name("printed_cases.yaml").read_text())
 

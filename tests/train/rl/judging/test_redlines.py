@@ -10,7 +10,7 @@ from PIL import Image
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.models.protocols.tools import CROP_SETUP
 from darkroom.pipelines.records import Observation, Round
-from darkroom.train.rl.judging.redlines import Redline, redlines, tool_scores
+from darkroom.train.rl.judging.code_rules import Redline, redlines, tool_scores
 
 SAVED = "path = '/mnt/data/temp_processed_images/{}.png'\n{}.save(path)\nprint(path)"
 OPENED = "image = Image.open(image_path)\n"

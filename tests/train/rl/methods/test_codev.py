@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.train.rl.judging.code_rules import measured_lines
 from darkroom.train.rl.judging.judges import Judges
-from darkroom.train.rl.judging.printed import measured_lines
 from darkroom.train.rl.methods import named_method
 from darkroom.train.rl.rollouts.scoring import scored
 from tests.pipelines.scripted import Scripted

@@ -6,8 +6,7 @@ from darkroom.pipelines.demo.images.films import films
 from darkroom.pipelines.publishing.dataset_reader import read_files
 from darkroom.sandbox import SandboxUnavailable
 from darkroom.train.examples.datasets import dataset_files
-from darkroom.train.rl.rollouts.environment import SandboxEnvironment
-from darkroom.train.rl.rollouts.sandbox_pool import PROMPT_GROUPS, PromptGroups
+from darkroom.train.rl.rollouts.environment import PROMPT_GROUPS, PromptGroups, SandboxEnvironment
 
 
 @pytest.fixture(scope="module", autouse=True)

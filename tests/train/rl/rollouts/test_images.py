@@ -4,7 +4,7 @@ import torch
 from PIL import Image
 
 from darkroom.train.models.loading import load_processor
-from darkroom.train.rl.rollouts.images import processed_once
+from darkroom.train.rl.rollouts.transcript import processed_once
 
 
 @pytest.fixture

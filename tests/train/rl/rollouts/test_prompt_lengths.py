@@ -1,8 +1,14 @@
 import pytest
 
 from darkroom.train.models.loading import load_processor, model_type, template
-from darkroom.train.rl.rollouts.prompt_lengths import PromptsTooLong, check_lengths, check_pixels, prompt_length
-from darkroom.train.rl.rollouts.prompts import open_prompts, prompt
+from darkroom.train.rl.rollouts.prompts import (
+    PromptsTooLong,
+    check_lengths,
+    check_pixels,
+    open_prompts,
+    prompt,
+    prompt_length,
+)
 from darkroom.train.runs import TrainError
 
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from darkroom.sandbox import ImageUnreadable, SandboxPool
-from darkroom.train.rl.rollouts.sandbox_pool import PromptGroups
+from darkroom.train.rl.rollouts.environment import PromptGroups
 from tests.image_files import encoded
 
 

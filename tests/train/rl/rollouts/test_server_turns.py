@@ -17,7 +17,7 @@ from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock
 from darkroom.train.rl.rollouts.sampling import TurnWatcher
 from darkroom.train.rl.rollouts.server_turns import ServerTurns
 from darkroom.train.rl.rollouts.transcript import Transcript
-from darkroom.train.rl.rollouts.vllm_server import VllmServer, readable_errors, require_nccl
+from darkroom.train.rl.rollouts.vllm_engine import VllmServer, readable_errors, require_nccl
 from darkroom.train.runs import EngineDown, TrainError
 
 CODE = "<think>I look.\n<code>\n```python\nprint(%d)\n```\n</code>"

@@ -8,7 +8,7 @@ import torch
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.train.models.loading import load_model, load_processor
 from darkroom.train.rl.rollouts.sampling import TurnWatcher
-from darkroom.train.rl.rollouts.vllm_ats import in_segments
+from darkroom.train.rl.rollouts.vllm_engine import in_segments
 
 THYME = "</code>"
 

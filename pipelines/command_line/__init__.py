@@ -1,0 +1,1 @@
+"""What every command of ``darkroom`` shares: its console, and errors as one line."""

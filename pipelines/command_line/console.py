@@ -1,0 +1,34 @@
+"""The terminal of the commands, and the workspace that they open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from darkroom.sandbox.terminal import SafeConsole
+
+if TYPE_CHECKING:
+    from darkroom.pipelines.storage.workspace import Workspace
+
+CONSOLE = SafeConsole()
+
+
+def print_line(line: str) -> None:
+    """Print a line without colours or line breaks, so that its paths can be copied."""
+    CONSOLE.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one JSON object on the standard output, for a program."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+@contextmanager
+def open_workspace() -> Iterator[Workspace]:
+    """Open the workspace of the environment; closed at the end of the block."""
+    from darkroom.pipelines.storage.workspace import Workspace
+
+    with Workspace.from_environment() as workspace:
+        yield workspace

@@ -1,0 +1,124 @@
+"""A model server of this process: started, waited for until it answers, stopped. It ends with its starter."""
+
+import http.client
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from darkroom.pipelines.models.serving.engines import Engine, ServedModel, ServingError, hub_revision
+from darkroom.pipelines.processes.ports import free_port, url_of
+from darkroom.pipelines.processes.process_sessions import LeashedProcess, last_lines
+
+POLL_SECONDS = 0.5
+GRACE_SECONDS = 20.0
+"""Between SIGTERM and SIGKILL, to finish requests."""
+# without the environment's proxy, which cannot reach this machine's servers
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Progress(NamedTuple):
+    """Progress of a start."""
+
+    seconds: float
+    line: str
+    """The last line of the server's log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """A started server: its model, address, log and process."""
+
+    model: ServedModel
+    engine: Engine
+    url: str
+    """Its address on this machine, without a path."""
+    log: Path
+    process: LeashedProcess
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.mark.is_running
+
+    def revision(self) -> str:
+        """Fingerprint of a folder, or commit of a hub model once it is loaded; empty where unknown."""
+        if self.model.is_folder:
+            return self.model.revision
+        return hub_revision(self.model.name, self.engine.options)
+
+    def settings(self) -> dict[str, str]:
+        """The environment variables that make it the policy."""
+        from darkroom.pipelines.models.policies.settings import EndpointSettings  # imports ledger and image store
+
+        endpoint = f"{self.url}/v1"
+        values = {"kind": "openai", "base_url": endpoint, "model": self.model.name, "revision": self.revision()}
+        variables = EndpointSettings.variables("DARKROOM_POLICY")
+        return {variables[field]: value for field, value in values.items() if value}
+
+    def wait_until_ready(self, *, report: Callable[[Progress], None], patience_seconds: float = float("inf")) -> float:
+        """Wait until it answers; returns the seconds. Loading may take hours: by default there is no time limit.
+
+        Raises ``ServingError`` with the log's tail when the process dies, or after ``patience_seconds``.
+        """
+        start = time.monotonic()
+        while not self._answers():
+            waited = time.monotonic() - start
+            if not self.is_running:
+                raise ServingError(
+                    f"the server of {self.model.name} died {waited:.0f} s into its start. {self.ending()}"
+                )
+            if waited > patience_seconds:
+                raise ServingError(f"{self.model.name} is not ready after {waited:.0f} s. {self.ending()}")
+            lines = last_lines(self.log)
+            report(Progress(waited, lines[-1] if lines else ""))
+            time.sleep(POLL_SECONDS)
+        return time.monotonic() - start
+
+    def ending(self) -> str:
+        """The end of the log, as a paragraph of an error, with a remedy for the most frequent cause."""
+        text = "\n".join(last_lines(self.log))
+        hint = ""
+        if "trust_remote_code" in text or "trust-remote-code" in text:
+            hint = (
+                "\nThe model brings code of its own. If you trust it: darkroom serve MODEL ... -- --trust-remote-code"
+            )
+        return f"The end of {self.log}:\n{text}{hint}" if text else f"{self.log} is empty"
+
+    def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        """End the server and every process that it started."""
+        self.process.stop(grace_seconds=grace_seconds)
+
+    def _answers(self) -> bool:
+        """Ask ``/health`` and ``/v1/models``; only vLLM's list names the model (transformers lists its cache)."""
+        try:
+            _get(f"{self.url}/health")
+            models = json.loads(_get(f"{self.url}/v1/models"))
+        except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError):
+            return False
+        return self.engine.name != "vllm" or self.model.name in [model.get("id") for model in models.get("data", [])]
+
+
+def start(
+    logs: Path, model: ServedModel, engine: Engine, *, host: str = "127.0.0.1", port: int | None = None
+) -> ModelServer:
+    """Start a server on ``port`` or a free one, with its log in the folder ``logs``; returns before it is ready.
+
+    Raises ``ServingError`` when the engine cannot run here, ``ProcessError`` when the port is taken.
+    """
+    model.require_weights()
+    engine.prepare()
+    port = free_port(host, port)
+    log = logs / f"{re.sub(r'[^A-Za-z0-9.]+', '-', model.name)[-48:].strip('-.')}-{port}.log"
+    command = engine.command(model, host=host, port=port)
+    process = LeashedProcess(command, environment=engine.environment(model), log=log)
+    return ModelServer(model, engine, url_of(host, port), log, process)
+
+
+def _get(url: str) -> bytes:
+    with _opener.open(url, timeout=10) as response:
+        return bytes(response.read())

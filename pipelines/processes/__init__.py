@@ -1,0 +1,1 @@
+"""Programs that are started beside a command: their processes, ports and virtual environments."""

@@ -1,0 +1,235 @@
+"""The syntax tree of a round's code: the kinds of tools in it, and the boxes that it crops.
+
+The kinds (``tools_of``) are those of PyVision-RL's figures 21, 23 and 25 as far as rules can separate them. A round may
+be of several kinds. ``no_op`` only shows an image unchanged: that paper excludes such code from its figure 21 and finds
+a large portion of it (figure 25, appendix D.3), so it is a kind of its own here. Code that does not parse is ``other``.
+
+Boxes are computed from literals: ``left = 100`` above, ``image.crop((left, …))`` below.
+
+    crop_boxes("w, h = image.size\\nc = image.crop((w // 2, 0, w, h // 2))", 640, 480)     # [Box(320, 0, 640, 240)]
+
+Evaluated are names assigned a number (the last assignment counts, whatever the branch), arithmetic on numbers, and
+the size of the question's image; a box with anything else in it is skipped. Boxes only say where to search first:
+pixels decide (``observed_images.py``).
+"""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
+
+from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.records import Observation
+from darkroom.pipelines.records.geometry import Box, box_from_corners
+from darkroom.pipelines.verification.grading.word_lists import read_words
+
+
+class Tool(StrEnum):
+    """Kinds of tools, in the order in which tables show them."""
+
+    CROP = "crop"
+    ROTATE = "rotate"
+    CONTRAST = "contrast"
+    SEGMENTATION = "segmentation"
+    MARKS = "marks"
+    PLOT = "plot"
+    COMPUTE = "compute"
+    FRAMES = "frames"
+    NO_OP = "no_op"
+    OTHER = "other"
+
+
+_DATA = read_words(__file__)
+_CALLS = {Tool(kind): frozenset(names) for kind, names in _DATA["calls"].items()}
+_DRAWING, _NUMBERS, _PIXELS, _SHOWS, _CHANGES = (
+    frozenset(_DATA[name]) for name in ("drawing", "numbers", "pixels", "shows", "changes")
+)
+_BUILT_IN = frozenset({"filter"})
+_TURNS = re.compile(r"ROTATE|FLIP|TRANSPOSE|TRANSVERSE")
+_VIDEO = re.compile(r"video_(?:clue|path)")
+_IMAGE = re.compile(r"image|img|pic|photo", re.IGNORECASE)
+
+
+def tools_of(code: str, observation: Observation, *, untouched: bool = False) -> frozenset[Tool]:
+    """The kinds of ``code`` with ``observation``; at least one.
+
+    ``untouched``: every observed image is an unchanged one of the question, measured on pixels
+    (``observed_images.py``): then nothing was cropped, rotated or enhanced, whatever the code calls.
+    """
+    tree = parsed(code)
+    if tree is None:
+        return frozenset({Tool.OTHER})
+    nodes = list(ast.walk(tree))
+    functions = [node.func for node in nodes if isinstance(node, ast.Call)]
+    methods = {function.attr for function in functions if isinstance(function, ast.Attribute)}
+    calls = methods | {function.id for function in functions if isinstance(function, ast.Name)}
+    kinds = _implied(nodes, calls, methods) - ({Tool.CROP, Tool.ROTATE, Tool.CONTRAST} if untouched else set())
+    if kinds:
+        return frozenset(kinds)
+    if observation.images and (untouched or (calls & _SHOWS and not calls & _CHANGES)):
+        return frozenset({Tool.NO_OP})
+    computes = any(isinstance(node, ast.BinOp | ast.For | ast.While | ast.comprehension) for node in nodes)
+    return frozenset({Tool.COMPUTE if computes and observation.text.strip() and not observation.images else Tool.OTHER})
+
+
+def _implied(nodes: Sequence[ast.AST], calls: AbstractSet[str], methods: AbstractSet[str]) -> set[Tool]:
+    """The kinds that calls, names and slices imply."""
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    # ``filter`` is also a built-in of Python: it counts as a method only
+    kinds = {tool for tool, own in _CALLS.items() if calls & (own - _BUILT_IN) | methods & own}
+    if calls & _DRAWING:
+        kinds.add(Tool.PLOT)
+    if Tool.PLOT in kinds and "imshow" in calls:
+        kinds = (kinds - {Tool.PLOT}) | {Tool.MARKS}
+    reads_pixels = bool(calls & _PIXELS) or any(map(_IMAGE.search, names))
+    rules = {
+        Tool.CROP: reads_pixels and any(map(_cuts, nodes)),
+        Tool.ROTATE: "transpose" in calls and any(map(_TURNS.search, names)),
+        Tool.FRAMES: any(map(_VIDEO.search, names)),
+        Tool.CONTRAST: reads_pixels and any(map(_stretches, nodes)),
+        Tool.COMPUTE: not _NUMBERS.isdisjoint(_modules(nodes)),
+    }
+    return kinds | {tool for tool, is_so in rules.items() if is_so}
+
+
+def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def _cuts(node: ast.AST) -> bool:
+    """Match ``image[y1:y2, x1:x2]``; a slice without ends (``image[:, :, 0]``) cuts nothing off."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
+        return False
+    sides = node.slice.elts[:2]
+    return len(sides) == 2 and all(isinstance(side, ast.Slice) and (side.lower or side.upper) for side in sides)
+
+
+def _stretches(node: ast.AST) -> bool:
+    """Match ``np.clip(image * 1.5, 0, 255)``."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "clip":
+        return False
+    return [arg.value for arg in node.args if isinstance(arg, ast.Constant)][-2:] == [0, 255]
+
+
+_SIGNS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+_FUNCTIONS: Mapping[str, Callable[..., float]] = {"int": int, "round": round, "max": max, "min": min, "float": float}
+
+
+def crop_boxes(code: str, width: int, height: int) -> list[Box]:
+    """Compute the boxes inside an image of ``width`` x ``height`` pixels that ``code`` crops or slices."""
+    tree = parsed(code)
+    if tree is None:
+        return []
+    numbers = _Numbers(width, height)
+    boxes: list[Box] = []
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)]
+    for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):  # as written
+        if isinstance(node, ast.Assign):
+            numbers.assign(node)
+        sides = _sides(node)
+        if (values := numbers.all(sides)) is not None and len(values) == 4:
+            boxes += _clipped(values, width, height)
+    return list(dict.fromkeys(boxes))
+
+
+class _Numbers:
+    """Numeric values of names, as far as they can be computed."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self._width, self._height = float(width), float(height)
+        self._values: dict[str, float | None] = {}
+
+    def assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Tuple | ast.List):
+                names, values = target.elts, self._several(node.value, len(target.elts))
+            else:
+                names, values = [target], [self.value(node.value)]
+            for name, value in zip(names, values, strict=False):
+                if isinstance(name, ast.Name):
+                    self._values[name.id] = value
+
+    def all(self, nodes: Sequence[ast.expr]) -> list[float] | None:
+        """The values of ``nodes``; None where one cannot be computed."""
+        values = [self.value(node) for node in nodes]
+        return None if None in values else [value for value in values if value is not None]
+
+    def value(self, node: ast.expr) -> float | None:
+        """The numeric value of an expression, or None."""
+        if isinstance(node, ast.Constant):
+            return float(node.value) if isinstance(node.value, int | float) else None
+        if isinstance(node, ast.Name):
+            return self._values.get(node.id)
+        if isinstance(node, ast.Attribute):
+            return {"width": self._width, "height": self._height}.get(node.attr)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            inner = self.value(node.operand)
+            return None if inner is None else -inner
+        if isinstance(node, ast.Subscript):
+            return self._side(node)
+        if isinstance(node, ast.BinOp) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            return self._computed(node)
+        return None
+
+    def _computed(self, node: ast.BinOp | ast.Call) -> float | None:
+        if isinstance(node, ast.BinOp):
+            function, operands = _SIGNS.get(type(node.op)), [node.left, node.right]
+        else:
+            function, operands = _FUNCTIONS.get(getattr(node.func, "id", "")), node.args
+        values = self.all(operands)
+        if function is None or not values:
+            return None
+        try:
+            return float(function(*values))
+        except (ZeroDivisionError, OverflowError, TypeError, ValueError):
+            return None
+
+    def _several(self, node: ast.expr, n: int) -> Sequence[float | None]:
+        """``100, 60`` or ``image.size`` or ``array.shape[:2]``."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return [self.value(element) for element in node.elts]
+        if isinstance(node, ast.Attribute) and node.attr == "size":
+            return [self._width, self._height]
+        attributes = [inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)]
+        return [self._height, self._width, None] if "shape" in attributes else [None] * n
+
+    def _side(self, node: ast.Subscript) -> float | None:
+        """``image.size[0]`` and ``array.shape[0]``."""
+        sizes = {"size": (self._width, self._height), "shape": (self._height, self._width)}
+        index = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if not isinstance(node.value, ast.Attribute) or node.value.attr not in sizes:
+            return None
+        return dict(enumerate(sizes[node.value.attr])).get(index) if isinstance(index, int) else None
+
+
+def _sides(node: ast.AST) -> Sequence[ast.expr]:
+    """Left, top, right and bottom of a box: any four expressions in a tuple or list, or a slice in two dimensions."""
+    if isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Load) and len(node.elts) == 4:
+        return node.elts
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) >= 2:
+        rows, columns = node.slice.elts[:2]
+        if isinstance(rows, ast.Slice) and isinstance(columns, ast.Slice):
+            ends = (columns.lower, rows.lower, columns.upper, rows.upper)
+            return [end for end in ends if end is not None]
+    return ()
+
+
+def _clipped(values: Sequence[float], width: int, height: int) -> list[Box]:
+    try:
+        box = box_from_corners(values).clipped(width, height)
+    except ValueError:
+        return []
+    return [box] if box.area else []

@@ -1,0 +1,185 @@
+"""The report of an evaluation: Markdown tables of its figures, by the templates in ``templates/``, and charts as
+PNG."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, mix, new_figure, png
+
+_EDGE = re.compile(r"(?<!\\)\|")
+
+
+def report(record: Mapping[str, Any]) -> str:
+    """Render ``report.md``: policy and questions, every figure, a glossary."""
+    return _environment().get_template("report.md.jinja").render(record)
+
+
+def accuracy_table(results: Mapping[str, Any]) -> str:
+    """Accuracy by benchmark, category and cycle."""
+    return _environment().get_template("accuracy.md.jinja").render(results=results).rstrip("\n")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # Markdown, which the page renders without HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"cell": _cell, "percent": "{:.1%}".format, "table": _table}
+    return environment
+
+
+def _table(lines: str) -> str:
+    """Rows of cells as a table with a line below its head; columns that are empty in every row are omitted."""
+    head, *rows = ([cell.strip() for cell in _EDGE.split(line)[1:-1]] for line in lines.strip().splitlines())
+    columns = [column for column in range(len(head)) if not column or any(row[column] for row in rows)]
+    lines_kept = ["| " + " | ".join(row[column] for column in columns) + " |" for row in (head, *rows)]
+    return "\n".join([lines_kept[0], "|" + " --- |" * len(columns), *lines_kept[1:]]) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Text for a table cell: one line, without cell separators."""
+    return " ".join(str(text).replace("|", "\\|").replace("`", "'").split())
+
+
+Results = Mapping[str, Any]
+
+
+def charts(results: Results) -> dict[str, bytes]:
+    """All charts with figures, by file name."""
+    sections = results["benchmarks"]
+    pngs = {"accuracy.png": accuracy(sections), "tool_calls.png": tool_calls(sections), "tools.png": tools(sections)}
+    if faithful := {name: section["faithfulness"] for name, section in sections.items() if section["faithfulness"]}:
+        pngs["faithfulness.png"] = faithfulness(faithful)
+    if results["all"]["controls"]:
+        pngs["controls.png"] = controls(results["all"]["controls"])
+    return pngs
+
+
+def accuracy(sections: Results) -> bytes:
+    """Accuracy of every benchmark with its 95 % interval."""
+    names, estimates = list(sections), [section["accuracy"]["right"] for section in sections.values()]
+    figure, axes = _axes(0.42 * len(names) + 0.9)
+    means = [estimate["mean"] for estimate in estimates]
+    ends = [
+        [estimate["mean"] - estimate["low"] for estimate in estimates],
+        [estimate["high"] - estimate["mean"] for estimate in estimates],
+    ]
+    axes.barh(names, means, color=BLUE, height=0.6, xerr=ends, error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 3})
+    for y, estimate in enumerate(estimates):
+        axes.text(estimate["high"] + 0.015, y, f"{estimate['mean']:.1%}", va="center", fontsize=9, color=INK)
+    axes.set_xlim(0, 1.15)
+    axes.invert_yaxis()
+    return _done(figure, axes, title="Right answers, with 95 % intervals", grid="x")
+
+
+def tool_calls(sections: Results) -> bytes:
+    """Rollouts by number of calls, right and wrong, by benchmark (as CodeV's figure 8)."""
+    n = max(1, len(sections))
+    figure = new_figure(2.6 * -(-n // 3))
+    panels = figure.subplots(-(-n // 3), min(n, 3), squeeze=False).flatten()
+    for axes, (name, section) in zip(panels, sections.items(), strict=False):
+        _buckets(axes, section["tool_calls"])
+        _style(axes, title=name, grid="y")
+    for axes in panels[len(sections) :]:
+        axes.set_visible(False)
+    figure.suptitle(
+        "Rollouts by number of tool calls: right (green), wrong (orange)", fontsize=10, color=INK, x=0.01, ha="left"
+    )
+    return png(figure)
+
+
+def tools(sections: Results) -> bytes:
+    """Code rounds by tool, a block per benchmark."""
+    groups = {name: section["tools"] or {"no code": 0} for name, section in sections.items()}
+    return mix(groups, title="Code rounds by tool; a round may be of several kinds")
+
+
+def faithfulness(sections: Results) -> bytes:
+    """Proportions of faithful, unfaithful and image-less rollouts; whole images count as none."""
+    bars = {
+        f"{name}, by {who}": shares["parts_only"] for name, counts in sections.items() for who, shares in counts.items()
+    }
+    figure, axes = _axes(0.46 * len(bars) + 1.1)
+    start = [0.0] * len(bars)
+    kinds = (
+        ("faithful", GREEN, "shows the target"),
+        ("unfaithful", ORANGE, "does not"),
+        ("no_picture", LINE, "no image"),
+    )
+    for kind, colour, label in kinds:
+        widths = [shares[kind] for shares in bars.values()]
+        patches = axes.barh(list(bars), widths, left=start, color=colour, height=0.6, label=label)
+        axes.bar_label(patches, [f"{w:.0%}" if w >= 0.06 else "" for w in widths], label_type="center", fontsize=9)
+        start = [offset + width for offset, width in zip(start, widths, strict=True)]
+    axes.set_xlim(0, 1)
+    axes.invert_yaxis()
+    axes.legend(fontsize=8, frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.12))
+    return _done(figure, axes, title="Does any crop show the target? Parts of the image only", grid="x")
+
+
+def controls(effects: Results) -> bytes:
+    """The proportion of answers that change when the images do, of rollouts that were right and wrong."""
+    figure, axes = _axes(2.7)
+    for shift, (kind, colour, label) in zip(
+        (-0.2, 0.2), (("changed_right", GREEN, "was right"), ("changed_wrong", ORANGE, "was wrong")), strict=True
+    ):
+        xs = [x + shift for x in range(len(effects))]
+        bars = axes.bar(
+            xs, [effect[kind]["mean"] for effect in effects.values()], width=0.38, color=colour, label=label
+        )
+        shares = [
+            f"{effect[kind]['mean']:.0%} of {effect[kind]['n']}" if effect[kind]["n"] else ""
+            for effect in effects.values()
+        ]
+        axes.bar_label(bars, shares, fontsize=8)
+    axes.set_xticks(range(len(effects)), labels=[name.replace("_", " ") for name in effects])
+    axes.set_ylim(0, 1.12)
+    axes.legend(fontsize=8, frameon=False)
+    return _done(figure, axes, title="Answers that change when the images are replaced", grid="y")
+
+
+def _buckets(axes: Axes, buckets: Sequence[Mapping[str, Any]]) -> None:
+    names = [bucket["name"] for bucket in buckets]
+    right = [bucket["share"] * bucket["accuracy"] for bucket in buckets]
+    wrong = [bucket["share"] * (1 - bucket["accuracy"]) for bucket in buckets]
+    inside = axes.bar(names, right, color=GREEN, width=0.7)
+    above = axes.bar(names, wrong, bottom=right, color=ORANGE, width=0.7)
+    axes.bar_label(
+        inside, [f"{share:.0%}" if share >= 0.08 else "" for share in right], label_type="center", fontsize=8
+    )
+    axes.bar_label(
+        above, [f"{bucket['share']:.0%}" if bucket["n"] else "" for bucket in buckets], fontsize=8, color=INK
+    )
+    axes.set_ylim(0, 1.12)
+
+
+def _axes(height: float) -> tuple[Figure, Axes]:
+    figure = new_figure(height)
+    return figure, figure.subplots()
+
+
+def _done(figure: Figure, axes: Axes, *, title: str, grid: str) -> bytes:
+    _style(axes, title=title, grid=grid)
+    return png(figure)
+
+
+def _style(axes: Axes, *, title: str, grid: str) -> None:
+    axes.set_title(title, fontsize=10, color=INK, loc="left", parse_math=False)
+    axes.set_axisbelow(True)
+    (axes.xaxis if grid == "x" else axes.yaxis).set_major_formatter(PercentFormatter(1))
+    axes.grid(axis="x" if grid == "x" else "y", color=LINE)
+    axes.tick_params(labelsize=8, colors=SOFT, length=0)
+    axes.spines[:].set_visible(False)

@@ -1,0 +1,78 @@
+"""The loss of every method: TRL's loss ``dapo`` over a mask that weighs each token as the method's ``loss_type`` does.
+
+| ``loss_type`` | mean over | methods |
+| --- | --- | --- |
+| ``grpo`` | a rollout's tokens, then rollouts | adaptive, figr (eq. 9) |
+| ``group`` | all tokens of a group, then groups | thyme (§4.2) |
+| ``dapo`` | all tokens of the batch | codev (eq. 4), pyvision |
+
+TRL computes the clipped objective with ``epsilon`` and the KL term with ``beta`` from what these functions return.
+Rewards: ``methods/``; advantages and the choice of groups: ``scoring.py``.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from trl.trainer.utils import split_pixel_values_by_grid, unsplit_pixel_values_by_grid
+
+from darkroom.train.rl.settings import LossType
+
+Batch = dict[str, Any]
+
+
+def with_advantages(batch: Batch, advantages: Sequence[float]) -> Batch:
+    """Replace the advantages, one per row."""
+    trl = batch["advantages"]
+    return {**batch, "advantages": torch.tensor(advantages, dtype=trl.dtype, device=trl.device)}
+
+
+def without_rows(batch: Batch, dropped: Sequence[bool]) -> Batch:
+    """Mask dropped rows: they enter neither loss, KL nor mean length."""
+    if not any(dropped):
+        return batch
+    loss_mask = batch["tool_mask"] if "tool_mask" in batch else torch.ones_like(batch["completion_mask"])
+    weights = torch.tensor([not is_dropped for is_dropped in dropped], dtype=loss_mask.dtype, device=loss_mask.device)
+    advantages = batch["advantages"] * weights.to(batch["advantages"].dtype)
+    return {**batch, "tool_mask": loss_mask * weights.unsqueeze(1), "advantages": advantages}
+
+
+def rows_of_groups(batch: Batch, groups: Sequence[int], *, size: int) -> Batch:
+    """Select the rows of these groups of ``size``, in this order, with their images."""
+    n_rows = batch["advantages"].shape[0]
+    rows = [group * size + number for group in groups for number in range(size)]
+    split = split_pixel_values_by_grid(batch)
+    chosen = dict(unsplit_pixel_values_by_grid({name: _rows(value, rows, n_rows) for name, value in split.items()}))
+    if "num_images" in chosen and not sum(chosen["num_images"]):
+        for name in ("pixel_values", "image_grid_thw", "num_images"):  # a model does not take no pixels for pixels
+            chosen.pop(name, None)
+    return chosen
+
+
+def weight_tokens(batch: Batch, *, size: int, loss_type: LossType) -> Batch:
+    """Weigh the tokens for TRL's loss ``dapo``, which divides a sum over the mask by ``num_items_in_batch``: of this
+    process.
+
+    The mask weighs each token as ``loss_type`` does among the rollouts of its group of ``size`` and among the groups
+    that have any: in the clipped objective and in the KL. Rollouts and groups without a token in the loss, the broken
+    ones, count in no mean; of TRL's own losses, ``grpo`` counts them.
+    """
+    mask: torch.Tensor = batch["completion_mask"]
+    if "tool_mask" in batch:
+        mask = mask * batch["tool_mask"]
+    if loss_type != "dapo":
+        lengths = mask.sum(1).view(-1, size)
+        if loss_type == "grpo":
+            divisors = lengths * (lengths > 0).sum(1, keepdim=True)
+        else:
+            divisors = lengths.sum(1, keepdim=True).expand(-1, size)
+        mask = mask / divisors.clamp(min=1).reshape(-1, 1)
+    return {**batch, "tool_mask": mask, "num_items_in_batch": mask.sum()}
+
+
+def _rows(value: Any, rows: Sequence[int], n_rows: int) -> Any:
+    if isinstance(value, torch.Tensor) and value.ndim and value.shape[0] == n_rows:
+        return value[torch.tensor(rows, device=value.device)]
+    if isinstance(value, list) and len(value) == n_rows:
+        return [value[row] for row in rows]
+    return value
