@@ -15,7 +15,7 @@ from darkroom.pipelines.publishing.text_charts import text_bars
 from darkroom.pipelines.records import Reject, RLRow, ToolNecessity
 from darkroom.pipelines.records.origin_labels import asked
 from darkroom.pipelines.rl import candidates, necessity, pass_rates, suitability
-from darkroom.pipelines.rl.rows import Polled, all_votes, grader_counts, polled
+from darkroom.pipelines.rl.facts import Polled, all_votes, grader_counts, polled
 from darkroom.pipelines.rl.suitability import agreement_in_words
 from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.storage.stage import StageReport, reason_of

@@ -27,7 +27,7 @@ from darkroom.pipelines.publishing.text_charts import columns, sparkline
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability
-from darkroom.pipelines.rl.rows import StageFacts, all_votes, polled, stage_facts
+from darkroom.pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
 from darkroom.pipelines.storage.stage import reason_of
 from darkroom.pipelines.storage.store_paths import StorePath, children
 from darkroom.pipelines.storage.tables import TableKey

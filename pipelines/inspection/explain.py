@@ -17,8 +17,8 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.ledger_calls import RowAct, rl_acts, rollout_acts
 from darkroom.pipelines.inspection.table_search import TableFile, files_with, table_files
 from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.rl.facts import STAGES as RL_STAGES
 from darkroom.pipelines.rl.labels import VERIFICATIONS
-from darkroom.pipelines.rl.rows import STAGES as RL_STAGES
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import UserError

@@ -28,7 +28,8 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.rl import candidates
-from darkroom.pipelines.rl.rows import STAGES, annotated_row, public_rows, shards_with, tables_of
+from darkroom.pipelines.rl.facts import STAGES, shards_with
+from darkroom.pipelines.rl.rows import annotated_row, public_rows, tables_of
 from darkroom.pipelines.rl.suitability import VOTES, agreement_in_words
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, Splits, Strata, grouped
 from darkroom.pipelines.selection.screening import Screening

@@ -15,7 +15,7 @@ from darkroom.pipelines.records import CheckedLabel, Provenance, RLRow, Sample, 
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.records.origin_labels import Annotators, asked, measured_on
 from darkroom.pipelines.rl import labels
-from darkroom.pipelines.rl.rows import shards_with
+from darkroom.pipelines.rl.facts import shards_with
 from darkroom.pipelines.storage.workspace import Workspace
 
 _NOT_MEASURED = "not measured"

@@ -17,7 +17,7 @@ from darkroom.assets.pages.metadata import bars
 from darkroom.pipelines.models.policies import OpenAIPolicy
 from darkroom.pipelines.publishing.rl_dataset import KEY
 from darkroom.pipelines.records import RLRow
-from darkroom.pipelines.rl.rows import STAGES
+from darkroom.pipelines.rl.facts import STAGES
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, materialize_shard
 
