@@ -52,7 +52,7 @@ def audit(
     """
     from darkroom.assets.terminal.audit import print_audit
     from darkroom.pipelines.inspection.audit import audit as audit_datasets
-    from darkroom.pipelines.inspection.audit import audit_conversations, find_conversations
+    from darkroom.pipelines.inspection.audit import find_conversations
     from darkroom.pipelines.storage.workspace import Workspace
 
     try:
@@ -60,10 +60,7 @@ def audit(
             conversations = find_conversations(Path(dataset), mapping)
             folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
             with progress_bar("rows") as progress:
-                if conversations is not None:
-                    report = audit_conversations(conversations, limit=limit, progress=progress)
-                else:
-                    report = audit_datasets(folders, workspace=workspace, limit=limit, progress=progress)
+                report = audit_datasets(conversations or folders, workspace=workspace, limit=limit, progress=progress)
     except (UserError, OSError) as error:
         raise _AuditImpossible(describe(error)[0]) from error
     if as_json:

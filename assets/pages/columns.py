@@ -8,7 +8,7 @@ import dagster as dg
 import pyarrow as pa
 import yaml
 
-from darkroom.pipelines.publishing.dataset_reader import Kind, features_of
+from darkroom.pipelines.publishing.dataset_reader import Kind
 from darkroom.pipelines.records.schemas import schema_of
 
 DESCRIPTIONS: Mapping[str, str] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
@@ -28,7 +28,7 @@ def dataset_columns(kind: Kind, tables: Mapping[dg.AssetKey, type[Any]]) -> dict
 
     ``tables``: by asset, what its rows are; of records with the same column the first one's tables have it.
     """
-    from darkroom.pipelines.publishing.features import arrow_schema  # `datasets` takes a second
+    from darkroom.pipelines.publishing.features import arrow_schema, features_of  # `datasets` takes a second
 
     schema = arrow_schema(features_of(kind))
     columns = [dg.TableColumn(column.name, type_name(column.type)) for column in schema]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import pyarrow.parquet as pq
 
@@ -24,9 +24,6 @@ from darkroom.pipelines.storage.store_paths import StorePath, children, content,
 from darkroom.pipelines.storage.tables import TableKey, TableMissing
 from darkroom.sandbox.errors import UserError
 
-if TYPE_CHECKING:
-    from datasets import Features
-
 R = TypeVar("R")
 T = TypeVar("T")
 P = TypeVar("P", bound=StorePath)
@@ -35,6 +32,8 @@ Kind = Literal["trajectories", "prompts"]
 _ASSETS: Mapping[Kind, str] = {"trajectories": "sft_dataset", "prompts": "rl_dataset"}
 KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id"}
 """The column that names a row."""
+SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
+"""Columns that a sample's fields fill as they are, in both kinds of datasets."""
 ALL = "all"
 _ADDED: Mapping[Kind, frozenset[str]] = {
     "trajectories": frozenset(),
@@ -143,21 +142,14 @@ def kind_of(file: StorePath) -> Kind:
     return "prompts" if "grader" in columns and "rounds" not in columns else "trajectories"
 
 
-def features_of(kind: Kind) -> Features:
-    """The columns of a kind, as ``datasets`` features."""
-    from darkroom.pipelines.publishing.features import PROMPTS, TRAJECTORIES  # `datasets` takes a second
+def require_columns(file: StorePath, kind: Kind, needed: Collection[str], *, only: bool = False) -> None:
+    """Raise ``DatasetError`` unless the file has the columns ``needed``; ``only``: and no others.
 
-    return {"prompts": PROMPTS, "trajectories": TRAJECTORIES}[kind]
-
-
-def check_columns(file: StorePath, kind: Kind, *, needed: Collection[str] | None = None) -> None:
-    """Raises ``DatasetError`` unless the file has the columns of its kind (or ``needed``, and any others).
-
-    Columns that were added since may be missing.
+    Columns that later versions added may be missing.
     """
-    columns, expected = columns_of(file), set(features_of(kind) if needed is None else needed)
-    unknown = columns - expected if needed is None else set()
-    missing = expected - columns - _ADDED[kind]
+    columns = columns_of(file)
+    unknown = columns.difference(needed) if only else set()
+    missing = set(needed) - columns - _ADDED[kind]
     if missing or unknown:
         raise DatasetError(
             f"{file} is no shipped dataset of {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}. "

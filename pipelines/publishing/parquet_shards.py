@@ -17,14 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom.pipelines.models.tasks import question_text
-from darkroom.pipelines.publishing.dataset_reader import Kind, features_of, split_of
+from darkroom.pipelines.publishing.dataset_reader import SAMPLE, Kind, split_of
 from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
 from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.store_paths import StorePath
 
-SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
-"""Columns that a sample's fields fill as they are, in both kinds of datasets."""
 SHARD_BYTES = 500_000_000
 """Of a shard's rows before compression (images hardly compress): what ``datasets`` and the hub write."""
 ROWS_PER_GROUP, GROUP_BYTES = 1_000, 32_000_000
@@ -57,7 +55,7 @@ class ShardWriter:
         self.n_rows = self.n_images = self.n_bytes = 0
 
     def __enter__(self) -> Self:
-        from darkroom.pipelines.publishing.features import arrow_schema  # `datasets` takes a second
+        from darkroom.pipelines.publishing.features import arrow_schema, features_of  # `datasets` takes a second
 
         self._schema = arrow_schema(features_of(self._kind))
         self._folder.mkdir(parents=True, exist_ok=True)

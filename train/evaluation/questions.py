@@ -13,7 +13,6 @@ from typing import Any
 
 from darkroom.pipelines.publishing.dataset_reader import (
     DatasetError,
-    check_columns,
     columns_of,
     dataset_files,
     kind_of,
@@ -190,6 +189,8 @@ def _grader(sample: Sample) -> Grader | None:
 
 
 def _reader(folder: Path, files: Sequence[Path]) -> Callable[[str, Mapping[str, Any], ImageStore], Question]:
+    from darkroom.pipelines.publishing.features import check_columns  # `datasets` takes a second
+
     kind = kind_of(files[0])
     try:
         check_columns(files[0], kind)

@@ -9,7 +9,7 @@ from datasets import Dataset, Image, List, load_dataset
 
 from darkroom.pipelines.publishing import dataset_reader
 from darkroom.pipelines.publishing.dataset_reader import DatasetError, Kind
-from darkroom.pipelines.publishing.features import TRAJECTORIES
+from darkroom.pipelines.publishing.features import TRAJECTORIES, check_columns
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import local_datasets
 
@@ -81,7 +81,7 @@ def require_columns(files: Iterable[Path], kind: Kind) -> None:
     """Raises ``TrainError`` for a file that has other columns than a shipped dataset of its kind."""
     try:
         for file in files:
-            dataset_reader.check_columns(file, kind)
+            check_columns(file, kind)
     except DatasetError as error:
         raise TrainError(str(error)) from error
 

@@ -1,34 +1,26 @@
-"""The audit of a dataset: its code executed again, its measurements repeated, its votes and its card counted again.
+"""The audit of datasets: code executed again, measurements repeated, rows encoded, votes and cards counted again.
 
 Everything is compared with what the files say. Nothing is written; rows are read a few at a time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from cattrs import BaseValidationError
 
 from darkroom import sandbox
+from darkroom.pipelines.inspection.audit.conversations import Conversations, execute_rounds, find_conversations, row_of
 from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditReport, shortened
 from darkroom.pipelines.inspection.audit.known_truth import KnownTruth
-from darkroom.pipelines.inspection.audit.prompt_checks import recount, regrade
-from darkroom.pipelines.inspection.audit.row_case import case_of, changed_images
-from darkroom.pipelines.inspection.audit.row_checks import remeasure, stated_counts
-from darkroom.pipelines.inspection.audit.row_images import NotKnown, Row
+from darkroom.pipelines.inspection.audit.row_checks import recount, regrade, remeasure, stated_counts, stored_failures
+from darkroom.pipelines.inspection.audit.row_records import NotKnown, Row, case_of, changed_images
 from darkroom.pipelines.inspection.audit.totals import DatasetTotals
-from darkroom.pipelines.inspection.audit.transcript_rows import (
-    Conversations,
-    execute_rounds,
-    find_conversations,
-    row_of,
-)
 from darkroom.pipelines.publishing.dataset_reader import (
     KEYS,
     Kind,
-    check_columns,
     dataset_files,
     kind_of,
     map_in_threads,
@@ -36,15 +28,57 @@ from darkroom.pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
+from darkroom.pipelines.publishing.features import check_columns
 from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.stage import Progress
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
 
+Part = Literal["replay", "checks", "counts", "encoding"]
+PARTS: tuple[Part, ...] = get_args(Part)
+"""``replay``: code executed, observations compared. ``checks``: checks, graders and images' digests. ``counts``: votes,
+card, repeated rows and images. ``encoding``: each row as the trainer reads it (see ``Encode``)."""
+Encode = Callable[[Sequence[StorePath], Progress | None], AuditReport]
+"""Checks how a trainer encodes the rows of datasets (``darkroom.train.examples.conformance.encoding_report``)."""
+
+
+def audit(
+    audited: Sequence[StorePath] | Conversations,
+    *,
+    parts: Collection[Part] | None = None,
+    workspace: Workspace | None = None,
+    encode: Encode | None = None,
+    execute: Execute = in_sandbox,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Audit folders of shipped datasets, or the rows of an export or a release (``find_conversations``).
+
+    ``parts`` (None: all, ``encoding`` where ``encode`` is given). ``limit``: rows of each split, without the card's
+    counts; it does not apply to ``encoding``. Without the ``workspace`` that made the datasets, what needs the truth
+    about a sample is counted as not measured. Raises ``DatasetError`` for files that are no shipped dataset,
+    ``sandbox.SandboxUnavailable``, ``ValueError`` for ``encoding`` without ``encode``.
+    """
+    every = PARTS if encode else PARTS[:-1]
+    chosen = frozenset(every if parts is None else parts)
+    if isinstance(audited, Conversations):
+        return _audit_conversations(audited, chosen, execute, limit, progress)
+    if "encoding" in chosen and encode is None:
+        raise ValueError("the part encoding needs `encode`")
+    report, of_rows = AuditReport(), chosen - {"encoding"}
+    if of_rows:
+        splits = [split for folder in audited for split in _splits_of(folder)]
+        with KnownTruth(workspace) if workspace and of_rows != {"replay"} else nullcontext() as truth:
+            _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, limit, progress)
+    if "encoding" in chosen and encode is not None:
+        encoded = encode(audited, progress)
+        report.take(replace(encoded, n_rows=0) if of_rows else encoded)
+    return report
+
 
 class _Split(NamedTuple):
-    """The shards of one split, checked."""
+    """The shards of one split, with checked columns."""
 
     folder: StorePath
     name: str
@@ -62,155 +96,161 @@ def _splits_of(folder: StorePath) -> Iterator[_Split]:
         yield _Split(folder, name, kind, files)
 
 
-def audit(
-    folders: Sequence[StorePath],
-    *,
-    execute: Execute | None = None,
-    workspace: Workspace | None = None,
-    limit: int | None = None,
-    progress: Progress | None = None,
-) -> AuditReport:
-    """Audits shipped datasets (at most ``limit`` rows of each split).
-
-    ``execute`` runs their code; None: the sandbox. ``workspace``: where they were made; without it,
-    what needs the truth about a sample is counted as not measured. Raises ``DatasetError`` for files that are no
-    shipped dataset, ``sandbox.SandboxUnavailable``.
-    """
-    splits = [split for folder in folders for split in _splits_of(folder)]
+def _audit_splits(
+    splits: Sequence[_Split], row_audit: "_RowAudit", report: AuditReport, limit: int | None, progress: Progress | None
+) -> None:
     n_all = sum(n if limit is None else min(n, limit) for n in (n_rows_of(split.files) for split in splits))
-    report, run = AuditReport(), execute or in_sandbox
-    with KnownTruth(workspace) if workspace else nullcontext() as truth:
-        for folder in folders:
-            mine = [split for split in splits if split.folder == folder]
-            totals = DatasetTotals(folder, mine[0].kind)
-            for split in mine:
-                rows = islice(read_files(split.files), limit)
-                perform = partial(_audited, kind=split.kind, dataset=folder.name, execute=run, truth=truth)
-                for row, result in map_in_threads(rows, perform):
-                    report.take(result)
-                    if row is not None:
-                        report.add(totals.row(row, split.name))
-                    if progress is not None:
-                        progress(report.n_rows, n_all)
-            if limit is None:
-                report.checked["card and counts"] += 1
-                report.add(totals.findings())
-    return report
+    unread = ("images", "videos") if row_audit.parts == {"counts"} else ()
+    for folder, group in groupby(splits, key=lambda split: split.folder):
+        of_folder = list(group)
+        totals = DatasetTotals(folder, of_folder[0].kind)
+        for split in of_folder:
+            rows = ((split, row) for row in islice(read_files(split.files, without=unread), limit))
+            for row, result in map_in_threads(rows, row_audit):
+                report.take(result)
+                if row is not None and "counts" in row_audit.parts:
+                    report.add(totals.row(row, split.name))
+                if progress is not None:
+                    progress(report.n_rows, n_all)
+        if limit is None and "counts" in row_audit.parts:
+            report.checked["card and counts"] += 1
+            report.add(totals.findings())
 
 
-def audit_conversations(
+@dataclass(frozen=True, slots=True)
+class _RowAudit:
+    """Audit one row; returns it with its report, or None for it where it is malformed."""
+
+    parts: frozenset[Part]
+    execute: Execute
+    truth: KnownTruth | None
+
+    def __call__(self, pair: tuple[_Split, Row]) -> tuple[Row | None, AuditReport]:
+        split, row = pair
+        report, dataset = AuditReport(n_rows=1), split.folder.name
+        try:
+            if "checks" in self.parts:
+                _compare_images(row, str(row.get(KEYS[split.kind])), dataset, report)
+            if split.kind == "prompts":
+                self._prompt(row, dataset, report)
+            else:
+                self._trajectory(row, dataset, report)
+        except (BaseValidationError, KeyError, TypeError, ValueError) as error:
+            reason = shortened(f"{type(error).__name__}: {error}")
+            report.add([AuditFinding("malformed row", dataset, str(row.get(KEYS[split.kind])), reason)])
+            return None, report
+        return row, report
+
+    def _prompt(self, row: Row, dataset: str, report: AuditReport) -> None:
+        if "counts" in self.parts:
+            report.checked["votes"] += 1
+            report.add(recount(row, self.truth, dataset))
+        if "checks" in self.parts:
+            report.checked["grader"] += 1
+            report.add(regrade(row, self.truth, dataset))
+
+    def _trajectory(self, row: Row, dataset: str, report: AuditReport) -> None:
+        if "replay" in self.parts:
+            _replay(row, dataset, self.execute, report)
+        if "checks" in self.parts:
+            _remeasure(row, dataset, self.truth, report)
+        if "counts" in self.parts:
+            report.checked["votes"] += 1
+            report.add(stated_counts(row, dataset))
+
+
+def _compare_images(row: Row, row_id: str, dataset: str, report: AuditReport) -> None:
+    report.checked["bytes of images"] += 1
+    for place in changed_images(row):
+        report.add([AuditFinding("changed image", dataset, row_id, f"image {place} is not the one of its digest")])
+
+
+def _replay(row: Row, dataset: str, execute: Execute, report: AuditReport) -> None:
+    report.n_rounds = len(row["rounds"])
+    try:
+        replayed = replay_row(row, execute=execute)
+    except NotComparable as error:
+        report.not_measured[f"execution: {error}"] += 1
+        return
+    report.n_replayed, report.n_same = 1, int(not replayed.differences)
+    report.n_other_sandbox = int(replayed.other_sandbox)
+    report.n_executed = report.n_rounds
+    report.n_images = sum(len(turn["observation"]["images"]) for turn in row["rounds"])
+    for difference in replayed.differences:
+        reason = shortened(f"stored {difference.recorded!r}, now {difference.replayed!r}")
+        row_id = row["trajectory_id"]
+        report.add([AuditFinding(f"replay: {difference.what}", dataset, row_id, reason, difference.round)])
+
+
+def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, report: AuditReport) -> None:
+    for name, finding, missing in remeasure(case_of(row, truth), row, dataset):
+        if missing:
+            report.not_measured[f"{name}: needs {missing}"] += 1
+            continue
+        report.checked[name] += 1
+        if finding is not None:
+            report.add([finding])
+    report.add(stored_failures(row, dataset))
+
+
+def _audit_conversations(
     conversations: Conversations,
-    *,
-    execute: Execute | None = None,
-    limit: int | None = None,
-    progress: Progress | None = None,
+    parts: frozenset[Part],
+    execute: Execute,
+    limit: int | None,
+    progress: Progress | None,
 ) -> AuditReport:
-    """Audits another trainer's export, or a released trajectory file (``find_conversations``)."""
-    report, run = AuditReport(), execute or in_sandbox
-    rows = islice(conversations.rows, limit)
-    perform = partial(_audited_conversation, conversations=conversations, execute=run)
-    for result in map_in_threads(rows, perform):
+    report = AuditReport()
+
+    def audit_row(source: SourceRow | BadRow) -> AuditReport:
+        return _audit_conversation(source, conversations, parts, execute)
+
+    for result in map_in_threads(islice(conversations.rows, limit), audit_row):
         report.take(result)
         if progress is not None:
             progress(report.n_rows, max(report.n_rows, conversations.n_rows if limit is None else limit))
     return report
 
 
-def _audited_conversation(source: SourceRow | BadRow, *, conversations: Conversations, execute: Execute) -> AuditReport:
-    result, dataset = AuditReport(n_rows=1), conversations.name
+def _audit_conversation(
+    source: SourceRow | BadRow, conversations: Conversations, parts: frozenset[Part], execute: Execute
+) -> AuditReport:
+    """The code is executed for ``checks``, too, which read whether it ran."""
+    report, dataset = AuditReport(n_rows=1), conversations.name
     if isinstance(source, BadRow):
         reason = shortened(source.evidence)
-        result.add([AuditFinding(f"unreadable: {source.reason}", dataset, source.row, reason)])
-        return result
+        report.add([AuditFinding(f"unreadable: {source.reason}", dataset, source.row, reason)])
+        return report
     row = row_of(source, is_escaped=conversations.is_escaped)
-    result.n_rounds = len(row["rounds"])
+    report.n_rounds = len(row["rounds"])
     try:
         differences = execute_rounds(row, execute, conversations.max_difference)
     except (NotComparable, SetupFailed) as error:
-        result.not_measured[f"execution: {error}"] += 1
-        return result
+        report.not_measured[f"execution: {error}"] += 1
+        return report
     except sandbox.SandboxUnavailable:
         raise
     except sandbox.SandboxError as error:
         reason = shortened(f"{type(error).__name__}: {error}")
-        result.add([AuditFinding("replay: session", dataset, source.row, reason)])
-        return result
-    result.n_executed, result.n_images = result.n_rounds, len(row["images"]) - row["n_question_images"]
-    for number, difference in differences:
-        result.add([AuditFinding("replay", dataset, source.row, shortened(difference), number)])
-    _remeasure(row, dataset, None, result)
-    return result
-
-
-def _audited(
-    row: Row, *, kind: Kind, dataset: str, execute: Execute, truth: KnownTruth | None
-) -> tuple[Row | None, AuditReport]:
-    """One row's audit, with the row unless it is malformed."""
-    result = AuditReport(n_rows=1)
-    row_id = str(row.get(KEYS[kind]))
-    steps: Mapping[Kind, Sequence[Callable[[], None]]] = {
-        "trajectories": [
-            partial(_replay, row, dataset, execute, result),
-            partial(_remeasure, row, dataset, truth, result),
-        ],
-        "prompts": [partial(_prompt, row, dataset, truth, result)],
-    }
-    try:
-        _compare_images(row, row_id, dataset, result)
-        for step in steps[kind]:
-            step()
-    except (BaseValidationError, KeyError, TypeError, ValueError) as error:
-        reason = shortened(f"{type(error).__name__}: {error}")
-        result.add([AuditFinding("malformed row", dataset, row_id, reason)])
-        return None, result
-    return row, result
-
-
-def _compare_images(row: Row, row_id: str, dataset: str, result: AuditReport) -> None:
-    result.checked["bytes of images"] += 1
-    for place in changed_images(row):
-        result.add([AuditFinding("changed image", dataset, row_id, f"image {place} is not the one of its digest")])
-
-
-def _replay(row: Row, dataset: str, execute: Execute, result: AuditReport) -> None:
-    result.n_rounds = len(row["rounds"])
-    try:
-        replayed = replay_row(row, execute=execute)
-    except NotComparable as error:
-        result.not_measured[f"execution: {error}"] += 1
-        return
-    result.n_executed = result.n_rounds
-    result.n_images = sum(len(turn["observation"]["images"]) for turn in row["rounds"])
-    for found in replayed.differences:
-        reason = f"stored {found.recorded!r}, now {found.replayed!r}"
-        row_id = row["trajectory_id"]
-        result.add([AuditFinding(f"replay: {found.what}", dataset, row_id, shortened(reason), found.round)])
-
-
-def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, result: AuditReport) -> None:
-    case = case_of(row, truth)
-    for name, finding, missing in remeasure(case, row, dataset):
-        if missing:
-            result.not_measured[f"{name}: needs {missing}"] += 1
-            continue
-        result.checked[name] += 1
-        if finding is not None:
-            result.add([finding])
-    result.checked["votes"] += 1
-    result.add(stated_counts(row, dataset))
-
-
-def _prompt(row: Row, dataset: str, truth: KnownTruth | None, result: AuditReport) -> None:
-    result.checked.update(["votes", "grader"])
-    result.add(recount(row, truth, dataset))
-    result.add(regrade(row, truth, dataset))
+        report.add([AuditFinding("replay: session", dataset, source.row, reason)])
+        return report
+    report.n_executed, report.n_images = report.n_rounds, len(row["images"]) - row["n_question_images"]
+    if "replay" in parts:
+        report.n_replayed, report.n_same = 1, int(not differences)
+        for number, difference in differences:
+            report.add([AuditFinding("replay", dataset, source.row, shortened(difference), number)])
+    if "checks" in parts:
+        _remeasure(row, dataset, None, report)
+    return report
 
 
 __all__ = [
+    "PARTS",
     "AuditFinding",
     "AuditReport",
+    "Encode",
     "NotKnown",
+    "Part",
     "audit",
-    "audit_conversations",
     "find_conversations",
 ]

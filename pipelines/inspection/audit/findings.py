@@ -1,4 +1,4 @@
-"""What an audit finds: findings by kind, what was compared, and what could not be."""
+"""The report of an audit: findings by kind, and how much was compared or could not be."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,11 +8,12 @@ from typing import Any, Self
 MAX_FINDINGS = 10_000
 """Kept with their rows; further ones are counted only, so that an audit of a bad release fits into memory."""
 _MAX_DETAIL = 300
+_COUNTS = ("n_rows", "n_rounds", "n_executed", "n_images", "n_replayed", "n_same", "n_other_sandbox")
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """One thing that is not as the dataset says. ``round`` counts from 1; 0 where it is no round's."""
+    """A contradiction to what the dataset says. ``round`` counts from 1; 0 where it is no round's."""
 
     kind: str
     """``replay: pixels``, ``check: upright``, ``card``, ``votes``: the table's first column."""
@@ -25,7 +26,7 @@ class AuditFinding:
 
 @dataclass(slots=True)
 class AuditReport:
-    """An audit's result. The counts say how much of the dataset the findings were looked for in."""
+    """The result of an audit. Its counts say how much of the dataset was examined."""
 
     n_rows: int = 0
     n_rounds: int = 0
@@ -33,6 +34,11 @@ class AuditReport:
     """Images of observations that were compared."""
     n_executed: int = 0
     """Rounds whose observation was compared."""
+    n_replayed: int = 0
+    n_same: int = 0
+    """Replayed rows whose observations are all equal."""
+    n_other_sandbox: int = 0
+    """Replayed rows that another version of the sandbox made, equal or not."""
     checked: Counter[str] = field(default_factory=Counter)
     """Rows by the check or count that was done again."""
     not_measured: Counter[str] = field(default_factory=Counter)
@@ -41,6 +47,8 @@ class AuditReport:
     """Findings by kind, all of them."""
     findings: list[AuditFinding] = field(default_factory=list)
     """The first ``MAX_FINDINGS``."""
+    notes: list[str] = field(default_factory=list)
+    """Further lines for people, such as how many tokens the rows have."""
 
     def add(self, findings: Iterable[AuditFinding]) -> None:
         """Counts findings, and keeps them while there is room."""
@@ -49,32 +57,34 @@ class AuditReport:
             if len(self.findings) < MAX_FINDINGS:
                 self.findings.append(finding)
 
-    def take(self, row: Self) -> None:
-        """Adds the audit of one row."""
-        self.n_rows += row.n_rows
-        self.n_rounds += row.n_rounds
-        self.n_executed += row.n_executed
-        self.n_images += row.n_images
-        self.checked.update(row.checked)
-        self.not_measured.update(row.not_measured)
-        self.kinds.update(row.kinds)
-        self.findings += row.findings[: MAX_FINDINGS - len(self.findings)]
+    def take(self, part: Self) -> None:
+        """Add the report of a row or a part."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        self.checked.update(part.checked)
+        self.not_measured.update(part.not_measured)
+        self.kinds.update(part.kinds)
+        self.findings += part.findings[: MAX_FINDINGS - len(self.findings)]
+        self.notes += part.notes
+
+    @property
+    def rate(self) -> float:
+        """Share of replayed rows that are equal; 1.0 if none was replayed."""
+        return self.n_same / self.n_replayed if self.n_replayed else 1.0
 
     @property
     def n_findings(self) -> int:
-        """How many findings there are, those that are only counted among them."""
+        """Number of all findings, including those that are only counted."""
         return self.kinds.total()
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "n_rows": self.n_rows,
-            "n_rounds": self.n_rounds,
-            "n_executed": self.n_executed,
-            "n_images": self.n_images,
+            **{name: getattr(self, name) for name in _COUNTS},
             "n_findings": self.n_findings,
             "kinds": dict(sorted(self.kinds.items())),
             "checked": dict(sorted(self.checked.items())),
             "not_measured": dict(sorted(self.not_measured.items())),
+            "notes": self.notes,
             "findings": [
                 {"kind": finding.kind, "dataset": finding.dataset, "row": finding.row, "round": finding.round}
                 | {"reason": finding.reason}
@@ -84,5 +94,5 @@ class AuditReport:
 
 
 def shortened(text: str) -> str:
-    """A reason of at most 300 characters: what rows hold may be of any length."""
+    """The reason, cut to 300 characters: texts of rows may have any length."""
     return text if len(text) <= _MAX_DETAIL else f"{text[: _MAX_DETAIL - 2]} …"

@@ -1,5 +1,7 @@
-"""What must hold over all rows of a dataset: the card's figures, the marker's counts, no row twice, no image in two
-splits. Of each row only digests stay in memory."""
+"""Totals over all rows of a dataset: the card's figures, the marker's counts, repeated rows, images in two splits.
+
+Of each row only digests stay in memory.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -7,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from darkroom.pipelines.inspection.audit.findings import AuditFinding, shortened
-from darkroom.pipelines.inspection.audit.row_images import Row
+from darkroom.pipelines.inspection.audit.row_records import Row
 from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import MARKER
 from darkroom.pipelines.storage.store_paths import StorePath
 
-_ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader|goal) (.+?) \| (\d+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader) (.+?) \| (\d+) \|$", re.MULTILINE)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
 _SFT_SIZE = re.compile(r"^(\d+) trajectories with (\d+) images", re.MULTILINE)
 _RL_SIZE = re.compile(r"^(\d+) questions with", re.MULTILINE)
@@ -32,7 +34,7 @@ class DatasetTotals:
         self._n_rows = self._n_images = 0
 
     def row(self, row: Row, split: str) -> Iterator[AuditFinding]:
-        """A row of ``split``, and what is wrong with it beside the rows before."""
+        """Count a row of ``split``; findings are contradictions to the rows before."""
         self._n_rows += 1
         self._n_images += len(row["images"])
         self._count(row, split)

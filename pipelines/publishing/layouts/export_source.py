@@ -10,11 +10,11 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.publishing.dataset_reader import (
     DatasetError,
     Kind,
-    check_columns,
     dataset_files,
     find_datasets,
     kind_of,
     read_files,
+    require_columns,
     split_of,
 )
 from darkroom.pipelines.storage.store_paths import StorePath
@@ -98,7 +98,7 @@ def find_source(
     kind = kind_of(files[0])
     try:
         for file in files:
-            check_columns(file, kind, needed=NEEDED[kind])
+            require_columns(file, kind, NEEDED[kind])
     except DatasetError as error:
         raise LayoutError(str(error)) from error
     return ExportSource(_name(dataset), split, files, kind)

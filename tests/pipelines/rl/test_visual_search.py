@@ -1,7 +1,8 @@
 import pyarrow.parquet as pq
 import pytest
 
-from darkroom.pipelines.publishing.dataset_reader import DatasetError, check_columns
+from darkroom.pipelines.publishing.dataset_reader import DatasetError
+from darkroom.pipelines.publishing.features import check_columns
 from darkroom.pipelines.publishing.parquet_shards import prompt_row
 from darkroom.pipelines.records import Grader, ImageRef, RLRow, Sample, Truth, TruthBox
 from darkroom.pipelines.rl.candidates import asks_visual_search

@@ -33,6 +33,7 @@ from darkroom.train.examples.conformance.report import (
     Conformance,
     Misfit,
     RowVerdict,
+    encoding_report,
     explanation,
     read_report,
     report_writer,
@@ -214,4 +215,14 @@ def _judge(batch: list[IndexedRow]) -> list[RowVerdict]:
     return _judgement(batch)
 
 
-__all__ = ["Conformance", "ConformanceGate", "Misfit", "Progress", "RowVerdict", "examine", "explanation", "summary"]
+__all__ = [
+    "Conformance",
+    "ConformanceGate",
+    "Misfit",
+    "Progress",
+    "RowVerdict",
+    "encoding_report",
+    "examine",
+    "explanation",
+    "summary",
+]

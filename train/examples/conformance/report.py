@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,9 @@ import pyarrow.parquet as pq
 import yaml
 
 from darkroom.pipelines.storage.atomic_write import whole_file
+
+if TYPE_CHECKING:
+    from darkroom.pipelines.inspection.audit import AuditReport
 
 
 class Misfit(StrEnum):
@@ -155,6 +158,25 @@ def copy_report(conformance: Conformance, to: Path) -> None:
     else:
         lines = (json.dumps(record, ensure_ascii=False) for record in pq.read_table(conformance.report).to_pylist())
         to.write_text("".join(f"{line}\n" for line in lines))
+
+
+def encoding_report(conformance: Conformance) -> AuditReport:
+    """The part ``encoding`` of an audit: a finding for each row that cannot be trained on."""
+    from darkroom.pipelines.inspection.audit import AuditFinding, AuditReport  # with all recipes and the sandbox
+    from darkroom.pipelines.inspection.audit.findings import shortened
+
+    table = pq.read_table(conformance.report, columns=["trajectory_id", "family", "verdict", "reason", "found"])
+    remedies = [f"{n:,} x {name}: {REMEDIES[name]}" for name, n in conformance.reasons.items()]
+    report = AuditReport(
+        n_rows=conformance.n_rows,
+        checked=Counter(encoding=conformance.n_rows),
+        notes=[summary(conformance), *remedies],
+    )
+    report.add(
+        AuditFinding(f"encoding: {row['reason']}", row["family"], row["trajectory_id"], shortened(row["found"]))
+        for row in table.filter(pc.equal(table["verdict"], "refused")).to_pylist()
+    )
+    return report
 
 
 def summary(conformance: Conformance) -> str:

@@ -12,7 +12,8 @@ from datasets import Dataset, Features, Image, List, load_dataset
 
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.models.tasks import question_text
-from darkroom.pipelines.publishing.dataset_reader import features_of, kind_of, n_rows_of, read_files
+from darkroom.pipelines.publishing.dataset_reader import kind_of, n_rows_of, read_files
+from darkroom.pipelines.publishing.features import features_of
 from darkroom.pipelines.publishing.layouts.trl import messages_of
 from darkroom.pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
 from darkroom.pipelines.records import Grader, ImageRef, VideoRef

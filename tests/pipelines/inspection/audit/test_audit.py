@@ -146,6 +146,29 @@ def test_what_was_changed_is_found_in_its_row(audited, shipped, change, expected
     assert {finding.dataset for finding in report.findings} == {"crop"}
 
 
+def test_only_the_chosen_parts_are_audited(shipped, workspace, python):
+    def spoil(row):
+        change_text(row)
+        leak(row)
+        lean(row)
+
+    edit_rows(shipped, spoil)
+    kinds_of = {
+        part: set(audit([shipped], parts=[part], execute=python.execute, workspace=workspace).kinds)
+        for part in ("replay", "checks", "counts")
+    }
+    checks = {"check: hint_stays_hidden", "check: executes"}
+    assert kinds_of == {"replay": {"replay: text"}, "checks": checks, "counts": {"votes"}}
+
+
+def test_a_replay_counts_the_equal_rows(shipped, python):
+    first = next(read_rows([shipped]))["trajectory_id"]
+    edit_rows(shipped, lambda row: change_text(row) if row["trajectory_id"] == first else None)
+    report = audit([shipped], parts=["replay"], execute=python.execute)
+    assert (report.n_replayed, report.n_same, report.rate) == (4, 3, 0.75)
+    assert report.checked == {}
+
+
 def test_bytes_that_are_not_those_of_the_digest_are_a_finding(audited):
     assert audited(swap_bytes).kinds["changed image"] == 1
 

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from darkroom.pipelines.inspection.audit.findings import MAX_FINDINGS, AuditFinding, AuditReport, shortened
-from darkroom.pipelines.inspection.audit.prompt_checks import recount, regrade
-from darkroom.pipelines.inspection.audit.row_case import UnknownHint
-from darkroom.pipelines.inspection.audit.row_checks import checks_of, stated_counts
-from darkroom.pipelines.inspection.audit.row_images import NotKnown
+from darkroom.pipelines.inspection.audit.row_checks import checks_of, recount, regrade, stated_counts, stored_failures
+from darkroom.pipelines.inspection.audit.row_records import NotKnown, UnknownHint
 from darkroom.pipelines.inspection.audit.totals import DatasetTotals
 from darkroom.pipelines.verification.checks import EVERY_FAMILY
 
@@ -97,7 +95,8 @@ def test_the_same_question_about_the_same_image_twice_is_a_repetition(tmp_path: 
 
 def test_shares_must_be_shares_of_their_votes():
     check = {"name": "judged", "passed": True, "score": 0.75, "n_trials": 4, "detail": ""}
-    row = {"trajectory_id": "t", "checks": [check, check | {"n_trials": 3}, check | {"score": 2.0}]}
+    row = {"trajectory_id": "t", "checks": [check, check | {"n_trials": 3}, check | {"score": 2.0, "passed": False}]}
+    assert [finding.reason for finding in stored_failures(row, "crop")] == ["judged says no: "]
     assert [finding.reason for finding in stated_counts(row, "crop")] == [
         "judged: 0.75 is no share of 3 votes",
         "judged: 2.0 is no share of 4 votes",

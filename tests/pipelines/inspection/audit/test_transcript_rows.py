@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
-from darkroom.pipelines.inspection.audit import audit_conversations, find_conversations
-from darkroom.pipelines.inspection.audit.transcript_rows import UnauditableError
+from darkroom.pipelines.inspection.audit import audit, find_conversations
+from darkroom.pipelines.inspection.audit.conversations import UnauditableError
 from darkroom.pipelines.publishing.layouts import LAYOUTS
 from darkroom.pipelines.publishing.layouts.export_source import find_source
 from darkroom.pipelines.publishing.layouts.exporter import export
@@ -40,7 +40,7 @@ def exported(shipped: Path, tmp_path: Path):
 @pytest.mark.parametrize("layout", ["llama_factory", "ms_swift", "ms_swift_inline"])
 def test_an_export_is_read_back_executed_and_checked(exported, python, layout):
     conversations = find_conversations(exported(layout), None)
-    report = audit_conversations(conversations, execute=python.execute)
+    report = audit(conversations, execute=python.execute)
     assert report.kinds == {}
     assert (report.n_rows, report.n_executed, report.n_images) == (4, 4, 4)
     assert report.checked["hint_stays_hidden"] == report.checked["no_round_is_broken"] == 4
@@ -55,7 +55,7 @@ def test_what_was_changed_in_an_export_is_found_at_its_line(exported, python):
     turn["content"] = turn["content"].replace("<think>", "<think>I was told that it is there. ")
     records[2]["messages"].pop()
     path.write_text("\n".join([*map(json.dumps, records), "no JSON"]))
-    report = audit_conversations(find_conversations(folder, None), execute=python.execute)
+    report = audit(find_conversations(folder, None), execute=python.execute)
     found = {(finding.row.removeprefix(path.name), finding.kind) for finding in report.findings}
     assert found >= {
         (":1", "replay"),
@@ -68,7 +68,7 @@ def test_what_was_changed_in_an_export_is_found_at_its_line(exported, python):
 
 def test_a_released_file_is_audited_by_its_mapping(tmp_path, python):
     path = releases.write(tmp_path, releases.THYME)
-    report = audit_conversations(find_conversations(path, "thyme_sft"), execute=python.execute)
+    report = audit(find_conversations(path, "thyme_sft"), execute=python.execute)
     assert report.kinds["replay"] == 4
     assert sum(n for kind, n in report.kinds.items() if kind.startswith("unreadable")) == len(releases.THYME_REASONS)
     assert report.kinds["check: hint_stays_hidden"] == 1
@@ -80,14 +80,14 @@ def test_a_mapping_file_of_ones_own_is_read(tmp_path, python):
     path = releases.write(tmp_path, releases.THYME[:1])
     mapping = tmp_path / "mine.yaml"
     mapping.write_text("{kind: trajectories, path: x, columns: {transcript: {column: response, dialect: thyme}}}")
-    assert audit_conversations(find_conversations(path, str(mapping)), execute=python.execute).n_findings == 0
+    assert audit(find_conversations(path, str(mapping)), execute=python.execute).n_findings == 0
 
 
 def test_code_about_a_video_is_not_measured_in_a_conversation(tmp_path, python):
     row = releases.computing_row()
     row["response"] = row["response"].replace("print(6 * 7)", "print(len(video_clue_0))")
     path = releases.write(tmp_path, [row])
-    report = audit_conversations(find_conversations(path, "thyme_sft"), execute=python.execute)
+    report = audit(find_conversations(path, "thyme_sft"), execute=python.execute)
     assert (report.n_findings, report.n_executed, list(report.not_measured)) == (
         0,
         0,

@@ -8,8 +8,17 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from darkroom.pipelines.inspection.audit import audit
 from darkroom.pipelines.publishing.dataset_reader import read_files
-from darkroom.train.examples.conformance import ConformanceGate, Misfit, examine, explanation, summary, without_pixels
+from darkroom.train.examples.conformance import (
+    ConformanceGate,
+    Misfit,
+    encoding_report,
+    examine,
+    explanation,
+    summary,
+    without_pixels,
+)
 from darkroom.train.examples.conformance.report import copy_report
 from darkroom.train.examples.conformance.rows import IndexedRow, judge
 from darkroom.train.examples.datasets import dataset_files
@@ -238,6 +247,18 @@ def test_a_refusal_names_the_reasons_the_first_rows_and_the_report(spoiled, mode
     assert "row t1 (crop, images_differ): it holds 1 images and shows 2" in said
     assert "export the dataset again" in said
     assert said.endswith(str(found.report))
+
+
+def test_an_audit_has_the_refused_rows_as_findings(spoiled, tiny, tmp_path):
+    def encode(folders, progress):
+        gate = ConformanceGate(folders, tiny, open_reader(tiny), 8192)
+        return encoding_report(examine(gate, tmp_path / "reports", progress=progress))
+
+    report = audit([spoiled], parts=["encoding"], encode=encode)
+    assert (report.n_rows, report.checked, report.kinds) == (8, {"encoding": 8}, {"encoding: images_differ": 2})
+    assert report.notes[0].startswith("8 rows, 2 do not conform; ")
+    with pytest.raises(ValueError, match="needs `encode`"):
+        audit([spoiled], parts=["encoding"])
 
 
 def test_rows_are_checked_once_for_the_same_dataset_model_and_settings(spoiled, tiny, tmp_path, monkeypatch):
