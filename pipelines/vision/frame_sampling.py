@@ -8,7 +8,6 @@ from darkroom.pipelines.records import ImageRef, VideoRef
 from darkroom.pipelines.records.samples import FRAME
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import MAX_PIXELS
-from darkroom.sandbox._guest.video_frames import FrameSource
 
 MAX_FRAMES = 1024
 """Of one video."""
@@ -37,6 +36,8 @@ def sampled_frames(
     video: VideoRef, store: ImageStore, *, n_frames: int | None = None, per_second: float | None = None
 ) -> tuple[ImageRef, ...]:
     """The frames of a stored video as images of the store. Raises as ``frame_numbers``."""
+    from darkroom.sandbox._guest.video_frames import FrameSource  # needs the extra `video`
+
     numbers = frame_numbers(video, n_frames=n_frames, per_second=per_second)
     frames = FrameSource(io.BytesIO(store.read(video)), max_pixels=MAX_PIXELS)
     return tuple(
