@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -189,6 +190,8 @@ def partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
     partitions = [partition for partition, name in catalog.items() if name == source]
     if source == ANNOTATED and not partitions:
         raise SourceError("people's accepted records are no source; `darkroom annotate finish` builds their RL rows")
+    if not partitions and source in (EMBEDDED, EMBEDDED_RL):
+        Catalog(Path()).open(source)  # raises: a package of its extra is not installed
     if not partitions:
         names = sorted(set(catalog.values()))
         raise SourceError(f"there is no source {source!r}; choose from {names}, or add one (`darkroom sources --help`)")

@@ -13,6 +13,7 @@ public_sources()["mmk12"].about.hub      # "FanqingM/MMK12"
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -27,6 +28,7 @@ from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.storage_errors import storage_errors
 from darkroom.pipelines.storage.store_paths import StorePath, children
 from darkroom.pipelines.storage.user_files import loaded
+from darkroom.sandbox.errors import ExtraMissing
 
 EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 """The names of the bundled sources: for trajectories, and for RL prompts."""
@@ -73,6 +75,15 @@ def _open_embedded(name: str) -> Source:
     return source
 
 
+def _opened() -> dict[str, Source]:
+    """Every embedded source, without those of an extra that is not installed."""
+    sources = {}
+    for name in _embedded():
+        with suppress(ExtraMissing):
+            sources[name] = _open_embedded(name)
+    return sources
+
+
 def check_name(name: str) -> None:
     """Raises ``SourceError`` for an invalid name: it becomes part of file names and partition keys."""
     if not _NAME.fullmatch(name) or name in _embedded():
@@ -116,7 +127,7 @@ class Catalog:
 
     def languages(self) -> dict[str, str]:
         """The language of each source's questions (ISO 639), of those that state it."""
-        stated = {name: getattr(_open_embedded(name), "language", "") for name in _embedded()}
+        stated = {name: getattr(source, "language", "") for name, source in _opened().items()}
         stated |= {name: config.language for name, config in self.configs().items()}
         return {name: language for name, language in stated.items() if language}
 
@@ -128,13 +139,13 @@ class Catalog:
     def uses(self) -> dict[str, tuple[Use, ...]]:
         """What takes the shards of each source."""
         embedded: dict[str, tuple[Use, ...]] = {
-            name: getattr(_open_embedded(name), "used_for", ("sft",)) for name in _embedded()
+            name: getattr(source, "used_for", ("sft",)) for name, source in _opened().items()
         }
         return embedded | {name: config.uses for name, config in self.configs().items()}
 
     def partitions(self) -> dict[str, tuple[str, int]]:
         """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""
-        shards = {name: _open_embedded(name).n_shards for name in _embedded()}
+        shards = {name: source.n_shards for name, source in _opened().items()}
         shards |= {name: config.n_shards for name, config in self.configs().items()}
         return {
             partition_key(name, shard): (name, shard) for name, n_shards in shards.items() for shard in range(n_shards)

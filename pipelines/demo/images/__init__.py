@@ -20,7 +20,14 @@ from darkroom.pipelines.demo.images.deal import dealt, offered
 from darkroom.pipelines.demo.images.diagrams import diagrams
 from darkroom.pipelines.demo.images.figures import figures
 from darkroom.pipelines.demo.images.films import films
-from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, LazyRow, built, installed, photograph_bytes
+from darkroom.pipelines.demo.images.material import (
+    PHOTOGRAPHS,
+    LazyRow,
+    built,
+    installed,
+    photograph_bytes,
+    require_packages,
+)
 from darkroom.pipelines.demo.images.maths import maths
 from darkroom.pipelines.demo.images.notices import notice_questions, notices
 from darkroom.pipelines.demo.images.pages import page_questions, pages
@@ -50,6 +57,7 @@ class DemoSource:
     n_scenes: int = 24
 
     def __post_init__(self) -> None:
+        require_packages()
         if self.n_shards < 1 or self.n_scenes < 0:
             raise ValueError(
                 f"the demo needs n_shards >= 1 and n_scenes >= 0; found {self.n_shards} and {self.n_scenes}"
