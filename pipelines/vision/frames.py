@@ -23,7 +23,6 @@ from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.samples import FRAME
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import MAX_PIXELS, Thumbnails, thumbnail
-from darkroom.sandbox._guest.video_frames import FrameSource
 
 SIDE = 16
 """Of the thumbnails that are compared."""
@@ -148,6 +147,8 @@ def sampled_frames(
     video: VideoRef, store: ImageStore, *, n_frames: int | None = None, per_second: float | None = None
 ) -> tuple[ImageRef, ...]:
     """The frames of a stored video as images of the store. Raises as ``frame_numbers``."""
+    from darkroom.sandbox._guest.video_frames import FrameSource  # needs the extra `video`
+
     numbers = frame_numbers(video, n_frames=n_frames, per_second=per_second)
     frames = FrameSource(io.BytesIO(store.read(video)), max_pixels=MAX_PIXELS)
     return tuple(
