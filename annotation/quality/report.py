@@ -19,7 +19,7 @@ from darkroom.annotation.quality.annotators import find_outliers
 from darkroom.annotation.quality.metrics import Quality
 from darkroom.annotation.rounds.record_state import ROUNDS
 from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, ORANGE, SOFT, mark_integers, new_figure, png, styled
-from darkroom.pipelines.inspection.html_page import html_page
+from darkroom.pipelines.inspection.pages import html_page
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.verification.proportion import Proportion

@@ -8,7 +8,7 @@ from itertools import islice
 import dagster as dg
 from PIL import Image, ImageDraw
 
-from darkroom.pipelines.inspection.markdown import cell, embedded, inline_example, markdown_table
+from darkroom.pipelines.inspection.pages import cell, embedded, inline_example, markdown_table
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore

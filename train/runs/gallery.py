@@ -17,7 +17,7 @@ from PIL import Image
 
 from darkroom.pipelines.inspection.gallery.entries import Entry, code_tokens
 from darkroom.pipelines.inspection.gallery.page import write_entries
-from darkroom.pipelines.inspection.markdown import cell, inline_example, markdown_table, thumbnail
+from darkroom.pipelines.inspection.pages import cell, inline_example, markdown_table, thumbnail
 from darkroom.train.runs import history
 from darkroom.train.runs.history import CodeVersion
 from darkroom.train.runs.reporting import is_number

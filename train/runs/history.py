@@ -20,8 +20,7 @@ import yaml
 from PIL import Image, ImageDraw
 
 from darkroom.pipelines.inspection.charts import mark_integers, new_figure
-from darkroom.pipelines.inspection.html_page import data_url
-from darkroom.pipelines.inspection.markdown import markdown_table
+from darkroom.pipelines.inspection.pages import data_url, markdown_table
 from darkroom.train.runs.reporting import is_number
 
 PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")

@@ -94,7 +94,7 @@ def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) ->
 
 
 def question_of_reject(reject: Reject, sample: Sample | None, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a reject's own row lacks: family, source and, with a sample, its question."""
+    """Fields that a reject's own row lacks: family, source and, with a sample, its question."""
     names = {"family": reject.family or "intake", "source": reject.source, "source_row": reject.source_row}
     if sample is None:
         return {**{name: row[name] for name in _QUESTION if name in row}, **names}
@@ -153,7 +153,7 @@ def _entry(
 
 
 def link_of(row: Mapping[str, Any], question: Mapping[str, Any]) -> str:
-    """What an entry's address names it by: a trajectory, or a sample or a row of a source in a family."""
+    """Name of an entry in its address: a trajectory, or a sample or a source row in a family."""
     place = f"{question.get('source')}:{question.get('source_row')}"
     return row.get("trajectory_id") or f"{question.get('sample_id') or place}/{question['family']}"
 

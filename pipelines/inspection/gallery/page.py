@@ -11,8 +11,8 @@ from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from darkroom.pipelines.inspection.gallery.entries import Entry
-from darkroom.pipelines.inspection.html_page import data_url, embedded_json, embedded_text, html_page, json_text
-from darkroom.pipelines.publishing.templates import render
+from darkroom.pipelines.inspection.pages import data_url, embedded_json, embedded_text, html_page, json_text
+from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.storage.atomic_write import whole_file
 
 FILTERS = {"kind": "Show", "family": "Family", "category": "Category", "check": "Check", "reason": "Reject reason"}

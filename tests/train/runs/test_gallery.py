@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from darkroom.pipelines.inspection.markdown import SHOWN_INLINE
+from darkroom.pipelines.inspection.pages import SHOWN_INLINE
 from darkroom.train.runs import gallery
 
 CODE = "image = Image.open(image_path)\nprint(image.size)"
