@@ -11,10 +11,18 @@ from pathlib import Path
 
 from darkroom.sandbox.cgroups import reason_for_none
 from darkroom.sandbox.errors import SandboxError
-from darkroom.sandbox.libraries import NINE
+from darkroom.sandbox.libraries import IN_EXTRAS, NINE
 from darkroom.sandbox.pool import SandboxPool
 from darkroom.sandbox.process import BOOTSTRAP
-from darkroom.sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, OPTIONAL, Tier, remedy
+from darkroom.sandbox.protections import (
+    CGROUP_VARIABLE,
+    DELEGATED_CGROUPS,
+    FULL_TIER_ONLY,
+    LIBRARIES_OF_EXTRAS,
+    OPTIONAL,
+    Tier,
+    remedy,
+)
 
 _PROBE_SECONDS = 60
 _PROBE = BOOTSTRAP + "from darkroom.sandbox._guest.probe import main; main()"
@@ -52,9 +60,12 @@ def diagnose() -> list[Finding]:
     """Try every protection, in processes of their own. Takes less than a second."""
     if not sys.platform.startswith("linux"):
         return [Finding("Linux", f"this is {sys.platform}")]
-    missing = [name for name in NINE.values() if importlib.util.find_spec(name) is None]
-    libraries = Finding("warm libraries", f"not installed: {', '.join(missing)}" if missing else None)
-    return [*_kernel_findings(), libraries, _cgroup_finding()]
+    missing = {name for name, module in NINE.items() if importlib.util.find_spec(module) is None}
+    needed, of_extras = missing - IN_EXTRAS.keys(), missing & IN_EXTRAS.keys()
+    libraries = Finding("warm libraries", f"not installed: {', '.join(sorted(needed))}" if needed else None)
+    wanted = ", ".join(f"{name} (pip install 'darkroom-toolkit[{IN_EXTRAS[name]}]')" for name in sorted(of_extras))
+    extras = Finding(LIBRARIES_OF_EXTRAS, f"not installed: {wanted}" if wanted else None)
+    return [*_kernel_findings(), libraries, extras, _cgroup_finding()]
 
 
 def try_sessions(findings: list[Finding]) -> list[Finding]:

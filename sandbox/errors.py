@@ -12,6 +12,7 @@ SandboxError
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import ClassVar
 
 
@@ -19,6 +20,19 @@ class UserError(Exception):
     """What a user can fix, in any package: commands print its message and exit with its status."""
 
     exit_status: ClassVar[int] = 1
+
+
+class ExtraMissing(UserError):
+    """A package of an optional extra is not installed; the message names the command that installs it."""
+
+    def __init__(self, need: str, extra: str) -> None:
+        super().__init__(f"{need} needs an extra: pip install 'darkroom-toolkit[{extra}]'")
+
+
+def require_extra(module: str, extra: str, need: str) -> None:
+    """Raise ``ExtraMissing`` unless ``module`` is installed; ``need`` is the subject of the sentence."""
+    if find_spec(module) is None:
+        raise ExtraMissing(need, extra)
 
 
 class SandboxError(Exception):

@@ -27,6 +27,8 @@ NINE = {
     "av": "av",
 }
 """Distributions and what the code imports of them. Another build of a library may be installed under another name."""
+IN_EXTRAS = {"scikit-image": "demo", "av": "video"}
+"""Those of the nine that an extra brings, by its name."""
 
 
 def added_libraries() -> tuple[str, ...]:
@@ -62,7 +64,8 @@ def library_versions(added: tuple[str, ...]) -> dict[str, str | None]:
 @cache
 def importable_modules(added: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Top-level modules: those to tell the code of, and all that it can import."""
-    told = [*NINE.values(), *(module for name in added for module in _modules(name))]
+    told = [module for name, module in NINE.items() if name not in IN_EXTRAS or _installed(name)]
+    told += [module for name in added for module in _modules(name)]
     return told, sorted({*told, *(module for name in library_versions(added) for module in _modules(name))})
 
 

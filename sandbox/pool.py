@@ -16,7 +16,7 @@ from darkroom.sandbox._guest.names import check_names
 from darkroom.sandbox._guest.scan import ScanMode
 from darkroom.sandbox.admission import Admission, Slots
 from darkroom.sandbox.cgroups import open_delegated
-from darkroom.sandbox.errors import SandboxClosed, SandboxError, machine_errors
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, machine_errors, require_extra
 from darkroom.sandbox.folders import make_scratch, remove_tree
 from darkroom.sandbox.group import Group, GroupTerms
 from darkroom.sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
@@ -117,6 +117,8 @@ class SandboxPool(Closing):
             check_names(names)
         except ValueError as error:
             raise SandboxError(str(error)) from error
+        if videos:
+            require_extra("av", "video", "code about videos")
         limits = limits or self.limits
         fds = open_inputs(images, videos, limits)
         folder = self._new_folder("inputs") if self._scratch else None

@@ -27,7 +27,8 @@ def choose_tier(tier: str | None) -> Tier:
 CGROUP_VARIABLE = "DARKROOM_SANDBOX_CGROUP"
 DELEGATED_CGROUPS = "delegated cgroups"
 FULL_TIER_ONLY = frozenset({"user namespaces", "mount namespaces", "pid, network, ipc, uts and cgroup namespaces"})
-OPTIONAL = frozenset({DELEGATED_CGROUPS})
+LIBRARIES_OF_EXTRAS = "libraries of extras"
+OPTIONAL = frozenset({DELEGATED_CGROUPS, LIBRARIES_OF_EXTRAS})
 """Used where they are there; no tier needs them."""
 
 

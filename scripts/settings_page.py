@@ -72,7 +72,7 @@ HEAD = ["| variable | default | description |", "| --- | --- | --- |"]
 
 STATUSES = """## Exit statuses
 
-An error of `darkroom` and of `python -m train.…` is one line on stderr that names what to do. `--debug`, anywhere in a
+An error of `darkroom` and of `python -m darkroom.train.…` is one line on stderr that names what to do. `--debug`, anywhere in a
 command, also prints the traceback.
 
 | status | meaning |

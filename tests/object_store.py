@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import fsspec
 
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import store_path
 from scripts.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -158,7 +158,7 @@ class Traffic:
 @contextmanager
 def s3_traffic() -> Iterator[Traffic]:
     """Of all clients that ``place`` gives meanwhile."""
-    traffic, client = Traffic(), place("s3://any/home").fs
+    traffic, client = Traffic(), store_path("s3://any/home").fs
     client.connect()
     client.s3.meta.events.register("response-received.s3", traffic.count)
     try:

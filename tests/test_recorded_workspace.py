@@ -1,4 +1,4 @@
-"""A workspace of the version before the rooms, opened by this one: nothing that was paid or submitted is asked again.
+"""Workspaces of earlier versions, opened by this one: nothing that was paid or submitted is asked again.
 
 ``tests/recorded_workspace/README.md`` says what it holds. Digests of code have changed since, so every stage runs again
 there; the ledger has its acts.
@@ -23,6 +23,7 @@ from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskL
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.record_state import ROUNDS
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, AnnotationStages
 from darkroom.pipelines.generation.engine import STAGES, Family
@@ -63,7 +64,7 @@ from darkroom.train.rl.rollouts.prompts import open_prompts, question_of
 from tests.annotation.desk import accepts
 from tests.annotation.memory_studio import OpenStudio
 
-ARCHIVE = Path(__file__).parent / "recorded_workspace" / "before_rooms.tar.xz"
+ARCHIVES = Path(__file__).parent / "recorded_workspace"
 PARTITION = "recorded-0000"
 KINDS: dict[type[Any], str] = {
     Sample: "samples",
@@ -80,9 +81,21 @@ KINDS: dict[type[Any], str] = {
     PoolImage: "annotation_pool",
     Annotated: "accepted_annotations",
 }
-ADDED = {"annotation_pool": ("view",), "rl/prompts": ("visual_search",)}
-"""Columns that tables and datasets of later versions have, by asset and folder."""
-N_ACTS = {"policy": 70, "sandbox": 8}
+ADDED = {
+    "before_rooms": {"annotation_pool": ("view",), "rl/prompts": ("visual_search",)},
+    "before_one_name": {},
+}
+"""Columns that tables and datasets of later versions have, by recording, asset and folder."""
+
+
+@pytest.fixture(params=sorted(ADDED))
+def recording(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def added(recording: str) -> dict[str, tuple[str, ...]]:
+    return ADDED[recording]
 
 
 class Paid:
@@ -104,13 +117,17 @@ class Paid:
 
 
 @pytest.fixture
-def recorded(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+def recorded(recording: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """The workspace, on the machine that recorded it: the sandbox's digest names the machine's libraries."""
-    with tarfile.open(ARCHIVE) as archive:
+    with tarfile.open(ARCHIVES / f"{recording}.tar.xz") as archive:
         archive.extractall(workspace.home, filter="data")
-    digest = json.loads((workspace.home / "recording.json").read_text())["sandbox_digest"]
+    digest = facts_of(workspace)["sandbox_digest"]
     monkeypatch.setattr(sandbox, "sandbox_digest", lambda *_, **__: digest)
     return workspace
+
+
+def facts_of(workspace: Workspace) -> dict[str, Any]:
+    return json.loads((workspace.home / "recording.json").read_text())
 
 
 def n_acts(workspace: Workspace) -> dict[str, int]:
@@ -151,7 +168,7 @@ def test_a_familys_tables_are_made_again_from_its_paid_acts(recorded, name):
     reports = family_reports(recorded, name)
     assert [report.performed for report in reports] == [0] * 5
     assert family_rows(recorded, name) == before, "the rows have changed"
-    assert n_acts(recorded) == N_ACTS
+    assert n_acts(recorded) == facts_of(recorded)["acts"]
     assert all(report.reused for report in family_reports(recorded, name))
 
 
@@ -177,7 +194,7 @@ def test_the_rl_tables_are_made_again_from_their_paid_acts(recorded):
     assert {report.key.asset[0] for report in reports} <= set(keys)
     assert [report.performed for report in reports] == [0] * 6
     assert {asset: recorded.tables.fingerprint(TableKey((asset,), PARTITION)) for asset in keys} == before
-    assert n_acts(recorded) == N_ACTS
+    assert n_acts(recorded) == facts_of(recorded)["acts"]
     assert all(report.reused for report in rl_reports(recorded))
 
 
@@ -194,24 +211,25 @@ def test_shipped_datasets_are_read(recorded):
     assert (len(rows), rows[0]["images"][0].size) == (5, (320, 240))
 
 
-def test_schemas_are_those_that_have_shipped(recorded):
+def test_schemas_are_those_that_have_shipped(recorded, added):
     for kind, asset in KINDS.items():
         (file,) = (path for path in (recorded.home / "tables" / asset).glob("*.parquet") if "rejects" not in path.name)
         today = schema_of(kind)
-        for name in ADDED.get(asset, ()):
+        for name in added.get(asset, ()):
             today = today.remove(today.get_field_index(name))
         assert pq.read_schema(file).equals(today), asset
-        if asset in ADDED:
+        if asset in added:
             rows = recorded.tables.read(TableKey((asset,), "all"), kind)
-            assert {getattr(row, name) for row in rows for name in ADDED[asset]} == {None}, "they are read as before"
+            assert {getattr(row, name) for row in rows for name in added[asset]} == {None}, "they are read as before"
     for features, folder in ((TRAJECTORIES, "sft/crop"), (PROMPTS, "rl/prompts")):
         (file,) = (recorded.home / "datasets" / folder).glob("*.parquet")
-        known = Features({name: feature for name, feature in features.items() if name not in ADDED.get(folder, ())})
+        known = Features({name: feature for name, feature in features.items() if name not in added.get(folder, ())})
         shipped, today = pq.read_schema(file), arrow_schema(known)
         assert shipped.equals(today), folder
         assert shipped.metadata == today.metadata, folder
 
 
+@pytest.mark.parametrize("recording", ["before_rooms"])
 def test_prompts_from_before_a_column_train_as_they_did(recorded):
     rows = open_prompts(recorded.dataset("rl", "prompts"))
     assert set(rows["visual_search"]) == {None}
@@ -222,7 +240,7 @@ def test_prompts_from_before_a_column_train_as_they_did(recorded):
     assert by_image == {True: {True, None}, False: {False}}, "by boxes and images; None is judged as before"
 
 
-def test_datasets_that_are_shipped_again_have_the_same_files_and_rows(recorded):
+def test_datasets_that_are_shipped_again_have_the_same_files_and_rows(recorded, added):
     """But for columns that were added. Their bytes are others: files have a page index now."""
     before = pages(recorded.home / "datasets")
     tables = {name: pq.read_table(io.BytesIO(data)) for name, data in before.items()}
@@ -233,8 +251,8 @@ def test_datasets_that_are_shipped_again_have_the_same_files_and_rows(recorded):
     assert after.keys() == before.keys()
     for name, data in after.items():
         table = pq.read_table(io.BytesIO(data))
-        if added := ADDED.get(str(Path(name).parent)):
-            assert table.drop_columns(list(added)).equals(tables[name]), name
+        if names := added.get(str(Path(name).parent)):
+            assert table.drop_columns(list(names)).equals(tables[name]), name
         else:
             assert table.equals(tables[name], check_metadata=True), name
 
@@ -285,9 +303,11 @@ class Studio(OpenStudio):
 
 @pytest.fixture
 def studio(recorded: Workspace) -> Studio:
-    server = json.loads((recorded.home / "recording.json").read_text())["server"]
+    server = facts_of(recorded)["server"]
     tasks = {int(number): (project, key) for number, (project, key) in server["tasks"].items()}
-    return Studio(tasks, {int(number): found for number, found in server["annotations"].items()})
+    # a task of which an author's seat is all that there is is not listed as changed
+    written = {int(n): all_of for n, all_of in server["annotations"].items() if any(raw["lead_time"] for raw in all_of)}
+    return Studio(tasks, written)
 
 
 def test_a_running_campaign_resumes_without_a_task_or_a_submission_twice(recorded, studio):
@@ -296,7 +316,8 @@ def test_a_running_campaign_resumes_without_a_task_or_a_submission_twice(recorde
         sync = Sync(journal, studio, campaign, say=lambda text: None)
         again = sync.run(pool)
         assert (again.n_revisions, again.imported) == (0, {})
-        studio.annotations[5] = [cross_check(studio, 5)]
+        task = max(number for number, (project, _) in studio.tasks.items() if ROUNDS[project - 1] == "cross_check")
+        studio.annotations[task] = [*studio.annotations.get(task, ()), cross_check(studio)]
         assert sync.run(pool).imported == {"accept": 1}
 
 
@@ -311,6 +332,6 @@ def test_annotation_tables_are_made_again_with_the_same_rows(recorded):
     assert [recorded.tables.fingerprint(key) for key in keys] == before
 
 
-def cross_check(studio: Studio, task: int) -> dict[str, Any]:
+def cross_check(studio: Studio) -> dict[str, Any]:
     first = next(iter(studio.annotations.values()))[0]
-    return {**first, "id": 90, "completed_by": 3, "result": accepts()}
+    return {**first, "id": 90, "completed_by": 3, "updated_by": 3, "result": accepts()}

@@ -29,7 +29,7 @@ from darkroom.annotation.rounds.settlement import frozen_revision
 from darkroom.annotation.rounds.terms import Terms
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.records.stand_ins import Annotators
+from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.storage.atomic_write import write_whole
 
 BUNDLED = Path(__file__).with_name("demo.json")

@@ -19,7 +19,7 @@ from darkroom.pipelines.records import ImageRef, PoolImage, Reject, to_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
 from darkroom.pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
-from darkroom.pipelines.selection.decontamination.base import ShownImage
+from darkroom.pipelines.selection.decontamination.benchmarks import ShownImage
 from darkroom.pipelines.selection.duplicates import Look, look_of, near_looks
 from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS
 from darkroom.pipelines.storage.stage import Outcome, Progress, StageReport, run_stage

@@ -29,8 +29,8 @@ from darkroom.pipelines.records import (
 )
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.geometry import box_from_frame
+from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.records.stand_ins import Annotators
 from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace

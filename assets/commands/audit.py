@@ -15,7 +15,7 @@ from darkroom.pipelines.command_line.errors import describe
 from darkroom.sandbox.errors import UserError
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.storage.places import Place
+    from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
 
@@ -58,7 +58,7 @@ def audit(
     try:
         with Workspace.from_environment() as workspace:
             conversations = find_conversations(Path(dataset), mapping)
-            folders: Sequence[Place] = [Path(dataset)] if conversations else _folders(dataset, workspace)
+            folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
             with progress_bar("rows") as progress:
                 report = audit_datasets(conversations or folders, workspace=workspace, limit=limit, progress=progress)
     except (UserError, OSError) as error:
@@ -72,7 +72,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _folders(dataset: str, workspace: Workspace) -> list[Place]:
+def _folders(dataset: str, workspace: Workspace) -> list[StorePath]:
     from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
     from darkroom.pipelines.publishing.layouts.export_source import shipped_folders
     from darkroom.pipelines.publishing.rl_dataset import rl_folder

@@ -55,8 +55,9 @@ def _write_settings(folder: Path) -> None:
 def _write_example(folder: Path) -> None:
     """Questions of the bundled source as a user would write them, and the source's file."""
     from darkroom.pipelines.records.digest import digest_bytes
-    from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
+    from darkroom.pipelines.sources.catalog import Catalog
     from darkroom.pipelines.sources.columns import Columns
+    from darkroom.pipelines.sources.source_config import SourceConfig
 
     images, rows = folder / _EXAMPLE, list(islice(_questions(), _N_QUESTIONS))
     images.mkdir()

@@ -14,8 +14,8 @@ from darkroom.pipelines.sources.columns import BoxFrame, Columns
 from darkroom.sandbox.help_text import Commands
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.sources.catalog import SourceConfig
-    from darkroom.pipelines.storage.places import Place
+    from darkroom.pipelines.sources.source_config import SourceConfig
+    from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
 app = Commands(
@@ -125,7 +125,7 @@ def ingest(
     `darkroom ingest photos --questions photos/questions.jsonl --boxes bbox --box-frame xywh`
     """
     from darkroom.pipelines.sources import SourceError
-    from darkroom.pipelines.sources.catalog import SourceConfig
+    from darkroom.pipelines.sources.source_config import SourceConfig
 
     if box_frame not in get_args(BoxFrame):
         raise SourceError(f"--box-frame is one of {', '.join(get_args(BoxFrame))}; found {box_frame!r}")
@@ -155,13 +155,13 @@ def _ingest(name: str, config: "SourceConfig") -> None:
     from darkroom.assets.terminal.summary import print_intake
     from darkroom.pipelines.generation import engine
     from darkroom.pipelines.generation.stage import SAMPLES
-    from darkroom.pipelines.sources.catalog import Catalog, check_name, partition_key
+    from darkroom.pipelines.sources.catalog import Catalog, check_name, open_source, partition_key
     from darkroom.pipelines.storage.tables import TableKey
     from darkroom.pipelines.storage.workspace import Workspace
 
     with Workspace.from_environment() as workspace:
         check_name(name)
-        source = config.open(name)
+        source = open_source(name, config)
         keys = [TableKey(SAMPLES, partition_key(name, shard)) for shard in range(config.n_shards)]
         for shard, key in enumerate(keys):
             with CONSOLE.status(f"{key.partition} …"):
@@ -171,7 +171,7 @@ def _ingest(name: str, config: "SourceConfig") -> None:
         _print_added(workspace, name, config, path)
 
 
-def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: "Place") -> None:
+def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: "StorePath") -> None:
     from darkroom.assets.runs.instance import refresh_dagster
 
     refresh_dagster(workspace)

@@ -111,7 +111,7 @@ def conformance(
 
 def _folders(dataset: str) -> list[Path]:
     from darkroom.pipelines.publishing.dataset_reader import find_trajectories
-    from darkroom.pipelines.storage.local_copy import local_copy
+    from darkroom.pipelines.storage.atomic_write import local_copy
     from darkroom.pipelines.storage.workspace import Workspace
 
     with Workspace.from_environment() as workspace:

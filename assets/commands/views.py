@@ -15,7 +15,7 @@ from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, pri
 
 if TYPE_CHECKING:
     from darkroom.pipelines.inspection.gallery.entries import RejectedRows
-    from darkroom.pipelines.storage.places import Place
+    from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
@@ -98,7 +98,7 @@ def gallery(
 
 def _serve_gallery(
     workspace: "Workspace",
-    folders: "Sequence[Place]",
+    folders: "Sequence[StorePath]",
     rejected: "RejectedRows | None",
     title: str,
     beside: str | None,

@@ -20,7 +20,8 @@ from darkroom.assets.graph.resources import WorkspaceResource
 from darkroom.pipelines.generation.released import RELEASED
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.rl.candidates import Candidates
-from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use, source_of
+from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, source_of
+from darkroom.pipelines.sources.source_config import Use
 from darkroom.pipelines.storage.workspace import Workspace
 
 SHARDS = dg.DynamicPartitionsDefinition(name="shards")

@@ -23,7 +23,7 @@ from darkroom.assets.graph.training_config import (
 from darkroom.assets.launching import LauncherResource, launch, run_here
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of
 from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
-from darkroom.pipelines.storage.local_copy import share_folder
+from darkroom.pipelines.storage.atomic_write import share_folder
 from darkroom.pipelines.storage.workspace import Workspace
 
 GROUP = "train"

@@ -13,7 +13,7 @@ from darkroom.pipelines.inspection.pages import data_url
 from darkroom.pipelines.publishing.judge_stats import JudgeStats
 from darkroom.pipelines.publishing.rendering import text_bars
 from darkroom.pipelines.records import Reject, RLRow, ToolNecessity
-from darkroom.pipelines.records.stand_ins import asked
+from darkroom.pipelines.records.origin_labels import asked
 from darkroom.pipelines.rl import candidates, necessity, pass_rates, suitability
 from darkroom.pipelines.rl.facts import Polled, all_votes, grader_counts, polled
 from darkroom.pipelines.rl.suitability import agreement_in_words

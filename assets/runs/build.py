@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -42,7 +43,8 @@ from darkroom.pipelines.generation.recipes import Recipe, load_recipes, quotas
 from darkroom.pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.sources import SourceError
-from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use
+from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog
+from darkroom.pipelines.sources.source_config import Use
 from darkroom.pipelines.storage.workspace import Workspace
 
 N_BESIDE = 10
@@ -188,6 +190,8 @@ def partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
     partitions = [partition for partition, name in catalog.items() if name == source]
     if source == ANNOTATED and not partitions:
         raise SourceError("people's accepted records are no source; `darkroom annotate finish` builds their RL rows")
+    if not partitions and source in (EMBEDDED, EMBEDDED_RL):
+        Catalog(Path()).open(source)  # raises: a package of its extra is not installed
     if not partitions:
         names = sorted(set(catalog.values()))
         raise SourceError(f"there is no source {source!r}; choose from {names}, or add one (`darkroom sources --help`)")

@@ -14,7 +14,8 @@ from darkroom.assets.runs.build import N_BESIDE, build_rl_stages, catalog_partit
 from darkroom.assets.runs.jobs import open_jobs
 from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.generation.recipes import load_recipes
-from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Use
+from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
+from darkroom.pipelines.sources.source_config import Use
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.terminal import SafeConsole
 from darkroom.train.runs.command_line import guarded

@@ -19,7 +19,7 @@ from darkroom.assets.runs.step_output import keep_from_ctrl_c
 from darkroom.assets.terminal.first_trajectory import FirstTrajectory
 from darkroom.assets.terminal.progress_bar import progress_bar
 from darkroom.assets.terminal.run_lines import OnAsset
-from darkroom.pipelines.sources.catalog import Use
+from darkroom.pipelines.sources.source_config import Use
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

@@ -11,7 +11,7 @@ import socket
 import dagster as dg
 from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 
-from darkroom.pipelines.storage.process_identity import known_process, runs
+from darkroom.pipelines.storage.leases import known_process, runs
 
 WORKER_TAG = "darkroom/worker"
 

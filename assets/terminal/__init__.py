@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 
 
 def folding(*headers: str) -> list[Column]:
@@ -32,7 +32,7 @@ def counts(title: str, lines: Iterable[tuple[int, str, str]]) -> Table:
     return grid
 
 
-def relative(place: Place | str) -> str:
+def relative(place: StorePath | str) -> str:
     """A path as one types it: from the current folder on where it lies below it."""
     path = Path(str(place))
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(place)

@@ -25,11 +25,11 @@ from darkroom.pipelines.publishing.rendering import columns, sparkline
 from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from darkroom.pipelines.publishing.rl_dataset import rl_folder
 from darkroom.pipelines.records import Reject
-from darkroom.pipelines.records.stand_ins import asked, measured_on
+from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
-from darkroom.pipelines.storage.places import Place, children
 from darkroom.pipelines.storage.stage import reason_of
+from darkroom.pipelines.storage.store_paths import StorePath, children
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -105,7 +105,7 @@ def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey
     print_rejects(console, listed, sum(map(workspace.tables.n_rejects, keys)), workspace.tables.rejects_path(keys[0]))
 
 
-def print_rejects(console: Console, listed: Sequence[Reject], n_rejects: int, path: Place) -> None:
+def print_rejects(console: Console, listed: Sequence[Reject], n_rejects: int, path: StorePath) -> None:
     """Prints the first of ``n_rejects`` with their reasons, and that ``path`` has the others."""
     table = _table("", "row", "reason", "disposition", "evidence")
     for reject in listed:
@@ -176,7 +176,7 @@ def _apart(disposition: str) -> str:
     return "" if disposition == "rejected" else f" ({disposition})"
 
 
-def _reject_groups(paths: Sequence[Place]) -> pl.DataFrame:
+def _reject_groups(paths: Sequence[StorePath]) -> pl.DataFrame:
     check = pl.col("check")
     reason = pl.when(check == "").then(pl.col("reason")).otherwise(pl.format("{}: {}", "reason", check))
     return (
@@ -255,7 +255,7 @@ def _evaluations(workspace: Workspace) -> Iterator[tuple[str, str]]:
         yield f"Evaluation of {path.parent.name}", f"{right['mean']:.0%} of {n_questions} questions right, {tools}"
 
 
-def _reports(workspace: Workspace, name: str) -> list[Place]:
+def _reports(workspace: Workspace, name: str) -> list[StorePath]:
     paths = (folder / name for folder in children(workspace.home / "evaluations") if folder.name[0] != ".")
     return [path for path in paths if path.exists()]
 

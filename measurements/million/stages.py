@@ -29,7 +29,7 @@ from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.selection.decontamination.images import ImageIndex
 from darkroom.pipelines.selection.duplicates import near_texts
 from darkroom.pipelines.selection.screening import Screening
-from darkroom.pipelines.storage.row_streams import RowStream
+from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from measurements.million.rows import FAMILY

@@ -20,7 +20,7 @@ from darkroom.pipelines.models.policies.embedded import Script
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records.digest import digest, digest_bytes
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -49,7 +49,7 @@ class StreetSignDataset(SftDataset):
         return TableKey(("street_signs",), self.partitions[0])
 
     @property
-    def folder(self) -> Place:
+    def folder(self) -> StorePath:
         return self.workspace.dataset("street_signs", self.partitions[0].removeprefix("street_signs-"))
 
 
@@ -65,7 +65,7 @@ def ship_trajectories(
     partition: str,
     *,
     dataset: type[SftDataset] = SftDataset,
-) -> Place:
+) -> StorePath:
     """A partition's samples through all stages of the family; returns the folder of the published dataset."""
     rows = Family(workspace, recipe, partition)
     rows.draft(policy)

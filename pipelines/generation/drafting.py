@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from darkroom import sandbox
-from darkroom.pipelines.generation.recipes import Plan, Recipe
+from darkroom.pipelines.generation.recipes import FACTS_PROMPT, SLOT, Plan, Recipe, facts_of_hint
 from darkroom.pipelines.generation.rollout import parse_turn, write_turn
 from darkroom.pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_error
-from darkroom.pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT, facts_of_hint
 from darkroom.pipelines.models.messages import Message, opening_messages
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, Policy
 from darkroom.pipelines.models.policies.recorded import RecordedPolicy
@@ -20,7 +19,7 @@ from darkroom.pipelines.records import Draft, ImageRef, Provenance, Sample, Usag
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import families_of
-from darkroom.pipelines.selection.stratified import Candidate, difficulty, ordered
+from darkroom.pipelines.selection.sampling import Candidate, difficulty, ordered
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.stage import code_version
 from darkroom.pipelines.vision.visibility import visibility_as_given, visibility_hint
@@ -38,8 +37,8 @@ DRAFT_CODE = (
     "darkroom.pipelines.generation.operation_planning",
     "darkroom.pipelines.generation.recipes",
     "darkroom.pipelines.generation.rollout",
-    "darkroom.pipelines.generation.visibility_facts",
-    "darkroom.pipelines.selection.stratified",
+    "darkroom.pipelines.generation.recipes",
+    "darkroom.pipelines.selection.sampling",
     "darkroom.pipelines.verification.grading",
     "darkroom.pipelines.vision",
 )
@@ -82,7 +81,7 @@ class RecipeStage(Stage[Sample, T, R]):
 class Drafts(RecipeStage[Sample, Draft]):
     """``writer`` writes the trajectories; ``planner`` the plans, where the recipe has one.
 
-    Where ``n_most`` drafts are enough, no more samples are drafted, chosen as ``pipelines/selection/stratified.py``
+    Where ``n_most`` drafts are enough, no more samples are drafted, chosen as ``pipelines/selection/sampling.py``
     orders them.
     """
 

@@ -17,8 +17,8 @@ from darkroom.pipelines.generation.stage import SAMPLES, row_error
 from darkroom.pipelines.models.policies import Policy, RecordedPolicy
 from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory, Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.storage.places import Place
 from darkroom.pipelines.storage.stage import Progress, map_rows
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification import checks
@@ -53,7 +53,7 @@ class Calibrated:
     """What came of a file of labels: the calibration and where it lies, the rows behind it, the lines without use."""
 
     frozen: StoredCalibration
-    path: Place
+    path: StorePath
     rows: Sequence[JudgedLabel]
     rejects: Sequence[Reject]
     n_lines: int

@@ -19,7 +19,7 @@ from darkroom import sandbox
 from darkroom.pipelines.records import ImageRef, Observation, VideoRef, from_row, to_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.tracing import span
@@ -149,7 +149,7 @@ class RecordedSession:
 
     async def run(self, code: str) -> Observation:
         """What ``code`` gives after all earlier programs. Raises ``RowError`` when the sandbox itself fails."""
-        act = await self._sandboxes.ledger.once("sandbox", self._request(code), lambda: self._execute(code))
+        act = await self._sandboxes.ledger.get_or_run("sandbox", self._request(code), lambda: self._execute(code))
         self._programs.append(code)
         return from_row(Observation, act.result)
 
@@ -166,7 +166,7 @@ class RecordedSession:
             **names,
         }
 
-    async def _execute(self, code: str) -> Act:
+    async def _execute(self, code: str) -> CachedCall:
         home = self._sandboxes
         async with home.slots:
             try:
@@ -184,7 +184,7 @@ class RecordedSession:
                 raise RowError(Reason.SANDBOX_FAILED, f"{type(error).__name__}: {error}") from error
         home.n_executed += 1
         stored = await asyncio.to_thread(self._stored, observation, code)  # encoding takes as long as many programs
-        return Act(to_row(stored), seconds=observation.seconds)
+        return CachedCall(to_row(stored), seconds=observation.seconds)
 
     async def _replayed(self) -> sandbox.Session:
         if self._session is None:

@@ -19,7 +19,7 @@ from darkroom.pipelines.inspection.table_search import TableFile, files_with, ta
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl.facts import STAGES as RL_STAGES
 from darkroom.pipelines.rl.labels import VERIFICATIONS
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import UserError
 
@@ -126,7 +126,7 @@ def _order(file: TableFile) -> tuple[int, tuple[str, ...], str, bool]:
     return (_ORDER.index(stage) if stage in _ORDER else len(_ORDER), file.asset, file.partition, file.holds_rejects)
 
 
-def _find_subject(files: Sequence[TableFile], query: str, root: Place) -> Subject:
+def _find_subject(files: Sequence[TableFile], query: str, root: StorePath) -> Subject:
     """The one row that ``query`` means. Raises ``RowUnknown`` and ``RowAmbiguous``."""
     has_prefix = len(query) >= MIN_PREFIX
     by_id = [pl.col(column).str.starts_with(query) for column in _IDS] if has_prefix else []
@@ -147,7 +147,7 @@ def _distinct(subjects: Iterable[Subject]) -> list[Subject]:
     return sorted({(subject.kind, subject.id): subject for subject in subjects}.values())
 
 
-def _unknown(query: str, n_files: int, root: Place) -> str:
+def _unknown(query: str, n_files: int, root: StorePath) -> str:
     if not n_files:
         return f"there are no tables in {root} yet. Run: darkroom demo, or darkroom materialize SOURCE"
     short = f"; the beginning of an id has at least {MIN_PREFIX} characters" if len(query) < MIN_PREFIX else ""

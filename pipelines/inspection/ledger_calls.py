@@ -17,8 +17,8 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.rl.candidates import seed_of
 from darkroom.pipelines.rl.necessity import MAX_ROUNDS, MODES, necessity_seed
-from darkroom.pipelines.storage.acts import Recorded
-from darkroom.pipelines.storage.ledger import Ledger, act_key
+from darkroom.pipelines.storage.cached_calls import Recorded
+from darkroom.pipelines.storage.ledger import Ledger, call_key
 from darkroom.pipelines.verification.checks.necessity import VIEWS, answer_seed
 from darkroom.pipelines.verification.judges.policy import judge_seed
 
@@ -111,7 +111,7 @@ def _code_keys(row: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, s
         "seed": row["provenance"]["seed"],
         **({"videos": videos} if videos else {}),
     }
-    return {act_key("sandbox", {**request, "programs": codes[: n + 1]}): name for n, name in enumerate(names)}
+    return {call_key("sandbox", {**request, "programs": codes[: n + 1]}): name for n, name in enumerate(names)}
 
 
 def _row_act(what: str, recorded: Recorded) -> RowAct:

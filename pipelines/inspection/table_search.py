@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
-from darkroom.pipelines.storage.places import Place, opened
+from darkroom.pipelines.storage.row_files import footer
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.table_files import footer
+from darkroom.pipelines.storage.store_paths import StorePath, opened
 from darkroom.pipelines.storage.tables import Tables
 
 _PATH = "path of the file"
@@ -27,7 +27,7 @@ _PATH = "path of the file"
 class TableFile:
     """One parquet file below the tables' root. ``asset``: ``("crop", "drafts")``."""
 
-    path: Place
+    path: StorePath
     asset: tuple[str, ...]
     partition: str
     holds_rejects: bool
@@ -42,7 +42,7 @@ class TableFile:
             return rows.filter(condition).collect().to_dicts()
 
 
-def columns_of(paths: Sequence[Place], *names: str) -> pl.LazyFrame:
+def columns_of(paths: Sequence[StorePath], *names: str) -> pl.LazyFrame:
     """Some columns of parquet files, which are texts, one file after the other."""
     local = [path for path in paths if isinstance(path, Path)]
     if len(local) == len(paths):
@@ -50,7 +50,7 @@ def columns_of(paths: Sequence[Place], *names: str) -> pl.LazyFrame:
     return pl.concat([_columns_of_object(path, names) for path in paths])
 
 
-def _columns_of_object(path: Place, names: Sequence[str]) -> pl.LazyFrame:
+def _columns_of_object(path: StorePath, names: Sequence[str]) -> pl.LazyFrame:
     with opened(path, ahead=False) as source:
         return _frame(pq.read_table(source, columns=list(names), partitioning=None))
 
@@ -63,7 +63,7 @@ def _together(paths: list[Path], names: Sequence[str], **options: Any) -> pl.Laz
     return pl.scan_parquet(paths, schema=schema, missing_columns="insert", extra_columns="ignore", **options)
 
 
-def _groups_with(path: Place, condition: pl.Expr) -> pl.LazyFrame:
+def _groups_with(path: StorePath, condition: pl.Expr) -> pl.LazyFrame:
     """The row groups of an object in which the condition is true of a row."""
     with opened(path, ahead=False) as source, pq.ParquetFile(source, pre_buffer=True) as file:
         searched = _frame(file.read(columns=condition.meta.root_names()))

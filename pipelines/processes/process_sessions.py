@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from darkroom.pipelines.storage.process_identity import boot_id, stat_of
+from darkroom.pipelines.storage.leases import boot_id, stat_of
 from darkroom.sandbox.errors import UserError
 
 GATE = 'read -r _ && exec "$@" </dev/null'

@@ -18,15 +18,15 @@ from typing import Any, Literal, TypeVar, cast
 import pyarrow.parquet as pq
 
 from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.storage.places import Place, children, content, has_file, opened, place
+from darkroom.pipelines.storage.row_files import footer
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.table_files import footer
+from darkroom.pipelines.storage.store_paths import StorePath, children, content, has_file, opened, store_path
 from darkroom.pipelines.storage.tables import TableKey, TableMissing
 from darkroom.sandbox.errors import UserError
 
 R = TypeVar("R")
 T = TypeVar("T")
-P = TypeVar("P", bound=Place)
+P = TypeVar("P", bound=StorePath)
 Kind = Literal["trajectories", "prompts"]
 """Whole conversations (``datasets/sft``), or questions with graders (``datasets/rl/prompts``)."""
 _ASSETS: Mapping[Kind, str] = {"trajectories": "sft_dataset", "prompts": "rl_dataset"}
@@ -47,12 +47,12 @@ class DatasetError(UserError):
     """A file that is no shipped dataset: its columns, and what to do."""
 
 
-def find_datasets(name: str, root: Place, *, may_be_empty: bool = False) -> list[Place]:
+def find_datasets(name: str, root: StorePath, *, may_be_empty: bool = False) -> list[StorePath]:
     """The folders that ``name`` means: a family below ``root``, ``all`` of them, or a folder of one or of several.
 
     Raises ``TableMissing``, naming the asset to materialise, when there is none, unless that may be.
     """
-    at = root if name == ALL else place(name) if "://" in name or not (root / name).is_dir() else root / name
+    at = root if name == ALL else store_path(name) if "://" in name or not (root / name).is_dir() else root / name
     folders = [*([at] if dataset_files(at) else []), *dataset_folders(at)]
     if not folders and not may_be_empty:
         families = ", ".join(folder.name for folder in dataset_folders(root)) or "none"
@@ -62,7 +62,7 @@ def find_datasets(name: str, root: Place, *, may_be_empty: bool = False) -> list
     return folders
 
 
-def find_trajectories(name: str, root: Place, *, may_be_empty: bool = False) -> list[Place]:
+def find_trajectories(name: str, root: StorePath, *, may_be_empty: bool = False) -> list[StorePath]:
     """Find datasets of trajectories. Raises ``DatasetError`` for another kind, else as ``find_datasets``."""
     folders = find_datasets(name, root, may_be_empty=may_be_empty)
     for folder in folders:
@@ -77,7 +77,7 @@ def dataset_folders(root: P) -> list[P]:
     return [folder for folder in folders if dataset_files(folder)]
 
 
-def _names_of(root: Place) -> list[str]:
+def _names_of(root: StorePath) -> list[str]:
     with storage_errors(str(root)):
         return [folder.name for folder in children(root) if not folder.name.startswith(".") and folder.is_dir()]
 
@@ -95,7 +95,7 @@ def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) 
     return [file for file in files if split in (None, split_of(file))]
 
 
-def _file_names(folder: Place, *, nested: bool) -> list[str]:
+def _file_names(folder: StorePath, *, nested: bool) -> list[str]:
     """Names of parquet files, relative to the folder."""
     if not nested:
         return [path.name for path in children(folder) if path.suffix == ".parquet"]
@@ -103,7 +103,7 @@ def _file_names(folder: Place, *, nested: bool) -> list[str]:
     return [str(path)[n_before:] for path in folder.rglob("*.parquet")]
 
 
-def marker_facts(folder: Place) -> dict[str, Any]:
+def marker_facts(folder: StorePath) -> dict[str, Any]:
     """Read the marker of a dataset or an export; empty if it is missing or broken: the folder is incomplete."""
     try:
         return read_marker(folder)
@@ -111,7 +111,7 @@ def marker_facts(folder: Place) -> dict[str, Any]:
         return {}
 
 
-def read_marker(folder: Place) -> dict[str, Any]:
+def read_marker(folder: StorePath) -> dict[str, Any]:
     """``marker_facts`` that raises ``ValueError`` for a broken marker."""
     marker = content(folder / MARKER)
     facts = {} if marker is None else json.loads(marker)
@@ -120,16 +120,16 @@ def read_marker(folder: Place) -> dict[str, Any]:
     return facts
 
 
-def split_of(file: Place) -> str:
+def split_of(file: StorePath) -> str:
     """``train`` for ``train-00000-of-00003.parquet``."""
     return file.stem.split("-")[0]
 
 
-def columns_of(file: Place) -> set[str]:
+def columns_of(file: StorePath) -> set[str]:
     return set(footer(file).schema.to_arrow_schema().names)
 
 
-def kind_of(file: Place) -> Kind:
+def kind_of(file: StorePath) -> Kind:
     """The kind by the columns: prompts have graders and no rollout.
 
     Raises ``DatasetError`` for single decisions ("pivots"), which earlier versions shipped.
@@ -142,7 +142,7 @@ def kind_of(file: Place) -> Kind:
     return "prompts" if "grader" in columns and "rounds" not in columns else "trajectories"
 
 
-def require_columns(file: Place, kind: Kind, needed: Collection[str], *, only: bool = False) -> None:
+def require_columns(file: StorePath, kind: Kind, needed: Collection[str], *, only: bool = False) -> None:
     """Raise ``DatasetError`` unless the file has the columns ``needed``; ``only``: and no others.
 
     Columns that later versions added may be missing.
@@ -157,12 +157,12 @@ def require_columns(file: Place, kind: Kind, needed: Collection[str], *, only: b
         )
 
 
-def n_rows_of(files: Iterable[Place]) -> int:
+def n_rows_of(files: Iterable[StorePath]) -> int:
     """Count the rows of files by their footers."""
     return sum(int(footer(file).num_rows) for file in files)
 
 
-def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+def read_files(files: Iterable[StorePath], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """The rows of files, a few in memory at a time.
 
     ``without``: columns of media (``images``, ``videos``) of which only the names are read, no bytes.
@@ -176,7 +176,7 @@ def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iter
                 yield from batch.to_pylist()
 
 
-def row_at(path: Place, place: int) -> dict[str, Any]:
+def row_at(path: StorePath, place: int) -> dict[str, Any]:
     """The row of a file that comes after ``place`` others, with its images' bytes. Raises ``DatasetError``."""
     with storage_errors(str(path)), opened(path) as source, pq.ParquetFile(source) as file:
         for group in range(file.num_row_groups):
@@ -190,13 +190,13 @@ def row_at(path: Place, place: int) -> dict[str, Any]:
     raise DatasetError(f"{path} was truncated while it was read; rerun the command")
 
 
-def read_rows(folders: Sequence[Place], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
+def read_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
     """The rows of ``folders``, at most ``limit`` of each, with the images' bytes."""
     for folder in folders:
         yield from islice(read_files(dataset_files(folder)), limit)
 
 
-def count_rows(folders: Sequence[Place], *, limit: int | None = None) -> int:
+def count_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> int:
     """Count the rows that ``read_rows`` gives."""
     counts = [n_rows_of(dataset_files(folder)) for folder in folders]
     return sum(count if limit is None else min(count, limit) for count in counts)

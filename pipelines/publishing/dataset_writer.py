@@ -23,12 +23,12 @@ from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import reject
 from darkroom.pipelines.selection.decontamination import read_benchmarks
-from darkroom.pipelines.selection.splits import SPLITS, Split
+from darkroom.pipelines.selection.sampling import SPLITS, Split
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
-from darkroom.pipelines.storage.places import Place, content
-from darkroom.pipelines.storage.row_streams import RowSpill, RowStream
+from darkroom.pipelines.storage.row_files import RowSpill, RowStream
 from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
+from darkroom.pipelines.storage.store_paths import StorePath, content
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -92,7 +92,7 @@ class Publication(ABC, Generic[R, F]):
 
     @property
     @abstractmethod
-    def folder(self) -> Place:
+    def folder(self) -> StorePath:
         """The dataset's folder."""
 
     @abstractmethod
@@ -233,7 +233,7 @@ def benchmark_names(workspace: Workspace) -> list[str]:
     return [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
 
 
-def _read_marker(folder: Place, inputs: str) -> Shipped | None:
+def _read_marker(folder: StorePath, inputs: str) -> Shipped | None:
     """The dataset in ``folder`` if it is complete, from the same ``inputs``, with an unchanged card."""
     facts = marker_facts(folder)
     if facts.get("inputs") != inputs or not dataset_files(folder):

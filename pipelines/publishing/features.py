@@ -9,7 +9,7 @@ from datasets import Features, Image, List, Value
 from darkroom.pipelines.publishing.dataset_reader import SAMPLE, Kind, require_columns
 from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, TruthBox, VideoRef
 from darkroom.pipelines.records.schemas import schema_of
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 
 _text, _int, _float, _bool = Value("string"), Value("int64"), Value("float64"), Value("bool")
 
@@ -80,7 +80,7 @@ def features_of(kind: Kind) -> Features:
     return {"prompts": PROMPTS, "trajectories": TRAJECTORIES}[kind]
 
 
-def check_columns(file: Place, kind: Kind) -> None:
+def check_columns(file: StorePath, kind: Kind) -> None:
     """Raise ``DatasetError`` unless the file has the columns of its kind and no others."""
     require_columns(file, kind, features_of(kind), only=True)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, marker_facts, split_of
-from darkroom.pipelines.storage.table_files import footer
+from darkroom.pipelines.storage.row_files import footer
 from darkroom.sandbox.errors import UserError
 
 _CARD = "README.md"

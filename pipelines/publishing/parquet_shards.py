@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.publishing.dataset_reader import SAMPLE, Kind, split_of
 from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
-from darkroom.pipelines.rl.visual_search import asks_visual_search
+from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 
 SHARD_BYTES = 500_000_000
 """Of a shard's rows before compression (images hardly compress): what ``datasets`` and the hub write."""
@@ -34,7 +34,7 @@ hub's viewer reads at most 300 MB for the 100 rows that it shows (huggingface/da
 class Shipped:
     """A written dataset: where it is and how much."""
 
-    folder: Place
+    folder: StorePath
     n_rows: int
     n_images: int
     n_bytes: int

@@ -18,8 +18,8 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.models.tasks import image_names
 from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
 from darkroom.pipelines.storage.media_validation import decode, eight_bit
-from darkroom.pipelines.storage.places import Place
 from darkroom.pipelines.storage.stage import Progress
+from darkroom.pipelines.storage.store_paths import StorePath
 
 What = Literal["status", "text", "error", "images", "pixels", "session"]
 Execute = Callable[[Mapping[str, Any]], Iterator[sandbox.Observation]]
@@ -72,7 +72,7 @@ class RowReplay:
     differences: tuple[Difference, ...]
 
 
-def replay(folders: Sequence[Place], *, limit: int | None = None, progress: Progress | None = None) -> Replay:
+def replay(folders: Sequence[StorePath], *, limit: int | None = None, progress: Progress | None = None) -> Replay:
     """Executes all code of the datasets in ``folders`` again (at most ``limit`` rows of each).
 
     As many sessions at a time as the machine has CPUs. A row whose session fails is a difference; raises

@@ -1,7 +1,7 @@
 """The RL dataset, ``datasets/rl/prompts``: the rows of all shards and of the people's campaign, each once, by quotas.
 
 Near-duplicates across shards and rows of a benchmark are rejected; then every source is filled up to its quota,
-balanced over category and difficulty (``pipelines/selection/stratified.py``).
+balanced over category and difficulty (``pipelines/selection/sampling.py``).
 """
 
 from collections import defaultdict
@@ -25,19 +25,18 @@ from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import RLRow, Sample
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import RowError
-from darkroom.pipelines.records.stand_ins import Annotators
 from darkroom.pipelines.rl import candidates
 from darkroom.pipelines.rl.facts import STAGES, shards_with
 from darkroom.pipelines.rl.rows import annotated_row, public_rows, tables_of
 from darkroom.pipelines.rl.suitability import VOTES, agreement_in_words
+from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, Splits, Strata, grouped
 from darkroom.pipelines.selection.screening import Screening
-from darkroom.pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
-from darkroom.pipelines.selection.stratified import Candidate, Strata
 from darkroom.pipelines.sources.catalog import Catalog, source_of
-from darkroom.pipelines.storage.places import Place
-from darkroom.pipelines.storage.row_streams import RowStream
+from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.stage import StageReport, code_digest
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -60,7 +59,7 @@ class Mix:
     validation_share: float = 0.05
 
 
-def rl_folder(workspace: Workspace) -> Place:
+def rl_folder(workspace: Workspace) -> StorePath:
     return workspace.dataset(*RL_PROMPTS)
 
 
@@ -87,7 +86,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return KEY
 
     @property
-    def folder(self) -> Place:
+    def folder(self) -> StorePath:
         return rl_folder(self.workspace)
 
     def inputs(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.digest import key64
-from darkroom.pipelines.storage.row_streams import KeyedSpill
+from darkroom.pipelines.storage.row_files import KeyedSpill
 from darkroom.pipelines.storage.tables import TableKey, Tables
 
 

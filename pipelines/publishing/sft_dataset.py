@@ -1,7 +1,7 @@
 """The SFT dataset of one family: the trajectories of all partitions in one folder, each once, with its card.
 
-A family's quota takes exactly so many rows (``pipelines/selection/stratified.py``); no image is in two splits, in any
-family (``pipelines/selection/splits.py``).
+A family's quota takes exactly so many rows (``pipelines/selection/sampling.py``); no image is in two splits, in any
+family (``pipelines/selection/sampling.py``).
 """
 
 from collections import defaultdict
@@ -39,12 +39,11 @@ from darkroom.pipelines.publishing.sample_join import SampleJoin
 from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, Splits, Strata, difficulty, grouped
 from darkroom.pipelines.selection.screening import Screening
-from darkroom.pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
-from darkroom.pipelines.selection.stratified import Candidate, Strata, difficulty
-from darkroom.pipelines.storage.places import Place
-from darkroom.pipelines.storage.row_streams import RowStream
+from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.stage import StageReport, code_digest
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -92,7 +91,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return TableKey(ASSET, self.recipe.family)
 
     @property
-    def folder(self) -> Place:
+    def folder(self) -> StorePath:
         return self.workspace.dataset("sft", self.recipe.family)
 
     def inputs(self) -> str:

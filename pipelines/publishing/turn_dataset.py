@@ -13,8 +13,8 @@ from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Trajectory
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.storage.places import Place
 from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey
 
 Keeps = Literal["kept", "executed", "unfiltered"]
@@ -53,7 +53,7 @@ class TurnDataset(SftDataset):
         return TableKey(("flywheel", "dataset"), self.name)
 
     @property
-    def folder(self) -> Place:
+    def folder(self) -> StorePath:
         return self.workspace.dataset("flywheel", self.name)
 
     def inputs(self) -> str:

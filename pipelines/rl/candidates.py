@@ -4,6 +4,10 @@ What costs nothing comes first: a grader that cannot tell the sample's answer fr
 row of a benchmark. Then a judge votes: does the question belong to these images (Thyme, §4.1), and can it be answered
 from them without looking facts up (CodeV, §5.1, which takes OK-VQA out)? All RL stages put their samples to policies,
 and grade answers, as this module does.
+
+Whether a question asks for something small at one place of an image: CodeV's dense tool rewards are for these alone.
+
+CodeV (§4.3) keeps the tool reward near 0 elsewhere, and gives no rule for which tasks these are.
 """
 
 import asyncio
@@ -22,6 +26,7 @@ from darkroom.pipelines.records import Check, Grader, RLCandidate, Sample, Usage
 from darkroom.pipelines.records.answers import final_answer
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.visibility import SMALL_SHARE
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.verification.checks.base import Flaw, by_votes, record
 from darkroom.pipelines.verification.grading import grade, grader_of, require_discrimination
@@ -138,3 +143,12 @@ class Candidates(Stage[Sample, Sample, RLCandidate]):
         turn = turn_of(sample, name, schema=SCHEMA)
         votes = await collect_votes(self.judge, turn, yes_or_no, n_votes=self.n_votes, what=name)
         return record(by_votes(votes, _FLAWS[name]), name=name, version=VERSION), votes.usage
+
+
+def asks_visual_search(sample: Sample, stated: bool | None = None) -> bool | None:
+    """By the known places of its targets, else as its source states; False without an image, None where unknown."""
+    if not sample.images:
+        return False
+    areas = [image.width * image.height for image in sample.images]
+    shares = [target.box.area / areas[target.image] for target in sample.truth.boxes if target.image < len(areas)]
+    return min(shares) <= SMALL_SHARE if shares else stated

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.selection.decontamination import TrainingRow
-from darkroom.pipelines.storage.row_streams import RowSpill
+from darkroom.pipelines.storage.row_files import RowSpill
 
 T = TypeVar("T")
 Numbers = NDArray[np.int64]

@@ -37,7 +37,7 @@ from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, 
 from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
 from darkroom.pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
 from darkroom.pipelines.storage.atomic_write import whole_file, write_whole
-from darkroom.pipelines.storage.row_streams import KeyedSpill, RowStream
+from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
 from darkroom.pipelines.storage.stage import code_digest
 from darkroom.pipelines.storage.workspace import Workspace
 

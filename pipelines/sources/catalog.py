@@ -13,21 +13,22 @@ public_sources()["mmk12"].about.hub      # "FanqingM/MMK12"
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from darkroom.pipelines.sources import Source, SourceError
-from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.jsonl import JsonLinesSource
+from darkroom.pipelines.sources.source_config import SourceConfig, Use
 from darkroom.pipelines.storage.atomic_write import write_whole
-from darkroom.pipelines.storage.places import Place, children
 from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.store_paths import StorePath, children
 from darkroom.pipelines.storage.user_files import loaded
+from darkroom.sandbox.errors import ExtraMissing
 
 EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 """The names of the bundled sources: for trajectories, and for RL prompts."""
@@ -35,93 +36,23 @@ EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 SOURCES = "darkroom.sources"
 """The group of entry points: a source's name, and what opens it without arguments. A package adds sources with it."""
 
-Use = Literal["sft", "released", "rl"]
-"""What takes a source's shards: the families that are drafted, those of released trajectories, the RL stages."""
-
 _PUBLIC = Path(__file__).parent / "public"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-class DatasetInfo(BaseModel):
-    """A description of a public dataset, for people: no row depends on it."""
+def open_source(name: str, config: SourceConfig) -> Source:
+    """Open a source by its config. Raises ``SourceError`` when its files are missing."""
+    if config.kind == "jsonl" or (config.is_release and config.questions is not None):
+        files = (config.questions,) if isinstance(config.questions, str) else config.questions or ("metadata.jsonl",)
+        questions = [Path(config.path) / file for file in files]  # an absolute path stays absolute
+        folder = Path(config.folder or config.path)
+        return JsonLinesSource(
+            name, questions, folder, config.columns, n_shards=config.n_shards, license=config.license
+        )
+    # `datasets` takes a second to import, which only these sources need
+    from darkroom.pipelines.sources.tabular import TabularSource
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    hub: str
-    """Its name on the hub."""
-    rows: str
-    """Their number, from its card."""
-    asks: str
-    """The kind of its questions."""
-    columns_from: str
-    """Where its columns were read."""
-    on_card: bool = False
-    """Whether that was its card; if not, it was its first shard."""
-    get: str = ""
-    """What to unpack beside its questions, where images are separate files; then it needs a local path."""
-    remarks: str = ""
-
-
-class SourceConfig(BaseModel):
-    """A source's YAML file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    about: DatasetInfo | None = None
-    kind: Literal["jsonl", "parquet", "tsv", "huggingface", "trajectories"]
-    """``tsv``: a table with a header and base64 images. ``trajectories``: released ones, in JSON lines where
-    ``questions`` is set, else as ``huggingface`` or parquet."""
-    path: str
-    questions: str | tuple[str, ...] | None = None
-    """``jsonl``: the file or files, absolute or below ``path``; default: ``metadata.jsonl``."""
-    files: tuple[str, ...] = ()
-    """``parquet``, ``huggingface``: which of the dataset's files; default: all."""
-    folder: str | None = None
-    """Where relative paths in rows begin, a folder or a ZIP archive; default: ``path``."""
-    columns: Columns = Columns()
-    config: str | None = None
-    split: str = "train"
-    revision: str | None = None
-    n_shards: int = Field(default=1, ge=1)
-    license: str = ""
-    language: str = Field(default="", pattern="^([a-z]{2,3})?$")
-    """Of its questions, ISO 639; for the dataset's card."""
-    visual_search: bool | None = None
-    """Whether its questions ask for something small at one place; for rows without boxes (``pipelines/rl``)."""
-    used_for: tuple[Literal["sft", "rl"], ...] | None = None
-    """What its rows are for; default: ``rl`` for a public dataset, else ``sft``. Released trajectories have none."""
-
-    @model_validator(mode="after")
-    def _has_a_transcript(self) -> Self:
-        if self.is_release != (self.columns.transcript is not None):
-            raise ValueError("the kind `trajectories` needs `columns.transcript`, and no other kind has it")
-        if self.is_release and self.used_for is not None:
-            raise ValueError("the kind `trajectories` has no `used_for`: its rows go to the families of releases")
-        return self
-
-    @property
-    def is_release(self) -> bool:
-        """Whether rows are released trajectories: their samples go to the families of ``generation/released.py``."""
-        return self.kind == "trajectories"
-
-    @property
-    def uses(self) -> tuple[Use, ...]:
-        """What takes its shards without being asked to."""
-        if self.is_release:
-            return ("released",)
-        return (("rl",) if self.about else ("sft",)) if self.used_for is None else self.used_for
-
-    def open(self, name: str) -> Source:
-        """The source. Raises ``SourceError`` when its files are missing."""
-        if self.kind == "jsonl" or (self.is_release and self.questions is not None):
-            files = (self.questions,) if isinstance(self.questions, str) else self.questions or ("metadata.jsonl",)
-            questions = [Path(self.path) / file for file in files]  # an absolute path stays absolute
-            folder = Path(self.folder or self.path)
-            return JsonLinesSource(name, questions, folder, self.columns, n_shards=self.n_shards, license=self.license)
-        # `datasets` takes a second to import, which only these sources need
-        from darkroom.pipelines.sources.tabular import TabularSource
-
-        return TabularSource(name, self)
+    return TabularSource(name, config)
 
 
 def partition_key(source: str, shard: int) -> str:
@@ -144,6 +75,15 @@ def _open_embedded(name: str) -> Source:
     return source
 
 
+def _opened() -> dict[str, Source]:
+    """Every embedded source, without those of an extra that is not installed."""
+    sources = {}
+    for name in _embedded():
+        with suppress(ExtraMissing):
+            sources[name] = _open_embedded(name)
+    return sources
+
+
 def check_name(name: str) -> None:
     """Raises ``SourceError`` for an invalid name: it becomes part of file names and partition keys."""
     if not _NAME.fullmatch(name) or name in _embedded():
@@ -156,10 +96,10 @@ def check_name(name: str) -> None:
 class Catalog:
     """Sources by name, and their shards as partitions."""
 
-    def __init__(self, folder: Place) -> None:
+    def __init__(self, folder: StorePath) -> None:
         self.folder = folder
 
-    def add(self, name: str, config: SourceConfig) -> Place:
+    def add(self, name: str, config: SourceConfig) -> StorePath:
         """Writes a source's file. Raises ``SourceError`` for an invalid name."""
         check_name(name)
         path = self.folder / f"{name}.yaml"
@@ -183,11 +123,11 @@ class Catalog:
         configs = self.configs()
         if name not in configs:
             raise SourceError(f"there is no source {name!r}; there are {', '.join([*_embedded(), *configs])}")
-        return configs[name].open(name)
+        return open_source(name, configs[name])
 
     def languages(self) -> dict[str, str]:
         """The language of each source's questions (ISO 639), of those that state it."""
-        stated = {name: getattr(_open_embedded(name), "language", "") for name in _embedded()}
+        stated = {name: getattr(source, "language", "") for name, source in _opened().items()}
         stated |= {name: config.language for name, config in self.configs().items()}
         return {name: language for name, language in stated.items() if language}
 
@@ -199,20 +139,20 @@ class Catalog:
     def uses(self) -> dict[str, tuple[Use, ...]]:
         """What takes the shards of each source."""
         embedded: dict[str, tuple[Use, ...]] = {
-            name: getattr(_open_embedded(name), "used_for", ("sft",)) for name in _embedded()
+            name: getattr(source, "used_for", ("sft",)) for name, source in _opened().items()
         }
         return embedded | {name: config.uses for name, config in self.configs().items()}
 
     def partitions(self) -> dict[str, tuple[str, int]]:
         """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""
-        shards = {name: _open_embedded(name).n_shards for name in _embedded()}
+        shards = {name: source.n_shards for name, source in _opened().items()}
         shards |= {name: config.n_shards for name, config in self.configs().items()}
         return {
             partition_key(name, shard): (name, shard) for name, n_shards in shards.items() for shard in range(n_shards)
         }
 
 
-def read_config(path: Place) -> SourceConfig:
+def read_config(path: StorePath) -> SourceConfig:
     """One file. Raises ``SourceError`` that names the file and the field."""
     try:
         return SourceConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})

@@ -1,28 +1,33 @@
 """Hugging Face datasets (hub name or local folder), parquet and TSV files, streamed by shard through ``datasets``.
 
 A shard is a set of the dataset's files, so there are at most as many shards as files. Images are not decoded.
+
+The client with which datasets are read from the Hugging Face hub: where there is no network it gives up at once.
+
+`huggingface_hub` repeats a request that found no connection five times, for half a minute, and prints each. A process
+that has reached the hub before keeps to that: its network is there, and what failed may pass.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import datasets
+import httpx2
 import pyarrow as pa
 import pyarrow.parquet as pq
+from huggingface_hub import get_session, set_client_factory
+from huggingface_hub.errors import OfflineModeIsEnabled
 
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.columns import missing_columns, value_at
-from darkroom.pipelines.sources.hub_client import give_up_without_a_network
 from darkroom.pipelines.sources.mapping import map_row
-
-if TYPE_CHECKING:
-    from darkroom.pipelines.sources.catalog import SourceConfig
+from darkroom.pipelines.sources.source_config import SourceConfig
 
 _BATCH = 16
 """Rows in memory at once: each may contain images of many megabytes."""
@@ -173,3 +178,30 @@ def _nested(fields: Any, prefix: str = "") -> Iterator[str]:
         storage = getattr(field.type, "storage_type", field.type)
         if pa.types.is_struct(storage):
             yield from _nested(storage, f"{prefix}{field.name}.")
+
+
+class _Client(httpx2.Client):
+    has_connected: ClassVar[bool] = False
+    """In this process: the hub's client is closed and made anew after an error."""
+
+    def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Raises ``OfflineModeIsEnabled``, which is not repeated, where no request has found a connection yet."""
+        try:
+            response = super().send(request, **options)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            if _Client.has_connected:
+                raise
+            raise OfflineModeIsEnabled(f"{request.url.host} cannot be reached: {error}") from error
+        _Client.has_connected = True
+        return response
+
+
+@cache
+def give_up_without_a_network() -> None:
+    """Makes it the client of all requests to the hub in this process, otherwise as the hub's own is set up."""
+    standard = get_session()
+    set_client_factory(
+        lambda: _Client(
+            event_hooks=standard.event_hooks, follow_redirects=standard.follow_redirects, timeout=standard.timeout
+        )
+    )

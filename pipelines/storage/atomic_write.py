@@ -1,6 +1,8 @@
 """Atomic file and folder writes: a reader finds the previous content or the new one, never a part of it.
 
 In an object store an upload is seen whole or not at all; a folder there is whole when it has its marker.
+
+Folders of an object store as local ones: what training reads is copied here, what it reports is copied there.
 """
 
 import errno
@@ -15,8 +17,16 @@ from uuid import uuid4
 
 from upath import UPath
 
-from darkroom.pipelines.storage.places import Place, remove, remove_file, upload
 from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.store_paths import (
+    StorePath,
+    children,
+    content,
+    read_at_once,
+    remove,
+    remove_file,
+    upload,
+)
 
 MARKER = ".darkroom.json"
 """The file that is written last into a folder. Hidden: `datasets` must not take it for data."""
@@ -42,14 +52,14 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
         yield
 
 
-def write_whole(path: Place, content: bytes | str, *, mode: int = 0o644) -> None:
+def write_whole(path: StorePath, content: bytes | str, *, mode: int = 0o644) -> None:
     """Writes ``content`` (text as UTF-8) with the permissions ``mode``, less the umask; makes the folder."""
     with whole_file(path) as part, open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def whole_file(path: Place) -> Iterator[Path]:
+def whole_file(path: StorePath) -> Iterator[Path]:
     """A local file to write to: it replaces ``path`` at the end, and is deleted if the block raises.
 
     Raises ``StorageError`` when the disk is full, read-only or not ours, or the store cannot be used.
@@ -70,7 +80,7 @@ def whole_file(path: Place) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
-def replace_folder(folder: Place, part: Path) -> None:
+def replace_folder(folder: StorePath, part: Path) -> None:
     """Puts ``part`` in the place of ``folder``, whose previous content is deleted.
 
     Locally both are on one file system, and a rename does it. In an object store the marker of completion is deleted
@@ -89,7 +99,7 @@ def replace_folder(folder: Place, part: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def remove_folder(folder: Place) -> None:
+def remove_folder(folder: StorePath) -> None:
     """Deletes a folder, if it is there; in an object store its marker first."""
     if not isinstance(folder, Path):
         remove_file(folder / MARKER)
@@ -103,3 +113,48 @@ def upload_folder(folder: UPath, part: Path) -> None:
     remove_folder(folder)
     for path, name in zip(files, names, strict=True):
         upload(path, folder / name)
+
+
+def local_copy(folder: StorePath, to: Path) -> Path:
+    """A local folder with the datasets at or below ``folder``: itself, or ``to``, where what is unchanged is kept.
+
+    A dataset that is no longer in the store, or incomplete there, is no longer in ``to``. Of processes that want a copy
+    at the same time, as those of a training on several GPUs do, one makes it.
+    """
+    if isinstance(folder, Path):
+        return folder
+    with storage_errors(str(folder)):
+        if content(folder / MARKER) is None:
+            return _local_copies(folder, to)
+        with one_at_a_time(to.with_name(f".{to.name}.lock")):
+            if content(to / MARKER) != read_at_once(folder.fs, (folder / MARKER).path):
+                part = to.with_name(f".{to.name}.part")
+                shutil.rmtree(part, ignore_errors=True)
+                folder.fs.get(folder.path.rstrip("/") + "/", f"{part}/", recursive=True)
+                replace_folder(to, part)
+    return to
+
+
+def share_folder(folder: Path, to: StorePath) -> None:
+    """Copies or uploads a folder, unless it lies where it is to be. Raises ``StorageError``."""
+    if not isinstance(to, Path):
+        upload_folder(to, folder)
+    elif to != folder:
+        part = to.with_name(f".{to.name}.part")
+        with storage_errors(str(to)):
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(folder, part)
+        replace_folder(to, part)
+
+
+def _local_copies(folder: StorePath, to: Path) -> Path:
+    """Of the folders below."""
+    if content(to / MARKER) is not None:
+        shutil.rmtree(to)
+    names = [child.name for child in children(folder) if child.name[0] != "." and child.is_dir()]
+    for old in to.glob("[!.]*/") if to.is_dir() else ():
+        if old.name not in names:
+            shutil.rmtree(old)
+    for name in names:
+        local_copy(folder / name, to / name)
+    return to

@@ -3,10 +3,26 @@
 ``<root>/ab/abcdef…`` on any fsspec URL (a folder by default). Writing the same bytes twice writes nothing (in a
 remote store: on one machine); a write is seen whole or not at all, so a killed process leaves no half image behind.
 What is read from a remote store is kept in a local cache (``image_cache.py``).
+
+A local copy of what was read from a remote image store, by digest: bounded in bytes, shared by processes.
+
+``<folder>/ab/abcdef…``. A file's modification time says when it was last used; the longest unused go first.
+
+Images that stay decoded for a while: the checks of a row open the same few again and again, several rows at a time.
+
+decoded = DecodedImages(128 * 2**20)
+decoded.get("5e6f…", data, decode)      # for the caller alone; decoded once, whoever asks at the same time
 """
 
 import io
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from fsspec.implementations.local import LocalFileSystem
 from PIL import Image
@@ -14,11 +30,128 @@ from PIL import Image
 from darkroom.pipelines.records import ImageRef, VideoRef
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.atomic_write import write_whole
-from darkroom.pipelines.storage.decoded_images import DecodedImages
-from darkroom.pipelines.storage.image_cache import ImageCache
 from darkroom.pipelines.storage.media_validation import MAX_PIXELS, decode, eight_bit, probe, probe_video
-from darkroom.pipelines.storage.places import filesystem, read_at_once
 from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.store_paths import filesystem, read_at_once
+
+_ORPHAN_SECONDS = 3600
+"""A part of a file that is older was left by a process that was killed while it wrote."""
+_N_LOOKS = 20
+"""Per ``max_bytes`` written: how often a process looks what all of them have written."""
+
+
+class _File(NamedTuple):
+    used_at: float
+    n_bytes: int
+    path: str
+
+
+class ImageCache:
+    """At most ``max_bytes``, and a twentieth more for each process that writes at the moment."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self.folder, self.max_bytes = folder, max_bytes
+        self._n_unseen = max_bytes  # the first write looks what is there
+
+    def get(self, sha256: str) -> bytes | None:
+        """The bytes, if they are here and what they were; a file that was changed is deleted."""
+        path = self._path(sha256)
+        try:
+            data = path.read_bytes()
+            os.utime(path)
+        except FileNotFoundError:  # or another process evicted it just now
+            return None
+        if digest_bytes(data) != sha256:
+            path.unlink(missing_ok=True)
+            return None
+        return data
+
+    def has(self, sha256: str) -> bool:
+        """Whether there is a file of it, unread."""
+        return self._path(sha256).exists()
+
+    def put(self, sha256: str, data: bytes) -> None:
+        """Keeps ``data``, and makes room. Raises ``StorageError`` when the disk cannot be written."""
+        path = self._path(sha256)
+        if len(data) > self.max_bytes // _N_LOOKS or path.exists():
+            return
+        write_whole(path, data)
+        self._n_unseen += len(data)
+        if self._n_unseen >= self.max_bytes // _N_LOOKS:
+            self._n_unseen = 0
+            self._make_room()
+
+    def _path(self, sha256: str) -> Path:
+        return self.folder / sha256[:2] / sha256
+
+    def _make_room(self) -> None:
+        files = sorted(self._files())
+        n_bytes = sum(file.n_bytes for file in files)
+        for file in files:
+            if n_bytes <= self.max_bytes:
+                return
+            n_bytes -= file.n_bytes
+            Path(file.path).unlink(missing_ok=True)  # another process may be quicker
+
+    def _files(self) -> Iterator[_File]:
+        """What is here, but for parts that are being written."""
+        now = time.time()
+        for folder in sorted(self.folder.iterdir()):
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    try:
+                        stat = entry.stat()
+                    except FileNotFoundError:  # evicted, or renamed to its name, just now
+                        continue
+                    if not entry.name.startswith(".") or now - stat.st_mtime > _ORPHAN_SECONDS:
+                        yield _File(stat.st_mtime, stat.st_size, entry.path)
+
+
+class DecodedImages:
+    """The last ``max_bytes`` of pixels that were asked for, by the digest of the bytes they came from."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes, self._n_bytes = max_bytes, 0
+        self._images: OrderedDict[str, Image.Image] = OrderedDict()
+        self._lock = threading.Lock()
+        self._decoding: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        """Who has an image's lock decodes it; the others wait."""
+
+    def get(self, sha256: str, data: bytes, decode: Callable[[bytes], Image.Image]) -> Image.Image:
+        """The pixels of ``data``, for the caller alone. Raises what ``decode`` raises."""
+        with self._lock:
+            decoding = self._decoding.setdefault(sha256, threading.Lock())
+        with decoding:
+            image = self._kept(sha256)
+            if image is None:
+                image = decode(data)
+                self._keep(sha256, image)
+            return _shared(image)
+
+    def _kept(self, sha256: str) -> Image.Image | None:
+        with self._lock:
+            if sha256 in self._images:
+                self._images.move_to_end(sha256)
+            return self._images.get(sha256)
+
+    def _keep(self, sha256: str, image: Image.Image) -> None:
+        with self._lock:
+            self._images[sha256] = image
+            self._n_bytes += _size(image)
+            while self._n_bytes > self._max_bytes:
+                self._n_bytes -= _size(self._images.popitem(last=False)[1])
+
+
+def _shared(image: Image.Image) -> Image.Image:
+    """An image of the same pixels, which Pillow copies before it changes one."""
+    shared = image._new(image.im)
+    shared.readonly = 1
+    return shared
+
+
+def _size(image: Image.Image) -> int:
+    """In memory: four bytes a pixel, whatever the mode but grey."""
+    return image.width * image.height * (1 if image.mode in ("L", "P") else 4)
 
 
 class ImageMissing(Exception):

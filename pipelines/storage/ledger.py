@@ -1,26 +1,25 @@
-"""The ledger: every paid or slow act, once, keyed by the digest of all that determines it.
+"""The ledger: every paid or slow call once, keyed by the digest of all that determines it.
 
-An act is a policy's turn, a judge's vote, a sandbox run. Its result is durable before its row counts as done, so a run
-killed at any moment pays for nothing twice: the next run finds the act here. SQLite by default, PostgreSQL by URL
-(``postgresql+psycopg://…``, extra ``postgres``). The ledger outlives runs, tables and recipes; it is also the one
-place where measured times are kept.
+A call is a policy's turn, a judge's vote, a sandbox run. Its result is durable before its row counts as done, so a run
+killed at any moment pays for nothing twice. SQLite by default, PostgreSQL by URL (``postgresql+psycopg://…``, extra
+``postgres``). The ledger outlives runs, tables and recipes, and is the one place that keeps measured times.
 
-What many tasks read or write at the same moment is one statement and one transaction, in a thread (group commit):
-hundreds of calls in flight don't wait for hundreds of commits, and the event loop waits for none.
+Reads and writes of the same moment are one statement and one transaction, in a thread (group commit): hundreds of
+calls in flight don't wait for hundreds of commits, and the event loop waits for none.
 """
 
 import asyncio
+import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import count, islice
-from typing import Any, NamedTuple, TypeVar
+from itertools import compress, count, islice
+from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.acts import Act, ActEntry, ActTable
-from darkroom.pipelines.storage.ledger_requests import Batches, Seeded, all_finished, spelled
+from darkroom.pipelines.storage.cached_calls import CachedCall, CallEntry, CallTable, SeededRequest, to_json
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -28,19 +27,71 @@ FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.05, 1.0
 """Between two looks for an act that another process performs."""
 
 
+MOST_AT_ONCE = 500
+"""What comes later waits for a batch to end."""
+
+
+async def all_finished(*acts: Awaitable[A]) -> list[A]:
+    """The results. All are waited for even if one raises, so that what was paid for is on record."""
+    results = await asyncio.gather(*acts, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return typing.cast("list[A]", results)
+
+
+class GroupCommit(Generic[Q, A]):
+    """``answer`` gets requests and gives as many answers, in a thread of ``threads``. For one event loop."""
+
+    def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A]], threads: Executor) -> None:
+        self._answer, self._threads = answer, threads
+        self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
+        self._is_busy = False
+
+    async def ask(self, request: Q) -> A:
+        """The answer to ``request``. Raises what ``answer`` raised for its batch."""
+        loop = asyncio.get_running_loop()
+        place: asyncio.Future[A] = loop.create_future()
+        self._waiting.append((request, place))
+        if not self._is_busy:
+            self._is_busy = True
+            loop.call_soon(self._begin, loop)  # those who ask in the same turn of the loop come along
+        return await place
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+        answered = loop.run_in_executor(self._threads, self._answer, [request for request, _ in batch])
+        answered.add_done_callback(partial(self._finish, loop, [place for _, place in batch]))
+
+    def _finish(
+        self, loop: asyncio.AbstractEventLoop, places: list[asyncio.Future[A]], answered: asyncio.Future[Sequence[A]]
+    ) -> None:
+        error = answered.exception()
+        waiting = [not place.done() for place in places]  # who was cancelled waits for nothing
+        if error is not None:
+            for place in compress(places, waiting):
+                place.set_exception(error)
+        else:
+            for place, answer in compress(zip(places, answered.result(), strict=True), waiting):
+                place.set_result(answer)
+        self._is_busy = bool(self._waiting)
+        if self._waiting:
+            self._begin(loop)
+
+
 class _Line(NamedTuple):
     """One event loop's way to the database."""
 
-    reads: Batches[Sequence[str], list[Act | None]]
-    takes: Batches[Sequence[str], list[Act | bool]]
-    writes: Batches[Sequence[ActEntry], list[Act]]
+    reads: GroupCommit[Sequence[str], list[CachedCall | None]]
+    takes: GroupCommit[Sequence[str], list[CachedCall | bool]]
+    writes: GroupCommit[Sequence[CallEntry], list[CachedCall]]
 
 
-class Ledger(ActTable):
+class Ledger(CallTable):
     """Acts by key.
 
     >>> with Ledger("sqlite:///data/ledger.sqlite") as ledger:
-    ...     act = await ledger.once("policy", request, call)  # calls only if the ledger has no act of this request
+    ...     act = await ledger.get_or_run("policy", request, call)  # calls once
     """
 
     def __init__(self, url: str) -> None:
@@ -56,25 +107,31 @@ class Ledger(ActTable):
 
     async def has(self, kind: str, request: Mapping[str, Any]) -> bool:
         """Whether the act that ``request`` determines was made."""
-        (act,) = await self._line().reads.ask([act_key(kind, request)])
+        (act,) = await self._line().reads.ask([call_key(kind, request)])
         return act is not None
 
-    async def once(self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[Act]]) -> Act:
+    async def get_or_run(
+        self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[CachedCall]]
+    ) -> CachedCall:
         """The act that ``request`` determines: from the ledger, or performed now and written before it is returned.
 
         Who asks for an act that is being performed, here or in another process, waits for it; if it fails or its
         process dies, the next one tries.
         """
-        return await self._once(act_key(kind, request), kind, partial(spelled, request), perform)
+        return await self._once(call_key(kind, request), kind, partial(to_json, request), perform)
 
     async def each_of(
-        self, kind: str, request: Mapping[str, Any], seeds: Sequence[int], perform: Callable[[int], Awaitable[Act]]
-    ) -> list[Act]:
-        """As ``once`` for ``request`` with each of ``seeds``, at the same time; ``perform`` is given one's place.
+        self,
+        kind: str,
+        request: Mapping[str, Any],
+        seeds: Sequence[int],
+        perform: Callable[[int], Awaitable[CachedCall]],
+    ) -> list[CachedCall]:
+        """As ``get_or_run`` for ``request`` with each of ``seeds``, at the same time; ``perform`` is given one's place.
 
         All are waited for, whatever one of them raises: what was paid for is on record.
         """
-        seeded = Seeded(kind, request)
+        seeded = SeededRequest(kind, request)
         return await all_finished(
             *(
                 self._once(seeded.key(seed), kind, partial(seeded.text, seed), partial(perform, place))
@@ -82,16 +139,18 @@ class Ledger(ActTable):
             )
         )
 
-    async def _once(self, key: str, kind: str, text: Callable[[], str], perform: Callable[[], Awaitable[Act]]) -> Act:
+    async def _once(
+        self, key: str, kind: str, text: Callable[[], str], perform: Callable[[], Awaitable[CachedCall]]
+    ) -> CachedCall:
         line = self._line()
         async with self._performing.setdefault(key, asyncio.Lock()):
             waits = _waits()
             while not (answer := (await self._take(line, [key]))[0]):
                 await asyncio.sleep(next(waits))
-            if isinstance(answer, Act):
+            if isinstance(answer, CachedCall):
                 return answer
             async with self._claimed([key]):
-                (act,) = await line.writes.ask([ActEntry(key, kind, text(), await perform())])
+                (act,) = await line.writes.ask([CallEntry(key, kind, text(), await perform())])
             return act
 
     async def all_of(
@@ -99,27 +158,27 @@ class Ledger(ActTable):
         kind: str,
         request: Mapping[str, Any],
         seeds: Sequence[int],
-        perform: Callable[[Sequence[int]], Awaitable[Mapping[int, Act]]],
-    ) -> list[Act]:
-        """As ``once`` for ``request`` with each of ``seeds``.
+        perform: Callable[[Sequence[int]], Awaitable[Mapping[int, CachedCall]]],
+    ) -> list[CachedCall]:
+        """As ``get_or_run`` for ``request`` with each of ``seeds``.
 
         ``perform`` is given the places of those that are not on record, performs one or more of them, and is asked
         again until none is left. What it made before it raised stays on record; what it made at once is durable
         together or not at all.
         """
-        seeded, line = Seeded(kind, request), self._line()
+        seeded, line = SeededRequest(kind, request), self._line()
         keys = [seeded.key(seed) for seed in seeds]
         async with self._held(keys):
-            waits, acts = _waits(), dict[int, Act]()
+            waits, acts = _waits(), dict[int, CachedCall]()
             while missing := [place for place in range(len(keys)) if place not in acts]:
                 answers = dict(zip(missing, await self._take(line, [keys[place] for place in missing]), strict=True))
-                acts |= {place: answer for place, answer in answers.items() if isinstance(answer, Act)}
+                acts |= {place: answer for place, answer in answers.items() if isinstance(answer, CachedCall)}
                 own = [place for place in missing if answers[place] is True]
                 async with self._claimed([keys[place] for place in own]):
                     while own := [place for place in own if place not in acts]:
                         performed = await perform(own)
                         entries = [
-                            ActEntry(keys[place], kind, seeded.text(seeds[place]), act)
+                            CallEntry(keys[place], kind, seeded.text(seeds[place]), act)
                             for place, act in performed.items()
                         ]
                         acts |= zip(performed, await line.writes.ask(entries), strict=True)
@@ -127,7 +186,7 @@ class Ledger(ActTable):
                     await asyncio.sleep(next(waits))
         return [acts[place] for place in range(len(keys))]
 
-    async def _take(self, line: _Line, keys: Sequence[str]) -> list[Act | bool]:
+    async def _take(self, line: _Line, keys: Sequence[str]) -> list[CachedCall | bool]:
         """As ``take``; who is cancelled meanwhile keeps no claim."""
         taking = asyncio.ensure_future(line.takes.ask(keys))
         try:
@@ -136,7 +195,7 @@ class Ledger(ActTable):
             taking.add_done_callback(partial(self._give_back, keys))
             raise
 
-    def _give_back(self, keys: Sequence[str], taking: asyncio.Future[list[Act | bool]]) -> None:
+    def _give_back(self, keys: Sequence[str], taking: asyncio.Future[list[CachedCall | bool]]) -> None:
         if not taking.cancelled() and taking.exception() is None:
             self._threads.submit(
                 self.release, [key for key, answer in zip(keys, taking.result(), strict=True) if answer is True]
@@ -170,9 +229,9 @@ class Ledger(ActTable):
         line = self._lines.get(loop)
         if line is None:
             line = _Line(
-                Batches(_in_one(self.read), self._threads),
-                Batches(_in_one(self.take), self._threads),
-                Batches(_in_one(self.write), self._threads),
+                GroupCommit(_in_one(self.read), self._threads),
+                GroupCommit(_in_one(self.take), self._threads),
+                GroupCommit(_in_one(self.write), self._threads),
             )
             self._lines[loop] = line
         return line
@@ -193,6 +252,6 @@ def _waits() -> Iterator[float]:
     return (min(FIRST_WAIT_SECONDS * 2**n, LONGEST_WAIT_SECONDS) for n in count())
 
 
-def act_key(kind: str, request: Mapping[str, Any]) -> str:
+def call_key(kind: str, request: Mapping[str, Any]) -> str:
     """The key of an act: the digest of its kind and of all that determines it."""
     return digest({"kind": kind, "request": request})

@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import av
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,7 @@ from darkroom.pipelines.records import VideoRef
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.sandbox._guest.video import VideoReader
-from darkroom.sandbox._guest.video_frames import FrameSource
+from darkroom.sandbox.errors import require_extra
 
 MAX_PIXELS = sandbox.Limits.max_pixels
 """What the sandbox can open: a larger image would be paid for and then fail there."""
@@ -209,6 +208,9 @@ def probe_video(data: bytes) -> VideoRef:
         raise RowError(Reason.UNREADABLE_VIDEO, "the video file has 0 bytes")
     if len(data) > MAX_VIDEO_BYTES:
         raise RowError(Reason.TOO_LARGE_VIDEO, f"{len(data):,} bytes, the limit is {MAX_VIDEO_BYTES:,}")
+    require_extra("av", "video", "reading videos")
+    from darkroom.sandbox._guest.video_frames import FrameSource
+
     with _video_errors(data):
         format, n_pixels = _video_header(data)
         if n_pixels > MAX_PIXELS:
@@ -228,6 +230,8 @@ def probe_video(data: bytes) -> VideoRef:
 
 def thumbnails(data: bytes, *, side: int) -> Thumbnails:
     """Every frame of a video that was probed before, in order, as (N, side, side, 3), RGB, 0..255."""
+    from darkroom.sandbox._guest.video_frames import FrameSource
+
     frames = FrameSource(io.BytesIO(data), max_pixels=MAX_PIXELS)
     small = [thumbnail(frames.rgb(number), side=side) for number in range(len(frames.index))]
     return np.stack(small)
@@ -241,6 +245,8 @@ def thumbnail(pixels: NDArray[np.uint8], *, side: int) -> Thumbnails:
 
 def _video_header(data: bytes) -> tuple[str, int]:
     """How a file of its kind is called, and the pixels of one frame."""
+    import av  # of the extra `video`
+
     options = {"format_whitelist": ",".join(VIDEO_FORMATS), "protocol_whitelist": "file"}
     opened: Any = av.open(io.BytesIO(data), "r", container_options=options, metadata_errors="replace")
     with opened as container:

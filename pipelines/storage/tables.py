@@ -30,9 +30,9 @@ from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.schemas import from_table
 from darkroom.pipelines.storage.atomic_write import one_at_a_time
-from darkroom.pipelines.storage.places import Place, children, has_file, opened, remove_file, upload, whole
+from darkroom.pipelines.storage.row_files import file_digest, footer, rows_digest, write_part
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.table_files import file_digest, footer, rows_digest, write_part
+from darkroom.pipelines.storage.store_paths import StorePath, children, has_file, opened, remove_file, upload, whole
 from darkroom.sandbox.errors import UserError
 
 R = TypeVar("R")
@@ -102,19 +102,19 @@ class Tables:
     ``scratch``: the local folder in which what is uploaded, or waits on disk, is written first; default: the root.
     """
 
-    def __init__(self, root: Place, scratch: Path | None = None) -> None:
+    def __init__(self, root: StorePath, scratch: Path | None = None) -> None:
         self.root = root
         self.scratch = scratch or (root if isinstance(root, Path) else Path(tempfile.gettempdir()))
 
-    def path(self, key: TableKey) -> Place:
+    def path(self, key: TableKey) -> StorePath:
         return self.root.joinpath(*key.asset, f"{key.partition}.parquet")
 
-    def rejects_path(self, key: TableKey) -> Place:
+    def rejects_path(self, key: TableKey) -> StorePath:
         """Where the table's rejects are, or will be."""
         metadata = None if isinstance(self.root, Path) else self._metadata(key)
         return self._rejects_path(key, metadata or {})
 
-    def _rejects_path(self, key: TableKey, metadata: Mapping[bytes, bytes]) -> Place:
+    def _rejects_path(self, key: TableKey, metadata: Mapping[bytes, bytes]) -> StorePath:
         name = metadata.get(_REJECTS, f"{key.partition}{_SUFFIX}.parquet".encode())
         return self.path(key).with_name(name.decode())
 
@@ -267,11 +267,11 @@ class Tables:
     def _footer(self, key: TableKey) -> Any:
         return self._footer_of(self.path(key), key)
 
-    def _footer_of(self, path: Place, key: TableKey) -> Any:
+    def _footer_of(self, path: StorePath, key: TableKey) -> Any:
         with self._errors(key):
             return footer(path)
 
-    def _batches(self, path: Place, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def _batches(self, path: StorePath, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         some = names is not None
         with (
             self._errors(key),
@@ -291,7 +291,7 @@ class Tables:
         except FileNotFoundError:
             raise _missing(key) from None
 
-    def _load(self, path: Place, key: TableKey) -> pa.Table:
+    def _load(self, path: StorePath, key: TableKey) -> pa.Table:
         try:
             with storage_errors(str(path)):
                 return pq.read_table(whole(path), partitioning=None)

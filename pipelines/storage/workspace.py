@@ -29,13 +29,12 @@ from pathlib import Path
 from typing import Self
 
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.image_cache import ImageCache
-from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.atomic_write import local_copy
+from darkroom.pipelines.storage.images import ImageCache, ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
-from darkroom.pipelines.storage.local_copy import local_copy
-from darkroom.pipelines.storage.places import Place, place, reach
 from darkroom.pipelines.storage.settings import WorkspaceSettings
 from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.store_paths import StorePath, reach, store_path
 from darkroom.pipelines.storage.tables import Tables
 
 
@@ -43,7 +42,7 @@ from darkroom.pipelines.storage.tables import Tables
 class Workspace:
     """The folders and what is opened in them. Use it as a context manager: it closes the ledger."""
 
-    home: Place
+    home: StorePath
     images_url: str
     ledger_url: str
     environments: Path
@@ -56,7 +55,7 @@ class Workspace:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Raises ``SettingsError``, and ``StorageError`` for a URL that no home can have."""
         settings = WorkspaceSettings.from_environment(environment)
-        home = place(settings.home)
+        home = store_path(settings.home)
         home = home.absolute() if isinstance(home, Path) else home
         local = (settings.local or (home if isinstance(home, Path) else Path("data"))).expanduser().absolute()
         return cls(
@@ -95,7 +94,7 @@ class Workspace:
     def tables(self) -> Tables:
         return Tables(self.home / "tables", self.local / "tables")
 
-    def dataset(self, name: str, config: str) -> Place:
+    def dataset(self, name: str, config: str) -> StorePath:
         return self.home / "datasets" / name / config
 
     def local_datasets(self, *names: str) -> Path:
@@ -104,24 +103,24 @@ class Workspace:
 
     def local_dataset(self, name: str | Path) -> Path:
         """As ``local_datasets``, of any folder, or URL of this home or another one. Raises ``StorageError``."""
-        folder = place(name)
+        folder = store_path(name)
         below, is_ours = str(folder), str(folder).startswith(f"{self.home}/datasets/")
         parts = below.removeprefix(f"{self.home}/datasets/") if is_ours else f"by_url/{digest(below)[:16]}"
         return local_copy(folder, self.local.joinpath("datasets", *parts.split("/")))
 
-    def evaluation(self, checkpoint: str) -> Place:
+    def evaluation(self, checkpoint: str) -> StorePath:
         return self.home / "evaluations" / checkpoint
 
     def checkpoint(self, name: str) -> Path:
         return self.local / "checkpoints" / name
 
     @property
-    def benchmarks(self) -> Place:
+    def benchmarks(self) -> StorePath:
         """The list of benchmarks that no row may hold; it need not be there."""
         return self.home / "benchmarks.yaml"
 
     @property
-    def calibrations(self) -> Place:
+    def calibrations(self) -> StorePath:
         return self.home / "calibrations"
 
     @property
@@ -129,5 +128,5 @@ class Workspace:
         return self.local / "annotation"
 
     @property
-    def sources(self) -> Place:
+    def sources(self) -> StorePath:
         return self.home / "sources"

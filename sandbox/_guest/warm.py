@@ -2,6 +2,7 @@
 
 import base64
 import importlib
+import importlib.util
 import io
 import json
 import math
@@ -34,7 +35,8 @@ PREPARED |= {"random": random, "re": re, "json": json, "io": io, "base64": base6
 
 def import_libraries() -> None:
     for name in _IMPORTED.split():
-        importlib.import_module(name)
+        if not name.startswith("skimage.") or importlib.util.find_spec("skimage"):  # an extra brings it
+            importlib.import_module(name)
     np.random.seed(0)
     np.random.default_rng(0).random(3)
     np.linalg.svd(np.eye(3))

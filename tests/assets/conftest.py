@@ -11,8 +11,9 @@ import pytest
 
 from darkroom.assets.definitions import definitions
 from darkroom.assets.graph.partitions import SHARDS_OF, update_partitions
-from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
+from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 

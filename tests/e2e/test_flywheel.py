@@ -20,8 +20,9 @@ from darkroom.pipelines.models.policies import oracle_policy
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Reject, Trajectory, Truth, TruthBox
 from darkroom.pipelines.sources import SourceRow
-from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
+from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import signed

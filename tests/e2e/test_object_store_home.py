@@ -13,7 +13,7 @@ import pytest
 
 from darkroom.assets.definitions import TRAIN, definitions
 from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.storage.places import Place, place
+from darkroom.pipelines.storage.store_paths import StorePath, store_path
 from tests.conftest import SmallSource
 from tests.object_store import ObjectStore, object_store_server
 
@@ -42,14 +42,14 @@ def signs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def files(folder: Place) -> dict[str, bytes]:
+def files(folder: StorePath) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".parquet"}
 
 
 def test_everything_but_what_must_be_local_is_in_the_object_store(
     signs: Path, object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = place(object_store.url())
+    home = store_path(object_store.url())
     remote = {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(tmp_path / "local")}
     local = {"DARKROOM_HOME": str(tmp_path / "home")}
     for variables in (remote, local):
@@ -93,7 +93,7 @@ def test_everything_but_what_must_be_local_is_in_the_object_store(
 def test_training_reads_the_datasets_of_the_object_store_and_reports_there(
     signs: Path, object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, local = place(object_store.url()), tmp_path / "local"
+    home, local = store_path(object_store.url()), tmp_path / "local"
     remote = {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(local), "DAGSTER_HOME": str(local / "dagster")}
     darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", **remote)
     darkroom("materialize", "signs", "--family", "crop", "--train", **remote)
@@ -150,9 +150,9 @@ def test_a_bucket_that_is_gone_stops_a_run_which_can_be_resumed(
     with object_store_server() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        clients = place(f"{server.protocol}://any/home").fs
+        clients = store_path(f"{server.protocol}://any/home").fs
         clients.clear_instance_cache()
-        home = place(server.url())
+        home = store_path(server.url())
         variables = {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(tmp_path)}
         darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", **variables)
         server.kill()

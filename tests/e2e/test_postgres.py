@@ -20,7 +20,7 @@ from darkroom.assets.runs.queue import QueuedRuns
 from darkroom.pipelines.models.policies import BudgetPool, SpendTracker
 from darkroom.pipelines.models.policies.budget import Spending
 from darkroom.pipelines.records import Usage
-from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.workspace import Workspace
@@ -38,15 +38,15 @@ def url(postgres_server: Postgres) -> str:
 
 def test_an_act_is_found_again_by_another_connection(url: str) -> None:
     with Ledger(url) as ledger:
-        ledger.put("a" * 64, "policy", {"n": 1}, Act({"text": "hé"}, seconds=1.5, cost_usd=0.25))
+        ledger.put("a" * 64, "policy", {"n": 1}, CachedCall({"text": "hé"}, seconds=1.5, cost_usd=0.25))
     with Ledger(url) as ledger:
-        assert ledger.get("a" * 64) == Act({"text": "hé"}, seconds=1.5, cost_usd=0.25)
+        assert ledger.get("a" * 64) == CachedCall({"text": "hé"}, seconds=1.5, cost_usd=0.25)
 
 
 def test_of_many_writers_the_first_one_stays(url: str) -> None:
     def write(n: int) -> int:
         with Ledger(url) as ledger:
-            return int(ledger.put("b" * 64, "policy", {}, Act({"n": n})).result["n"])
+            return int(ledger.put("b" * 64, "policy", {}, CachedCall({"n": n})).result["n"])
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(write, range(16)))) == 1
@@ -58,7 +58,7 @@ def test_processes_that_start_at_once_find_one_table(url: str) -> None:
 
     def start(n: int) -> int:
         with Ledger(url) as opened:
-            return int(opened.put("1" * 64, "policy", {}, Act({"n": n})).result["n"])
+            return int(opened.put("1" * 64, "policy", {}, CachedCall({"n": n})).result["n"])
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(start, range(16)))) == 1  # all found the table, and the act of the first
@@ -67,24 +67,24 @@ def test_processes_that_start_at_once_find_one_table(url: str) -> None:
 def test_once_performs_once(url: str) -> None:
     performed = 0
 
-    async def perform() -> Act:
+    async def perform() -> CachedCall:
         nonlocal performed
         performed += 1
-        return Act({"n": performed})
+        return CachedCall({"n": performed})
 
     with Ledger(url) as ledger:
         for _ in range(3):
-            act = asyncio.run(ledger.once("sandbox", {"code": "print(1)"}, perform))
+            act = asyncio.run(ledger.get_or_run("sandbox", {"code": "print(1)"}, perform))
     assert (performed, act.result["n"]) == (1, 1)
 
 
 def test_hundreds_of_acts_at_once_are_all_written(url: str) -> None:
-    async def all_at_once(ledger: Ledger) -> list[Act]:
-        async def perform(n: int) -> Act:
+    async def all_at_once(ledger: Ledger) -> list[CachedCall]:
+        async def perform(n: int) -> CachedCall:
             await asyncio.sleep(0.01)
-            return Act({"n": n})
+            return CachedCall({"n": n})
 
-        return await asyncio.gather(*(ledger.once("group", {"n": n}, lambda n=n: perform(n)) for n in range(600)))
+        return await asyncio.gather(*(ledger.get_or_run("group", {"n": n}, lambda n=n: perform(n)) for n in range(600)))
 
     with Ledger(url) as ledger:
         assert [act.result["n"] for act in asyncio.run(all_at_once(ledger))] == list(range(600))
@@ -95,9 +95,9 @@ def test_acts_are_found_by_their_seeds(url: str) -> None:
     said = 'é, \U0001f600, a NUL \x00, a \ud800 alone, {"seed": 8}'
     with Ledger(url) as ledger:
         for n, seed in enumerate((7, 8, 2**31 - 1)):
-            ledger.put(f"{n:064}", "seeded", {"seed": seed, "messages": [said]}, Act({"n": n}))
-        ledger.put("c" * 64, "seeded", {"messages": [said]}, Act({}))
-        ledger.put("d" * 64, "other", {"seed": 7}, Act({}))
+            ledger.put(f"{n:064}", "seeded", {"seed": seed, "messages": [said]}, CachedCall({"n": n}))
+        ledger.put("c" * 64, "seeded", {"messages": [said]}, CachedCall({}))
+        ledger.put("d" * 64, "other", {"seed": 7}, CachedCall({}))
         found = ledger.with_seeds("seeded", [7, 2**31 - 1, 99])
         assert [(act.request["seed"], act.act.result["n"]) for act in found] == [(7, 0), (2**31 - 1, 2)]
         assert found[0].request["messages"] == [said]
@@ -126,16 +126,16 @@ def test_acts_wait_for_a_server_that_is_killed_and_started_again(
 ) -> None:
     performed: list[int] = []
 
-    async def perform(n: int) -> Act:
+    async def perform(n: int) -> CachedCall:
         performed.append(n)
         await asyncio.sleep(0.01)
-        return Act({"n": n})
+        return CachedCall({"n": n})
 
-    async def all_in_turn(ledger: Ledger) -> list[Act]:
+    async def all_in_turn(ledger: Ledger) -> list[CachedCall]:
         tracker = SpendTracker(ledger, "killed")
         acts = []
         for n in range(60):
-            acts.append(await ledger.once("killed", {"n": n}, lambda n=n: perform(n)))
+            acts.append(await ledger.get_or_run("killed", {"n": n}, lambda n=n: perform(n)))
             tracker.report(Spending(Usage(n + 1, 0, 0, 0.0)))
             if n == 20:
                 postgres_server.kill()

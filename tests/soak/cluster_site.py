@@ -19,8 +19,9 @@ import dagster as dg
 import numpy as np
 from PIL import Image
 
-from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.sources.source_config import SourceConfig
+from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
 from measurements.drafting import DECISION
 from measurements.mock_endpoint import MockEndpoint
@@ -95,7 +96,7 @@ def cluster_site(folder: Path, load: Load, *, n_workers: int) -> Iterator[Site]:
     with ExitStack() as stack:
         store = stack.enter_context(running(S3Server(folder / "store.jsonl")))
         stack.enter_context(patch.dict(os.environ, store.environment))
-        forget_clients = place("s3://any/home").fs.clear_instance_cache  # of another store's address
+        forget_clients = store_path("s3://any/home").fs.clear_instance_cache  # of another store's address
         forget_clients()
         stack.callback(forget_clients)
         database = stack.enter_context(postgres_server("dagster"))

@@ -12,7 +12,7 @@ import pytest
 
 from darkroom.assets.definitions import SFT
 from darkroom.assets.runs.places import TAG
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
 from measurements.drafting import DECISION
 from measurements.mock_endpoint import MockEndpoint
@@ -31,9 +31,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSto
     with running(S3Server(tmp_path / "store.jsonl")) as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        place("s3://any/home").fs.clear_instance_cache()
+        store_path("s3://any/home").fs.clear_instance_cache()
         yield server
-    place("s3://any/home").fs.clear_instance_cache()
+    store_path("s3://any/home").fs.clear_instance_cache()
 
 
 def test_a_launched_run_comes_to_the_same_bytes_and_pays_for_no_more_than_was_in_flight(

@@ -29,7 +29,7 @@ from darkroom.pipelines.services.files import decoded
 from darkroom.pipelines.services.json_bodies import WholeText
 from darkroom.pipelines.services.listening import guarded, speak_json
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.ledger_requests import all_finished
+from darkroom.pipelines.storage.ledger import all_finished
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.agent.answers import Agent, Answer
 from darkroom.train.evaluation.settings import AgentSettings

@@ -11,8 +11,8 @@ from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, Policy, o
 from darkroom.pipelines.records import ImageRef, Sample, VideoRef
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.vision.frame_sampling import sampled_frames
-from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, QWEN3_VL, VisionModel
+from darkroom.pipelines.vision.frames import sampled_frames
+from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, VisionModel
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.rl.judging.judge_config import JudgeSettings, NamedJudge

@@ -22,7 +22,7 @@ from darkroom.pipelines.records import ImageRef, Usage, to_row
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.storage.stage import Pace, Progress, StageProgress, map_rows
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.vision.visual_tokens import VisionModel
+from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.sandbox import SandboxUnavailable
 from darkroom.train.evaluation.counterfactuals import CONTROLS, Control, Counterfactual, CounterfactualRunner, eligible
 from darkroom.train.evaluation.observed_images import ImageTracer

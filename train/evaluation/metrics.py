@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from darkroom.pipelines.verification.proportion import Proportion
-from darkroom.pipelines.vision.visual_tokens import VisionModel, visual_tokens
+from darkroom.pipelines.vision.visibility import VisionModel, visual_tokens
 from darkroom.train.evaluation.code_analysis import Tool, tools_of
 from darkroom.train.evaluation.rollouts import ScoredRollout
 

@@ -17,7 +17,7 @@ from PIL import Image
 from darkroom.pipelines.generation.rollout import Rollout
 from darkroom.pipelines.records import ImageRef, to_row
 from darkroom.pipelines.records.geometry import Box, box_from_fractions
-from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.verification.checks.crop import executed_code
@@ -115,11 +115,11 @@ class ImageTracer:
             "code": code,
         }
 
-        async def perform() -> Act:
+        async def perform() -> CachedCall:
             transforms = await asyncio.to_thread(self._regions, images, output, code)
-            return Act({"parts": [{"of": of, "change": to_row(transform)} for of, transform in transforms]})
+            return CachedCall({"parts": [{"of": of, "change": to_row(transform)} for of, transform in transforms]})
 
-        parts = (await self._ledger.once("region", request, perform)).result["parts"]
+        parts = (await self._ledger.get_or_run("region", request, perform)).result["parts"]
         changes = [(part["of"], {**part["change"], "box": Box(*part["change"]["box"])}) for part in parts]
         return tuple(ObservedImage(number, output, of, ImageTransform(**transform)) for of, transform in changes) or (
             ObservedImage(number, output),

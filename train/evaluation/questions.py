@@ -25,9 +25,9 @@ from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.samples import details_of
-from darkroom.pipelines.selection.splits import SPLITS
+from darkroom.pipelines.selection.sampling import SPLITS
 from darkroom.pipelines.sources import BadRow, Source, SourceError, SourceRow
-from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.sources.catalog import Catalog, open_source
 from darkroom.pipelines.sources.columns import list_in
 from darkroom.pipelines.sources.ingest import ingest_shard
 from darkroom.pipelines.storage.images import ImageStore
@@ -109,7 +109,7 @@ def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
 def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
     """Ingest the first ``limit`` rows of a benchmark. Raises ``TrainError``."""
     try:
-        ingested = ingest_shard(_Limited(config.open(name), limit), 0, store)
+        ingested = ingest_shard(_Limited(open_source(name, config), limit), 0, store)
     except SourceError as error:
         raise TrainError(f"benchmark {name!r}: {error}") from error
     questions = tuple(_of_benchmark(sample, config) for sample in ingested.samples)

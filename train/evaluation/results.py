@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from darkroom.pipelines.records import ImageRef
-from darkroom.pipelines.vision.visual_tokens import VisionModel
+from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.train.evaluation import metrics
 from darkroom.train.evaluation.counterfactuals import CONTROLS, Counterfactual, effect
 from darkroom.train.evaluation.metrics import Estimate, wilson

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from darkroom.pipelines.models.protocols import PROTOCOLS
-from darkroom.pipelines.selection.splits import SPLITS
+from darkroom.pipelines.selection.sampling import SPLITS
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag, MaxPixels, ProgramSettings, local_datasets
 from darkroom.train.runs.options import chosen_wording, wording_record

@@ -26,7 +26,7 @@ from darkroom.pipelines.records.samples import FRAME, TemporalSegment, as_detail
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks import answer_matches, no_program
-from darkroom.pipelines.vision.frame_sampling import sampled_frames
+from darkroom.pipelines.vision.frames import sampled_frames
 
 N_FRAMES = 260
 FIRST, SHOWN = 100, 9

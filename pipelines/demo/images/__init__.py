@@ -22,7 +22,14 @@ from darkroom.pipelines.demo.images.charts import chart_questions, charts
 from darkroom.pipelines.demo.images.diagrams import diagrams
 from darkroom.pipelines.demo.images.figures import figures
 from darkroom.pipelines.demo.images.films import films
-from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, LazyRow, built, installed, photograph_bytes
+from darkroom.pipelines.demo.images.material import (
+    PHOTOGRAPHS,
+    LazyRow,
+    built,
+    installed,
+    photograph_bytes,
+    require_packages,
+)
 from darkroom.pipelines.demo.images.maths import maths
 from darkroom.pipelines.demo.images.notices import notice_questions, notices
 from darkroom.pipelines.demo.images.pages import page_questions, pages
@@ -30,7 +37,7 @@ from darkroom.pipelines.demo.images.photographs import overviews, photographs, s
 from darkroom.pipelines.demo.images.scenes import scene_questions, scenes
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.samples import FAMILIES
-from darkroom.pipelines.selection.stratified import mixture
+from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.sources import BadRow, SourceRow
 
 DEMO_VERSION = "4"
@@ -55,6 +62,7 @@ class DemoSource:
     n_scenes: int = 24
 
     def __post_init__(self) -> None:
+        require_packages()
         if self.n_shards < 1 or self.n_scenes < 0:
             raise ValueError(
                 f"the demo needs n_shards >= 1 and n_scenes >= 0; found {self.n_shards} and {self.n_scenes}"

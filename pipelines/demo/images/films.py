@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-import av
 import numpy as np
 from PIL import Image
 
@@ -103,6 +102,8 @@ def _row(name: str, number: int, seed: int) -> SourceRow:
 
 def encoded(frames: Sequence[Image.Image]) -> bytes:
     """Frames of ``SIZE`` as an MP4 file."""
+    import av  # of an extra: a film is made where the source is opened, and that asks for it
+
     buffer = io.BytesIO()
     options = {"flags": "+bitexact", "qmin": _QUANTISER, "qmax": _QUANTISER, "g": "16"}
     container: Any

@@ -26,6 +26,7 @@ from PIL import Image, ImageFont
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.sandbox.errors import require_extra
 
 PUBLIC_DOMAIN = "public-domain"
 
@@ -46,6 +47,12 @@ class Photograph(NamedTuple):
 
 PHOTOGRAPHS = {name: Photograph(name, **facts) for name, facts in data_beside(__file__).items()}
 TEXTURE_LICENSE = "CC0-1.0"
+
+
+def require_packages() -> None:
+    """Raises ``ExtraMissing`` unless everything that the embedded sources are made of is installed."""
+    for module in ("av", "reasoning_gym", "skimage", "sklearn"):
+        require_extra(module, "demo", "the embedded source")
 
 
 def packaged_bytes(package: str, path: str) -> bytes:

@@ -21,6 +21,7 @@ from darkroom.pipelines.demo.images.material import (
     installed,
     lettered,
     photograph_image,
+    require_packages,
 )
 from darkroom.pipelines.demo.images.maths import problem_row
 from darkroom.pipelines.demo.rl_questions.arithmetic import ARITHMETIC
@@ -213,6 +214,9 @@ class DemoRLSource:
     used_for: ClassVar[tuple[str, ...]] = ("rl",)
 
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_packages()
 
     @property
     def fingerprint(self) -> str:

@@ -2,6 +2,10 @@
 
 A recipe file defines ``recipe = Recipe(...)``. Every file in this folder is a family; so is every file in the folders
 that the environment variable ``DARKROOM_RECIPES`` lists (separated as in ``PATH``). docs/families.md adds one.
+
+What a policy may claim of an image, as a part of its prompt: the measurements that ``claims_hold`` compares with.
+
+Nothing of it is a number: a thought must not state what cannot be measured by looking.
 """
 
 import importlib
@@ -14,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from darkroom.pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT
 from darkroom.pipelines.models.prompts import Prompt, bundled_prompt
 from darkroom.pipelines.models.protocols import Protocol, Thyme
 from darkroom.pipelines.models.tasks import PreparedSample, Task
@@ -22,8 +25,15 @@ from darkroom.pipelines.records import ImageRef, LossPolicy, Round, Sample, Traj
 from darkroom.pipelines.records.digest import digest, digest_bytes, seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.records.visibility import LARGE_SIDE, SMALL_SHARE
-from darkroom.pipelines.selection.stratified import mixture
+from darkroom.pipelines.records.visibility import (
+    FAINT_LEVELS,
+    LARGE_SIDE,
+    SEEN_LEVELS,
+    SEEN_SIDE,
+    SMALL_SHARE,
+    Visibility,
+)
+from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.user_files import added_files, imported
 from darkroom.pipelines.verification.checks import (
@@ -39,9 +49,40 @@ from darkroom.pipelines.verification.checks import (
 )
 from darkroom.pipelines.verification.checks.base import CheckFunction
 from darkroom.pipelines.verification.checks.necessity import Necessity
-from darkroom.pipelines.vision.visibility import shown_side
-from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, resized
+from darkroom.pipelines.vision.visibility import QWEN2_5_VL, resized, shown_side
 from darkroom.sandbox.errors import UserError
+
+FACTS_PROMPT = bundled_prompt("visibility_facts")
+SLOT = "facts"
+"""A prompt that declares this slot is given ``visibility_facts`` of the image that the policy sees."""
+
+
+def visibility_facts(seen: Visibility) -> str:
+    """The facts in words: size, contrast and orientation, and what must not be said of them."""
+    return FACTS_PROMPT.render(size=_size(seen), contrast=_contrast(seen), orientation=_orientation(seen))[1]
+
+
+def facts_of_hint(hint: Mapping[str, Any]) -> str:
+    """Those of a draft's hint: of the image as the policy was given it; empty where none was measured."""
+    measured = hint.get("visibility_as_given") or hint.get("visibility")
+    return visibility_facts(Visibility.from_json(measured)) if measured else ""
+
+
+def _size(seen: Visibility) -> str:
+    if seen.size != "between" or seen.side is None:
+        return seen.size
+    return "readable" if seen.side >= SEEN_SIDE else "modest"
+
+
+def _contrast(seen: Visibility) -> str:
+    if seen.levels is None:
+        return "unknown"
+    return "faint" if seen.levels < FAINT_LEVELS else "good" if seen.levels >= SEEN_LEVELS else "middling"
+
+
+def _orientation(seen: Visibility) -> str:
+    return "unknown" if seen.angle is None else "turned" if seen.is_turned else "upright"
+
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
 Writer = Literal["draft", "convert", "released"]

@@ -30,20 +30,20 @@ from darkroom.pipelines.publishing.dataset_reader import (
 from darkroom.pipelines.publishing.features import check_columns
 from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.sources import BadRow, SourceRow
-from darkroom.pipelines.storage.places import Place
 from darkroom.pipelines.storage.stage import Progress
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
 
 Part = Literal["replay", "checks", "counts", "encoding"]
 PARTS: tuple[Part, ...] = get_args(Part)
 """``replay``: code executed, observations compared. ``checks``: checks, graders and images' digests. ``counts``: votes,
 card, repeated rows and images. ``encoding``: each row as the trainer reads it (see ``Encode``)."""
-Encode = Callable[[Sequence[Place], Progress | None], AuditReport]
+Encode = Callable[[Sequence[StorePath], Progress | None], AuditReport]
 """Checks how a trainer encodes the rows of datasets (``darkroom.train.examples.conformance.encoding_report``)."""
 
 
 def audit(
-    audited: Sequence[Place] | Conversations,
+    audited: Sequence[StorePath] | Conversations,
     *,
     parts: Collection[Part] | None = None,
     workspace: Workspace | None = None,
@@ -79,13 +79,13 @@ def audit(
 class _Split(NamedTuple):
     """The shards of one split, with checked columns."""
 
-    folder: Place
+    folder: StorePath
     name: str
     kind: Kind
-    files: Sequence[Place]
+    files: Sequence[StorePath]
 
 
-def _splits_of(folder: Place) -> Iterator[_Split]:
+def _splits_of(folder: StorePath) -> Iterator[_Split]:
     """Raises ``DatasetError`` for a file with other columns."""
     for name, shards in groupby(dataset_files(folder), key=split_of):
         files = list(shards)

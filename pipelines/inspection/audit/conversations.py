@@ -22,10 +22,11 @@ from darkroom.pipelines.records import ImageRef, Observation, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceRow
-from darkroom.pipelines.sources.catalog import SourceConfig, placed, public_sources, read_config
+from darkroom.pipelines.sources.catalog import open_source, placed, public_sources, read_config
 from darkroom.pipelines.sources.columns import Columns, TranscriptColumns
 from darkroom.pipelines.sources.jsonl import parsed_lines
 from darkroom.pipelines.sources.mapping import map_row
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.sources.transcripts import RELEASED
 from darkroom.pipelines.storage.atomic_write import MARKER
 from darkroom.pipelines.verification.checks.released import MAX_DIFFERENCE, observation_difference
@@ -62,7 +63,7 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
     None for a folder that is neither. Raises ``UnauditableError``, ``SourceError``.
     """
     if mapping is not None:
-        source = _mapped(path, mapping).open("release")
+        source = open_source("release", _mapped(path, mapping))
         return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, is_escaped=False)
     try:
         facts = read_marker(path)

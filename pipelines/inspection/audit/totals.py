@@ -13,7 +13,7 @@ from darkroom.pipelines.inspection.audit.row_records import Row
 from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 
 _ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader) (.+?) \| (\d+) \|$", re.MULTILINE)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
@@ -26,7 +26,7 @@ _TAKEN = re.compile(r" (\d+)(?:, | ?$)")
 class DatasetTotals:
     """Counts of one dataset's folder; ``row`` takes each row in, ``findings`` compares at the end."""
 
-    def __init__(self, folder: Place, kind: Kind) -> None:
+    def __init__(self, folder: StorePath, kind: Kind) -> None:
         self._folder, self._kind = folder, kind
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._first: dict[bytes, str] = {}

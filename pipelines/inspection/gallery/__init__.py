@@ -15,9 +15,9 @@ from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_thre
 from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.digest import key64
-from darkroom.pipelines.storage.places import Place
-from darkroom.pipelines.storage.row_streams import KeyedSpill, RowStream
+from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
 from darkroom.pipelines.storage.stage import Progress
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -65,7 +65,7 @@ class _SamplesOf:
 
 def write_gallery(
     page: Path,
-    folders: Sequence[Place],
+    folders: Sequence[StorePath],
     *,
     title: str,
     rejected: RejectedRows | None = None,
@@ -86,7 +86,7 @@ def write_gallery(
     return GalleryPage(page, n_rows, n_rejects, images)
 
 
-def _entries(folders: Sequence[Place], limit: int | None, rejected: RejectedRows | None) -> Iterator[Entry]:
+def _entries(folders: Sequence[StorePath], limit: int | None, rejected: RejectedRows | None) -> Iterator[Entry]:
     shipped = map_in_threads(read_rows(folders, limit=limit), entry_of_row)
     if rejected is None:
         return shipped

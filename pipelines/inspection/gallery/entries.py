@@ -16,8 +16,8 @@ from pygments.token import STANDARD_TYPES
 from darkroom.pipelines.models.parsing import literal_boxes
 from darkroom.pipelines.records import ImageRef, Reject, Sample, from_row
 from darkroom.pipelines.records.digest import digest_bytes
-from darkroom.pipelines.records.stand_ins import asked
-from darkroom.pipelines.selection.duplicates.perceptual import on_white
+from darkroom.pipelines.records.origin_labels import asked
+from darkroom.pipelines.selection.duplicates.looks import on_white
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
 from darkroom.pipelines.storage.media_validation import decode
 from darkroom.pipelines.storage.stage import reason_of

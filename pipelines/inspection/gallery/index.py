@@ -18,8 +18,8 @@ from darkroom.pipelines.inspection.gallery.entries import RejectedRows, link_of,
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
 from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.places import Place
 from darkroom.pipelines.storage.stage import Progress, reason_of
+from darkroom.pipelines.storage.store_paths import StorePath
 
 _Row = tuple[tuple[Any, ...], Sequence[Mapping[str, Any]]]
 """An entry's values by column, and its checks."""
@@ -120,7 +120,7 @@ class GalleryIndex:
 
 
 def open_index(
-    path: Path, folders: Sequence[Place], rejected: RejectedRows | None, *, progress: Progress | None = None
+    path: Path, folders: Sequence[StorePath], rejected: RejectedRows | None, *, progress: Progress | None = None
 ) -> GalleryIndex:
     """The index of the datasets in ``folders`` and the rejects; made unless that at ``path`` is of these rows."""
     files = [file for folder in folders for file in dataset_files(folder)]
@@ -148,7 +148,7 @@ def _key_of(path: Path) -> str:
 
 
 def _fill(
-    database: sqlite3.Connection, files: Sequence[Place], rejected: RejectedRows | None, progress: Progress | None
+    database: sqlite3.Connection, files: Sequence[StorePath], rejected: RejectedRows | None, progress: Progress | None
 ) -> None:
     database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {_TABLES}")
     n_rejects = len(rejected.rows) if rejected else 0
@@ -161,7 +161,7 @@ def _fill(
     database.executescript(_INDEXES)
 
 
-def _accepted(files: Sequence[Place]) -> Iterator[_Row]:
+def _accepted(files: Sequence[StorePath]) -> Iterator[_Row]:
     for file in files:
         for place, row in enumerate(read_files([file], without=("images", "videos"))):
             names = (link_of(row, row), "accepted", row["family"], row["category"] or "none", "", row["sample_id"])

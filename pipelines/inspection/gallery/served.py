@@ -22,7 +22,7 @@ from darkroom.pipelines.records import Reject, Sample, from_row
 from darkroom.pipelines.services import LOOPBACK
 from darkroom.pipelines.services.access import is_let_in
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.sandbox.errors import UserError
 
 _COOKIE = "darkroom_gallery"
@@ -78,7 +78,7 @@ class GalleryServer(ThreadingHTTPServer):
 
     def _entry(self, lookup: EntryPlace) -> Entry:
         if lookup.reject is None:
-            return entry_of_row(row_at(place(lookup.file), lookup.place))
+            return entry_of_row(row_at(store_path(lookup.file), lookup.place))
         sample = lookup.reject["sample"]
         return entry_of_reject(
             from_row(Reject, lookup.reject["reject"]), from_row(Sample, sample) if sample else None, self.store

@@ -11,7 +11,7 @@ from typing import Any
 from darkroom.pipelines.models.messages import Message
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Round, Usage
-from darkroom.pipelines.storage.ledger_requests import all_finished
+from darkroom.pipelines.storage.ledger import all_finished
 from darkroom.sandbox.errors import UserError
 
 

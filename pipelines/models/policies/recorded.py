@@ -15,7 +15,7 @@ from darkroom.pipelines.models.policies.base import (
     reseeded,
 )
 from darkroom.pipelines.records import Usage, from_row, to_row
-from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.tracing import span
 
@@ -49,12 +49,12 @@ class RecordedPolicy:
     async def write(self, request: CompletionRequest) -> Completion:
         """The recorded completion, or a new one that is durable before it is returned."""
 
-        async def perform() -> Act:
+        async def perform() -> CachedCall:
             (act,) = await self._perform(request, 1)
             return act
 
         key = {**self._key(request), "seed": request.seed}
-        return _completion(await self._ledger.once("policy", key, perform))
+        return _completion(await self._ledger.get_or_run("policy", key, perform))
 
     async def has_written(self, request: CompletionRequest) -> bool:
         return await self._ledger.has("policy", {**self._key(request), "seed": request.seed})
@@ -68,14 +68,14 @@ class RecordedPolicy:
         """All ``n`` completions with the seeds from ``request.seed`` on; only those not recorded are requested."""
         inner, key, seeds = self._sampler, self._key(request), range(request.seed, request.seed + n)
 
-        async def perform_one(place: int) -> Act:
+        async def perform_one(place: int) -> CachedCall:
             (act,) = await self._perform(reseeded(request, place), 1)
             return act
 
         if inner is None or not inner.gives_several:
             return tuple(map(_completion, await self._ledger.each_of("policy", key, seeds, perform_one)))
 
-        async def perform(places: Sequence[int]) -> Mapping[int, Act]:
+        async def perform(places: Sequence[int]) -> Mapping[int, CachedCall]:
             first = places[0]
             n_in_a_row = next((n for n, place in enumerate(places) if place != first + n), len(places))
             n_at_once = n_in_a_row if inner.gives_several else 1  # an earlier request may have shown that it does not
@@ -83,7 +83,7 @@ class RecordedPolicy:
 
         return tuple(map(_completion, await self._ledger.all_of("policy", key, seeds, perform)))
 
-    async def _perform(self, request: CompletionRequest, n: int) -> list[Act]:
+    async def _perform(self, request: CompletionRequest, n: int) -> list[CachedCall]:
         start, model = time.perf_counter(), self.identity.model
         # the names of OpenTelemetry's conventions for generative models
         with span(f"chat {model}", {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}) as note:
@@ -97,7 +97,7 @@ class RecordedPolicy:
         self.n_written += len(completions)
         self.spent += usage
         seconds = (time.perf_counter() - start) / len(completions)  # one request's answers share its time
-        return [Act(to_row(each), seconds=seconds, cost_usd=each.usage.cost_usd) for each in completions]
+        return [CachedCall(to_row(each), seconds=seconds, cost_usd=each.usage.cost_usd) for each in completions]
 
     def _key(self, request: CompletionRequest) -> dict[str, Any]:
         """Everything that determines the completion, except the seed."""
@@ -114,7 +114,7 @@ class RecordedPolicy:
         await self._policy.close()
 
 
-def _completion(act: Act) -> Completion:
+def _completion(act: CachedCall) -> Completion:
     result = act.result
     frames = tuple(from_row(SentImage, frame) for frame in result.get("frames", ()))  # older acts have none
     return Completion(result["text"], result["finished"], from_row(Usage, result["usage"]), frames)

@@ -47,7 +47,7 @@ class PyVision(Protocol):
     tags = ("code", "answer")
     modes = ("free", "no_libraries", "forbidden")
     """``no_libraries``: with the printed prompt's rule against cv2 and PIL. ``forbidden``: no code, as the baseline of
-    figure 4 that sees frames in its context (``pipelines/vision/frame_sampling.py``)."""
+    figure 4 that sees frames in its context (``pipelines/vision/frames.py``)."""
     caption = "figure {}:\n"
     takes_videos = True
 

@@ -12,7 +12,7 @@ from darkroom.pipelines.publishing.judge_stats import JudgeStats
 from darkroom.pipelines.publishing.rendering import render, text_bars
 from darkroom.pipelines.publishing.replay import Replay
 from darkroom.pipelines.records import Sample, Trajectory
-from darkroom.pipelines.records.stand_ins import asked, measured_on
+from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
 from darkroom.pipelines.storage.stage import StageReport

@@ -16,7 +16,7 @@ from darkroom.pipelines.publishing.dataset_reader import (
     require_columns,
     split_of,
 )
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableMissing
 from darkroom.sandbox.errors import UserError
 
@@ -49,7 +49,7 @@ class ExportSource:
 
     name: str
     split: str
-    files: tuple[Place, ...]
+    files: tuple[StorePath, ...]
     kind: Kind = "trajectories"
     protocol: str = ""
     """Of prompts, with its mode; a trajectory names its own."""
@@ -82,7 +82,7 @@ class ExportSource:
         return replace(self, protocol=name, mode=mode or modes[0])
 
 
-def find_source(dataset: str, datasets: Place, *, split: str, prompts: Place | None = None) -> ExportSource:
+def find_source(dataset: str, datasets: StorePath, *, split: str, prompts: StorePath | None = None) -> ExportSource:
     """Find the dataset that a user names: a family in ``datasets``, ``all``, ``rl`` for ``prompts``, or a folder.
 
     Raises ``LayoutError`` when there is none, when it lacks the split, and when it is not a shipped dataset.
@@ -106,7 +106,7 @@ def _name(dataset: str) -> str:
     return Path(dataset).resolve().name if "://" in dataset or Path(dataset).is_dir() else dataset
 
 
-def shipped_folders(dataset: str, datasets: Place, prompts: Place | None) -> list[Place]:
+def shipped_folders(dataset: str, datasets: StorePath, prompts: StorePath | None) -> list[StorePath]:
     """Folders of the dataset that a user names, as ``find_source`` takes it. Raises ``LayoutError``."""
     if dataset == RL and prompts is not None and not (datasets / dataset).is_dir():
         if not dataset_files(prompts):

@@ -22,8 +22,8 @@ from darkroom.pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable
 from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.atomic_write import MARKER, replace_folder
+from darkroom.pipelines.storage.row_files import file_digest
 from darkroom.pipelines.storage.stage import code_digest
-from darkroom.pipelines.storage.table_files import file_digest
 
 REWARD = Path(__file__).with_name("reward.py")
 _README = "layouts/readmes/readme.md.jinja"

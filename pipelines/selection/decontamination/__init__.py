@@ -4,16 +4,17 @@ index = BenchmarkIndex.build(read_benchmarks(Path("benchmarks.yaml")), workspace
 report = Scanner(index, workspace.images).report(TrainingRow.of_sample(sample) for sample in samples)
 """
 
-from darkroom.pipelines.selection.decontamination.base import (
+from darkroom.pipelines.selection.decontamination.benchmarks import (
     CONTAMINATION,
+    Benchmark,
     BenchmarkCounts,
     Contamination,
     ContaminationKind,
     DecontaminationError,
     TrainingRow,
+    read_benchmarks,
     to_table,
 )
-from darkroom.pipelines.selection.decontamination.benchmarks import Benchmark, read_benchmarks
 from darkroom.pipelines.selection.decontamination.index import BenchmarkIndex, ContaminationReport, Scanner
 
 __all__ = [

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darkroom.pipelines.selection.duplicates.local_features import Gray, Places, scaled
-from darkroom.pipelines.vision.refinement import details, refined
-from darkroom.pipelines.vision.registration import Matrix, correlation, laid_over
+from darkroom.pipelines.vision.registration import Matrix, correlation, details, laid_over, refined
 
 ALIKE = 0.9
 """Correlation of grey levels from which two regions show the same (docs/decontamination.md)."""

@@ -18,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darkroom.pipelines.selection.duplicates.base import Duplicate
-from darkroom.pipelines.selection.duplicates.images import Hashes, band_keys, flips, pairs_once
-from darkroom.pipelines.selection.duplicates.key_index import KeyIndex, Keys, Positions, mixed
-from darkroom.pipelines.selection.duplicates.looks import Look
-from darkroom.pipelines.selection.duplicates.perceptual import BITS, TURNS
+from darkroom.pipelines.selection.duplicates.key_index import KeyIndex, Keys, Positions, mixed, pairs_once
+from darkroom.pipelines.selection.duplicates.looks import BITS, TURNS, Hashes, Look, band_keys, flips
 from darkroom.pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
 
 MIN_SHARED = 2

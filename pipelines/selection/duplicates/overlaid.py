@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darkroom.pipelines.selection.duplicates.local_features import Gray
-from darkroom.pipelines.vision.refinement import details
-from darkroom.pipelines.vision.registration import Matrix, laid_over
+from darkroom.pipelines.vision.registration import Matrix, details, laid_over
 
 Mask = NDArray[np.bool_]
 
@@ -65,7 +64,7 @@ class Overlaid:
         )
         return Overlaid(np.asarray(gray, np.uint8), np.asarray(beside, np.uint8), self.inside & ~mask, self.overlap)
 
-    def places(self, scale: Scale) -> "Places":
+    def places(self, scale: Scale) -> "ComparedPlaces":
         """The two compared around every place, where one of them has details."""
         levels, levels_beside = (details(side, *scale.sigmas) for side in (self.gray, self.beside))
         window = (scale.window, scale.window)
@@ -76,11 +75,11 @@ class Overlaid:
         inner = _without_margin(self.inside, scale.margin)
         detailed = (energy > scale.variance) & inner
         agreeing = detailed & (both > scale.alike * np.sqrt(own * of_beside + 1e-6)) & (least >= 0.02 * energy)
-        return Places(inner, detailed, agreeing, own, of_beside, scale.window)
+        return ComparedPlaces(inner, detailed, agreeing, own, of_beside, scale.window)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ComparedPlaces:
     """Of every place compared whether it has details and whether they agree, and the variance in each of the two."""
 
     inner: Mask
@@ -92,7 +91,7 @@ class Places:
 
     @property
     def differing(self) -> Mask:
-        """Places with details that do not agree, specks left out."""
+        """ComparedPlaces with details that do not agree, specks left out."""
         opened = cv2.morphologyEx(
             (self.detailed & ~self.agreeing).astype(np.uint8), cv2.MORPH_OPEN, np.ones((5, 5), np.uint8)
         )

@@ -1,4 +1,4 @@
-"""Duplicates among texts: the same words, or by the exact Jaccard index of word n-grams whose MinHash signatures meet.
+"""Near-duplicates among texts: by the exact Jaccard index of word n-grams whose MinHash signatures meet.
 
 What the words of a text are: ``words.py``; how near texts meet: ``text_bands.py``. Texts, keys and the index of those
 that stay lie on disk; in memory are about 20 bytes of every text, besides the duplicates.
@@ -12,21 +12,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from darkroom.pipelines.selection.duplicates.base import Duplicate, repeated
+from darkroom.pipelines.selection.duplicates.base import Duplicate
 from darkroom.pipelines.selection.duplicates.key_index import KeyIndex, Keys, mixed
-from darkroom.pipelines.selection.duplicates.text_bands import N_WORDS, TextBands
-from darkroom.pipelines.selection.duplicates.words import Words, n_grams, normalised, numbers, words
+from darkroom.pipelines.selection.duplicates.text_bands import N_WORDS, TextBands, Words, n_grams, numbers, words
 
 THRESHOLD = 0.8
 _REMEMBERED = 4096
 """Texts whose runs of words are in memory: those compared last."""
 Groups = NDArray[np.int64]
 """Of every text a number; texts with other ones are not near."""
-
-
-def exact_texts(texts: Iterable[str]) -> list[Duplicate]:
-    """Texts whose words came before. A text without words duplicates nothing."""
-    return repeated((normalised(text) or None for text in texts), "exact_text")
 
 
 def banded_texts(

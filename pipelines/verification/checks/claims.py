@@ -20,8 +20,7 @@ from darkroom.pipelines.verification.checks.claim_words import Claim, claims_in
 from darkroom.pipelines.verification.checks.crop import executed_code
 from darkroom.pipelines.verification.checks.hint import comments
 from darkroom.pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, trimmed
-from darkroom.pipelines.vision.visibility import levels_shown, visibility_as_given
-from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, resized
+from darkroom.pipelines.vision.visibility import QWEN2_5_VL, levels_shown, resized, visibility_as_given
 
 MIN_ENLARGEMENT = 1.1
 """Pixels per pixel, along a side: less is the tremor of the measurement."""

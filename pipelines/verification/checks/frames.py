@@ -9,8 +9,8 @@ from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import Thumbnails, thumbnails
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from darkroom.pipelines.vision.frame_matching import SIDE, FrameMatch, match_frames
-from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, QWEN3_VL, visual_tokens
+from darkroom.pipelines.vision.frames import SIDE, FrameMatch, match_frames
+from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, visual_tokens
 
 MAX_FRAMES_SHOWN = 32
 """PyVision-RL's cases sample 15 frames and look again at some (figures 19 and 20)."""

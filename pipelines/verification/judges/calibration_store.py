@@ -20,7 +20,7 @@ from darkroom.pipelines.records import Provenance, Sample, Trajectory, Truth, Us
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.places import Place
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.base import JudgedCheck
 from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge
@@ -64,10 +64,10 @@ def identity_of(check: JudgedCheck, judge: Judge) -> dict[str, Any]:
 class CalibrationStore:
     """The calibrations below one folder."""
 
-    def __init__(self, folder: Place) -> None:
+    def __init__(self, folder: StorePath) -> None:
         self.folder = folder
 
-    def path(self, judge: str) -> Place:
+    def path(self, judge: str) -> StorePath:
         return self.folder / f"{judge}.json"
 
     def of(self, check: JudgedCheck, judge: Judge) -> StoredCalibration | None:
@@ -75,7 +75,7 @@ class CalibrationStore:
         stored = self._read(check.name)
         return stored if stored is not None and stored.identity == identity_of(check, judge) else None
 
-    def write(self, frozen: StoredCalibration) -> Place:
+    def write(self, frozen: StoredCalibration) -> StorePath:
         """Whole or not at all."""
         path = self.path(frozen.judge)
         write_whole(path, json.dumps(frozen.as_json(), indent=2, sort_keys=True) + "\n")

@@ -21,7 +21,8 @@ from darkroom.assets.graph.flywheel import (
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.models.policies import PolicyUnavailable
-from darkroom.pipelines.sources.catalog import Catalog, SourceConfig
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.workspace import Workspace
 
 STUDENT = PolicyResource(kind="local", model="start")

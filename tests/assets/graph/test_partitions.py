@@ -13,7 +13,8 @@ from darkroom.assets.definitions import SAMPLES
 from darkroom.assets.graph.families import stage_key
 from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF, source_partitions, update_partitions
 from darkroom.assets.graph.resources import WorkspaceResource
-from darkroom.pipelines.sources.catalog import Catalog, SourceConfig, public_source
+from darkroom.pipelines.sources.catalog import Catalog, public_source
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, materialize_shard
 

@@ -15,7 +15,7 @@ from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.released import RELEASED, ReleasedPolicy, all_recipes
 from darkroom.pipelines.records import Reject, Trajectory
-from darkroom.pipelines.sources.catalog import Catalog, placed
+from darkroom.pipelines.sources.catalog import Catalog, open_source, placed
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.scripted import run_all
@@ -31,7 +31,7 @@ def rolled_out(tmp_path: Path, workspace: Workspace):
 
     def run(name: str, rows, recipe) -> tuple[list[Trajectory], dict[str, Reject]]:
         path = releases.write(tmp_path / "release", rows)
-        engine.intake(workspace, placed(name, path).open("release"), 0, PARTITION)
+        engine.intake(workspace, open_source("release", placed(name, path)), 0, PARTITION)
         family = Family(workspace, recipe, PARTITION)
         run_all(family, ReleasedPolicy())
         rejects = workspace.tables.read(family.key("rejects"), Reject)

@@ -5,8 +5,15 @@ import itertools
 import pytest
 from PIL import Image
 
-from darkroom.pipelines.generation.recipes import as_text, in_round_numbers, load_recipes, told_region
-from darkroom.pipelines.generation.visibility_facts import SLOT, facts_of_hint, visibility_facts
+from darkroom.pipelines.generation.recipes import (
+    SLOT,
+    as_text,
+    facts_of_hint,
+    in_round_numbers,
+    load_recipes,
+    told_region,
+    visibility_facts,
+)
 from darkroom.pipelines.records import ImageRef, Sample, Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.visibility import Visibility

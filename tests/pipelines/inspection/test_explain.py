@@ -12,7 +12,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.explain import Explanation, FamilyHistory, RowAmbiguous, RowUnknown, explain
 from darkroom.pipelines.records import PoolImage, Reject, Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, reject
-from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.judges.policy import judge_seed
@@ -77,7 +77,7 @@ def test_a_judges_votes_are_found_by_their_seeds(made: Workspace, trajectory: Tr
     for vote in range(2):
         seed = judge_seed("crop_is_tight", trajectory.trajectory_id) + vote
         request = {"identity": {"model": "judge-7b"}, "seed": seed}
-        made.ledger.put(f"{vote}" * 64, "policy", request, Act({"text": '{"verdict": true}'}, 1.5, 0.25))
+        made.ledger.put(f"{vote}" * 64, "policy", request, CachedCall({"text": '{"verdict": true}'}, 1.5, 0.25))
     votes = [act for act in only_way(explain(made, trajectory.trajectory_id)).acts if "vote" in act.what]
     assert [act.what for act in votes] == ["crop_is_tight, vote 1", "crop_is_tight, vote 2"]
     assert {(act.model, act.cost_usd, act.said) for act in votes} == {("judge-7b", 0.25, '{"verdict": true}')}

@@ -32,9 +32,8 @@ from darkroom.pipelines.records import (
 )
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.selection.sampling import Candidate, difficulty, grouped, ordered
 from darkroom.pipelines.selection.screening import Screening
-from darkroom.pipelines.selection.splits import grouped
-from darkroom.pipelines.selection.stratified import Candidate, difficulty, ordered
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

@@ -13,8 +13,7 @@ from darkroom.pipelines.models.policies import oracle_policy
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders, find_datasets, read_rows
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.storage import atomic_write
-from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.storage.local_copy import local_copy
+from darkroom.pipelines.storage.atomic_write import MARKER, local_copy
 from darkroom.pipelines.storage.tables import TableKey, TableMissing
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource

@@ -5,8 +5,9 @@ from darkroom.pipelines.publishing.dataset_reader import DatasetError
 from darkroom.pipelines.publishing.features import check_columns
 from darkroom.pipelines.publishing.parquet_shards import prompt_row
 from darkroom.pipelines.records import Grader, ImageRef, RLRow, Sample, Truth, TruthBox
-from darkroom.pipelines.rl.visual_search import asks_visual_search
-from darkroom.pipelines.sources.catalog import Catalog, SourceConfig, public_sources
+from darkroom.pipelines.rl.candidates import asks_visual_search
+from darkroom.pipelines.sources.catalog import Catalog, public_sources
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import write_prompts
 

@@ -16,10 +16,10 @@ from skimage import data
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.selection import screening
 from darkroom.pipelines.selection.duplicates import key_index, text_bands
+from darkroom.pipelines.selection.sampling import grouped
 from darkroom.pipelines.selection.screening import Screening
-from darkroom.pipelines.selection.splits import grouped
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.row_streams import RowStream
+from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.workspace import Workspace
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from darkroom.pipelines.records import ImageRef, Sample, Truth
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.selection.splits import grouped
+from darkroom.pipelines.selection.sampling import grouped
 
 IMAGES = st.lists(st.sampled_from("abcdefghij"), max_size=3)
 

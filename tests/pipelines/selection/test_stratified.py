@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.selection.stratified import Candidate, Strata, difficulty, mixture, ordered
+from darkroom.pipelines.selection.sampling import Candidate, Strata, difficulty, mixture, ordered
 
 candidates = st.lists(
     st.builds(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from darkroom.pipelines.sources import BadRow, SourceRow
-from darkroom.pipelines.sources.catalog import public_source
+from darkroom.pipelines.sources.catalog import open_source, public_source
 from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.ingest import Intake, ingest_shard
 from darkroom.pipelines.sources.mapping import map_row
@@ -66,6 +66,6 @@ def taken(tmp_path, store) -> Callable[..., Intake]:
 
     def take(name: str, folder: Path = tmp_path, **changes: Any) -> Intake:
         config = public_source(name).model_copy(update={"path": str(folder), **changes})
-        return ingest_shard(config.open(name), 0, store)
+        return ingest_shard(open_source(name, config), 0, store)
 
     return take

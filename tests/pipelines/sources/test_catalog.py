@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from darkroom.pipelines.sources import SourceError
-from darkroom.pipelines.sources.catalog import Catalog, SourceConfig, partition_key
+from darkroom.pipelines.sources.catalog import Catalog, partition_key
 from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.jsonl import JsonLinesSource
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.sources.tabular import TabularSource
 
 

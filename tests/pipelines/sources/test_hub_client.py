@@ -12,7 +12,7 @@ from huggingface_hub import constants
 from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.utils import _http
 
-from darkroom.pipelines.sources import hub_client
+from darkroom.pipelines.sources import tabular
 from tests.json_endpoint import JsonHandler, endpoint
 
 NOBODY = "http://127.0.0.1:9/datasets/someone/something"
@@ -26,12 +26,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     monkeypatch.setattr(_http, "_GLOBAL_CLIENT_FACTORY", _http._GLOBAL_CLIENT_FACTORY)
     ours, sleep = threading.current_thread(), time.sleep
     monkeypatch.setattr("time.sleep", lambda s: (seconds.append if threading.current_thread() is ours else sleep)(s))
-    monkeypatch.setattr(hub_client._Client, "has_connected", False)
-    hub_client.give_up_without_a_network.cache_clear()
-    hub_client.give_up_without_a_network()
+    monkeypatch.setattr(tabular._Client, "has_connected", False)
+    tabular.give_up_without_a_network.cache_clear()
+    tabular.give_up_without_a_network()
     yield seconds
     _http.close_session()
-    hub_client.give_up_without_a_network.cache_clear()
+    tabular.give_up_without_a_network.cache_clear()
 
 
 def test_without_a_network_nothing_is_repeated(waits: list[float]) -> None:

@@ -15,14 +15,15 @@ from datasets import Value
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.catalog import (
     Catalog,
-    SourceConfig,
     needs_folder,
+    open_source,
     placed,
     public_file,
     public_source,
     public_sources,
 )
 from darkroom.pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.sources.source_config import SourceConfig
 from tests.pipelines.sources.public_rows import TEXT, reasons, write
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -88,7 +89,7 @@ def test_a_wrong_type_a_cut_off_image_and_an_index_out_of_range_are_rejects(tmp_
             "columns": {"choices": "options", "license": "rights"},
         }
     )
-    intake = ingest_shard(config.open("mine"), 0, store)
+    intake = ingest_shard(open_source("mine", config), 0, store)
     (sample,) = intake.samples
     assert (sample.answer, sample.choices, sample.license) == ("B", ("A. red", "B. blue"), "CC0-1.0")
     found = reasons(intake)

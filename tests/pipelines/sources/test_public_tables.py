@@ -10,10 +10,7 @@ from datasets import Image, List, Value
 
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.sources import SourceError
-from darkroom.pipelines.sources.catalog import (
-    placed,
-    public_source,
-)
+from darkroom.pipelines.sources.catalog import open_source, placed, public_source
 from darkroom.pipelines.sources.ingest import Intake, ingest_shard
 from tests.pipelines.sources.public_rows import TEXT, reasons, write
 
@@ -216,5 +213,5 @@ def test_deepmath_keeps_figr_s_votes(taken, tmp_path):
 def test_one_parquet_file_of_a_dataset_is_enough(tmp_path, store, struct):
     row = {"id": "1", "question": "Which angle?", "answer": "30", "subject": "math", "image": struct()}
     write(tmp_path / "some.parquet", [row], MMK12)
-    sample = only(ingest_shard(placed("mmk12", tmp_path / "some.parquet").open("mmk12"), 0, store))
+    sample = only(ingest_shard(open_source("mmk12", placed("mmk12", tmp_path / "some.parquet")), 0, store))
     assert sample.answer == "30"

@@ -18,8 +18,8 @@ from PIL import Image
 
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
-from darkroom.pipelines.sources.catalog import SourceConfig
 from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.sources.tabular import TabularSource
 
 pytestmark = pytest.mark.usefixtures("offline")

@@ -10,9 +10,10 @@ import pytest
 
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import Sample
-from darkroom.pipelines.sources.catalog import SourceConfig, placed, public_sources
+from darkroom.pipelines.sources.catalog import open_source, placed, public_sources
 from darkroom.pipelines.sources.columns import Columns, TranscriptColumns
 from darkroom.pipelines.sources.ingest import Intake, ingest_shard
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.sources.transcripts import RELEASED
 from tests.pipelines.sources import releases
 
@@ -21,7 +22,7 @@ from tests.pipelines.sources import releases
 def taken(tmp_path, store):
     def take(name: str, rows) -> Intake:
         path = releases.write(tmp_path, rows, "trajectories.jsonl")
-        return ingest_shard(placed(name, path).open(name), 0, store)
+        return ingest_shard(open_source(name, placed(name, path)), 0, store)
 
     return take
 
@@ -74,7 +75,7 @@ def test_parts_of_messages_are_read_and_frames_of_videos_rejected(taken):
 def test_licence_and_place_are_kept(taken, tmp_path, store):
     path = releases.write(tmp_path, releases.THYME[:1])
     config = placed("thyme_sft", path).model_copy(update={"license": "CC-BY-4.0"})
-    (sample,) = ingest_shard(config.open("mine"), 0, store).samples
+    (sample,) = ingest_shard(open_source("mine", config), 0, store).samples
     assert (sample.source, sample.source_row, sample.license) == ("mine", "rows.jsonl:1", "CC-BY-4.0")
 
 
@@ -84,7 +85,7 @@ def test_a_label_of_its_own_is_the_answer(taken, tmp_path, store):
     columns = Columns(images="image", transcript=transcript)
     path = releases.write(tmp_path, rows)
     config = SourceConfig(kind="trajectories", path=str(tmp_path), questions=path.name, columns=columns)
-    (sample,) = ingest_shard(config.open("labelled"), 0, store).samples
+    (sample,) = ingest_shard(open_source("labelled", config), 0, store).samples
     assert (sample.answer, release(sample)["has_label"]) == ("42.0", True)
 
 
@@ -94,7 +95,7 @@ def test_parquet_is_read_as_json_lines_are(tmp_path, store):
 
     path = tmp_path / "train.parquet"
     pq.write_table(pa.Table.from_pylist(releases.THYME[:2]), path)
-    assert len(ingest_shard(placed("thyme_sft", path).open("thyme"), 0, store).samples) == 2
+    assert len(ingest_shard(open_source("thyme", placed("thyme_sft", path)), 0, store).samples) == 2
 
 
 def test_the_kind_and_the_transcript_go_together():
@@ -112,6 +113,6 @@ def test_hostile_texts_are_rejected_in_linear_time(tmp_path: Path, store, text: 
     columns = Columns(images="image", transcript=TranscriptColumns(column="response", dialect=dialect))
     config = SourceConfig(kind="trajectories", path=str(tmp_path), questions=path.name, columns=columns)
     start = time.process_time()
-    (reject,) = ingest_shard(config.open("hostile"), 0, store).rejects
+    (reject,) = ingest_shard(open_source("hostile", config), 0, store).rejects
     assert reject.reason == "malformed_turn"
     assert time.process_time() - start < 2

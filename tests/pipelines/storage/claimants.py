@@ -6,7 +6,7 @@ from tests.together import run_together
 
 CLAIMANT = """
 import asyncio, os, sys
-from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.ledger import Ledger
 
 url, paid, n_acts = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -15,10 +15,10 @@ async def perform(n):
     with open(paid, "a") as file:
         file.write(f"{n}\\n")
     await asyncio.sleep(0.02)
-    return Act({"by": os.getpid()})
+    return CachedCall({"by": os.getpid()})
 
 async def main(ledger):
-    await asyncio.gather(*(ledger.once("policy", {"n": n}, lambda n=n: perform(n)) for n in range(n_acts)))
+    await asyncio.gather(*(ledger.get_or_run("policy", {"n": n}, lambda n=n: perform(n)) for n in range(n_acts)))
 
 with Ledger(url) as ledger:
     print("ready", flush=True)

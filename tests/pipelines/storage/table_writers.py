@@ -7,7 +7,7 @@ from pathlib import Path
 
 from darkroom.pipelines.records import Reject, Sample, Truth
 from darkroom.pipelines.records.reject_reasons import Reason, reject
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.tables import TableKey, Tables
 
 SAMPLES = ("samples",)
@@ -40,6 +40,6 @@ def write(tables: Tables, rows: Iterable[int], rejects: Iterable[int], *, inputs
 
 def write_often(url: str, scratch: Path, n: int, times: int = 6) -> None:
     """A table of ``n`` rows with one reject more."""
-    tables = Tables(place(url), scratch)
+    tables = Tables(store_path(url), scratch)
     for _ in range(times):
         write(tables, [n] * n, [n] * (n + 1), inputs=str(n))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from PIL import Image
 
-from darkroom.pipelines.storage.decoded_images import DecodedImages
+from darkroom.pipelines.storage.images import DecodedImages
 
 SIDE = 100
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.records.digest import digest_bytes
-from darkroom.pipelines.storage.image_cache import ImageCache
+from darkroom.pipelines.storage.images import ImageCache
 
 KB = 1000
 

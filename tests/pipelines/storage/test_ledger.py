@@ -14,27 +14,27 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from darkroom.pipelines.storage.acts import Act, Totals
+from darkroom.pipelines.storage.cached_calls import CachedCall, Totals
 from darkroom.pipelines.storage.database import LedgerUnavailable
-from darkroom.pipelines.storage.ledger import Ledger, act_key
+from darkroom.pipelines.storage.ledger import Ledger, call_key
 
 KILLED = """
 import sys
-from darkroom.pipelines.storage.acts import Act
-from darkroom.pipelines.storage.ledger import Ledger, act_key
+from darkroom.pipelines.storage.cached_calls import CachedCall
+from darkroom.pipelines.storage.ledger import Ledger, call_key
 ledger = Ledger(sys.argv[1])
 for n in range(100_000):
-    ledger.put(act_key("policy", {"n": n}), "policy", {"n": n}, Act({"text": str(n)}))
+    ledger.put(call_key("policy", {"n": n}), "policy", {"n": n}, CachedCall({"text": str(n)}))
     print(n, flush=True)
 """
 RACER = """
 import sys
-from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.ledger import Ledger
 sys.stdin.readline()
 with Ledger(sys.argv[1]) as ledger:
     for n in range(20):
-        print(ledger.put(f"key{n}", "policy", {}, Act({"by": sys.argv[2]})).result["by"])
+        print(ledger.put(f"key{n}", "policy", {}, CachedCall({"by": sys.argv[2]})).result["by"])
 """
 
 
@@ -44,13 +44,13 @@ class Performed:
     def __init__(self, *, fails: int = 0) -> None:
         self.n, self._fails = 0, fails
 
-    async def __call__(self) -> Act:
+    async def __call__(self) -> CachedCall:
         self.n += 1
         n = self.n
         await asyncio.sleep(0.01)
         if n <= self._fails:
             raise ValueError("the endpoint gave up")
-        return Act({"n": n}, seconds=2.0, cost_usd=0.5)
+        return CachedCall({"n": n}, seconds=2.0, cost_usd=0.5)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_killed_process_loses_nothing_that_was_returned(ledger_url):
     process.wait()
     process.stdout.close()
     with Ledger(ledger_url) as ledger:
-        found = [ledger.get(act_key("policy", {"n": n})) for n in returned]
+        found = [ledger.get(call_key("policy", {"n": n})) for n in returned]
         assert [act.result["text"] for act in found if act] == [str(n) for n in returned]
         assert ledger.totals()["policy"].acts in (len(returned), len(returned) + 1)
 
@@ -112,7 +112,7 @@ def test_processes_that_start_at_once_agree_on_who_was_first(ledger_url):
 
 
 def test_the_first_writer_wins(ledger):
-    first, second = Act({"text": "one"}, 1.0, 0.1), Act({"text": "two"}, 2.0, 0.2)
+    first, second = CachedCall({"text": "one"}, 1.0, 0.1), CachedCall({"text": "two"}, 2.0, 0.2)
     assert ledger.put("key", "policy", {}, first) == first
     assert ledger.put("key", "policy", {}, second) == first
     assert ledger.get("key") == first
@@ -125,7 +125,7 @@ def test_an_act_that_was_not_made_is_none(ledger):
 
 @pytest.mark.parametrize("text", ["", "naïve ✓", "\0", "\ud800 a lone surrogate", "x" * 2_000_000])
 def test_whatever_a_model_writes_comes_back(ledger, text):
-    ledger.put("key", "policy", {"asked": text}, Act({"text": text}))
+    ledger.put("key", "policy", {"asked": text}, CachedCall({"text": text}))
     found = ledger.get("key")
     assert found is not None
     assert found.result == {"text": text}
@@ -134,16 +134,16 @@ def test_whatever_a_model_writes_comes_back(ledger, text):
 def test_an_act_is_performed_once(ledger):
     perform = Performed()
     request = {"messages": ["hello"]}
-    first = asyncio.run(ledger.once("policy", request, perform))
-    assert asyncio.run(ledger.once("policy", request, perform)) == first
+    first = asyncio.run(ledger.get_or_run("policy", request, perform))
+    assert asyncio.run(ledger.get_or_run("policy", request, perform)) == first
     assert perform.n == 1
 
 
 def test_an_act_that_is_asked_for_twice_at_once_is_performed_once(ledger):
     perform = Performed()
 
-    async def both() -> list[Act]:
-        return await asyncio.gather(*(ledger.once("policy", {"n": 1}, perform) for _ in range(5)))
+    async def both() -> list[CachedCall]:
+        return await asyncio.gather(*(ledger.get_or_run("policy", {"n": 1}, perform) for _ in range(5)))
 
     assert {json.dumps(dict(act.result)) for act in asyncio.run(both())} == {'{"n": 1}'}
     assert perform.n == 1
@@ -152,29 +152,31 @@ def test_an_act_that_is_asked_for_twice_at_once_is_performed_once(ledger):
 def test_a_failed_act_is_tried_by_the_next_one_who_waits(ledger):
     perform = Performed(fails=1)
 
-    async def both() -> list[Act | BaseException]:
-        return await asyncio.gather(*(ledger.once("policy", {}, perform) for _ in range(3)), return_exceptions=True)
+    async def both() -> list[CachedCall | BaseException]:
+        return await asyncio.gather(
+            *(ledger.get_or_run("policy", {}, perform) for _ in range(3)), return_exceptions=True
+        )
 
     failed, *others = asyncio.run(both())
     assert isinstance(failed, ValueError)
-    assert others == [Act({"n": 2}, 2.0, 0.5)] * 2
+    assert others == [CachedCall({"n": 2}, 2.0, 0.5)] * 2
     assert perform.n == 2
 
 
 def test_who_is_cancelled_does_not_cancel_those_who_wait(ledger):
     begun: list[int] = []
 
-    async def one_of_two() -> Act:
+    async def one_of_two() -> CachedCall:
         is_performing, may_end = asyncio.Event(), asyncio.Event()
 
-        async def perform() -> Act:
+        async def perform() -> CachedCall:
             begun.append(len(begun))
             is_performing.set()
             await may_end.wait()
-            return Act({"n": len(begun)})
+            return CachedCall({"n": len(begun)})
 
-        first = asyncio.create_task(ledger.once("policy", {}, perform))
-        second = asyncio.create_task(ledger.once("policy", {}, perform))
+        first = asyncio.create_task(ledger.get_or_run("policy", {}, perform))
+        second = asyncio.create_task(ledger.get_or_run("policy", {}, perform))
         await is_performing.wait()
         first.cancel()
         may_end.set()
@@ -186,14 +188,14 @@ def test_who_is_cancelled_does_not_cancel_those_who_wait(ledger):
 def test_different_acts_do_not_wait_for_each_other(ledger):
     running: set[int] = set()
 
-    async def overlapping(n: int) -> Act:
+    async def overlapping(n: int) -> CachedCall:
         running.add(n)
         while len(running) < 3:
             await asyncio.sleep(0)
-        return Act({"n": n})
+        return CachedCall({"n": n})
 
-    async def all_three() -> list[Act]:
-        calls = (ledger.once("policy", {"n": n}, lambda n=n: overlapping(n)) for n in range(3))
+    async def all_three() -> list[CachedCall]:
+        calls = (ledger.get_or_run("policy", {"n": n}, lambda n=n: overlapping(n)) for n in range(3))
         return await asyncio.wait_for(asyncio.gather(*calls), 120)
 
     assert [act.result["n"] for act in asyncio.run(all_three())] == [0, 1, 2]
@@ -201,12 +203,12 @@ def test_different_acts_do_not_wait_for_each_other(ledger):
 
 @pytest.mark.parametrize("other", [("judge", {"a": 1}), ("policy", {"a": 2}), ("policy", {"a": 1, "b": None})])
 def test_everything_of_a_request_is_part_of_its_key(other):
-    assert act_key(*other) != act_key("policy", {"a": 1})
+    assert call_key(*other) != call_key("policy", {"a": 1})
 
 
 def test_a_failed_act_leaves_nothing_behind(ledger):
     with pytest.raises(ValueError, match="gave up"):
-        asyncio.run(ledger.once("policy", {}, Performed(fails=1)))
+        asyncio.run(ledger.get_or_run("policy", {}, Performed(fails=1)))
     assert ledger.totals() == {}
 
 
@@ -219,7 +221,7 @@ def test_what_is_made_at_once_is_durable_together(ledger):
 
     async def made(question: int) -> None:
         async def perform(places):
-            return {place: Act({"n": place}) for place in places}
+            return {place: CachedCall({"n": place}) for place in places}
 
         await ledger.all_of("policy", {"question": question}, range(8), perform)
 
@@ -233,26 +235,26 @@ def test_what_is_made_at_once_is_durable_together(ledger):
 
 
 def test_totals_add_up_by_kind(ledger):
-    ledger.put("a", "policy", {}, Act({}, 1.5, 0.25))
-    ledger.put("b", "policy", {}, Act({}, 0.5, 0.5))
-    ledger.put("c", "sandbox", {}, Act({}, 3.0))
+    ledger.put("a", "policy", {}, CachedCall({}, 1.5, 0.25))
+    ledger.put("b", "policy", {}, CachedCall({}, 0.5, 0.5))
+    ledger.put("c", "sandbox", {}, CachedCall({}, 3.0))
     assert ledger.totals() == {"policy": Totals(2, 2.0, 0.75), "sandbox": Totals(1, 3.0, 0.0)}
 
 
 def test_the_ledger_outlives_its_process(ledger_url):
     with Ledger(ledger_url) as ledger:
-        ledger.put("key", "policy", {}, Act({"n": 1}))
+        ledger.put("key", "policy", {}, CachedCall({"n": 1}))
     with Ledger(ledger_url) as ledger:
-        assert ledger.get("key") == Act({"n": 1})
+        assert ledger.get("key") == CachedCall({"n": 1})
 
 
 def test_acts_are_found_by_their_seeds_whatever_a_model_wrote(ledger_url):
     said = 'é, \U0001f600, a NUL \x00, a \ud800 alone, {"seed": 8}'
     with Ledger(ledger_url) as ledger:
         for n, seed in enumerate((7, 8)):
-            ledger.put(f"{n:064}", "policy", {"seed": seed, "messages": [said]}, Act({"n": n}))
-        ledger.put("c" * 64, "policy", {"messages": [said]}, Act({}))
-        ledger.put("d" * 64, "judge", {"seed": 7}, Act({}))
+            ledger.put(f"{n:064}", "policy", {"seed": seed, "messages": [said]}, CachedCall({"n": n}))
+        ledger.put("c" * 64, "policy", {"messages": [said]}, CachedCall({}))
+        ledger.put("d" * 64, "judge", {"seed": 7}, CachedCall({}))
         (found,) = ledger.with_seeds("policy", [7, 99])
         assert (found.act.result, found.request["messages"]) == ({"n": 0}, [said])
         assert ledger.with_seeds("policy", []) == []
@@ -269,14 +271,14 @@ def test_a_finished_ledger_in_a_folder_that_cannot_be_written_is_read(
 ) -> None:
     url = f"sqlite:///{tmp_path / 'a ledger#1.sqlite'}"
     with Ledger(url) as ledger:
-        ledger.put("key", "policy", {}, Act({"text": "paid"}))
+        ledger.put("key", "policy", {}, CachedCall({"text": "paid"}))
     forbid_writing()
     with Ledger(url) as ledger:
         found = ledger.get("key")
         assert found is not None
         assert found.result == {"text": "paid"}
         with pytest.raises(sa.exc.OperationalError, match="readonly"):
-            ledger.put("other", "policy", {}, Act({}))
+            ledger.put("other", "policy", {}, CachedCall({}))
     assert {path.name for path in tmp_path.iterdir()} == {"a ledger#1.sqlite"}
 
 
@@ -285,7 +287,7 @@ def test_what_is_in_the_log_of_a_ledger_that_cannot_be_written_is_not_passed_ove
 ) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     with Ledger(url) as writing:
-        writing.put("key", "policy", {}, Act({"text": "paid"}))
+        writing.put("key", "policy", {}, CachedCall({"text": "paid"}))
         assert (tmp_path / "ledger.sqlite-wal").stat().st_size
         forbid_writing()
         with Ledger(url) as ledger:

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.pipelines.storage.acts import Act
-from darkroom.pipelines.storage.ledger import Ledger, act_key
-from darkroom.pipelines.storage.ledger_requests import MOST_AT_ONCE, Batches, Seeded, spelled
+from darkroom.pipelines.storage.cached_calls import CachedCall, SeededRequest, to_json
+from darkroom.pipelines.storage.ledger import MOST_AT_ONCE, GroupCommit, Ledger, call_key
 
 _text = st.text(st.characters(codec="utf-16", exclude_categories=())) | st.sampled_from(
     ['"seed":7', '{"seed": 7}', "\ud800", "é\0"]
@@ -28,26 +27,26 @@ _requests = st.dictionaries(_text.filter(lambda name: name != "seed"), _values, 
 @given(request=_requests, kind=_text, seed=st.integers(0, 2**31))
 def test_keys_and_texts_are_those_of_the_request_with_its_seed(request, kind, seed):
     whole = {**request, "seed": seed}
-    asked = Seeded(kind, request)
-    assert asked.key(seed) == act_key(kind, whole)
-    assert asked.text(seed) == spelled(whole) == json.dumps(whole, sort_keys=True)
+    asked = SeededRequest(kind, request)
+    assert asked.key(seed) == call_key(kind, whole)
+    assert asked.text(seed) == to_json(whole) == json.dumps(whole, sort_keys=True)
 
 
 @pytest.mark.parametrize("names", [(), ("a",), ("z",), ("a", "z"), ("seeds", "see")])
 def test_whatever_stands_before_the_seed_and_after(names):
     request = dict.fromkeys(names, 1)
-    asked = Seeded("policy", request)
-    assert [asked.key(seed) for seed in (3, 4)] == [act_key("policy", {**request, "seed": seed}) for seed in (3, 4)]
+    asked = SeededRequest("policy", request)
+    assert [asked.key(seed) for seed in (3, 4)] == [call_key("policy", {**request, "seed": seed}) for seed in (3, 4)]
 
 
 def test_what_json_cannot_hold_is_no_request():
     with pytest.raises(ValueError, match="float"):
-        Seeded("policy", {"temperature": float("nan")})
+        SeededRequest("policy", {"temperature": float("nan")})
 
 
 KILLED = """
 import asyncio, sys
-from darkroom.pipelines.storage.acts import Act
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.ledger import Ledger
 
 ledger = Ledger(sys.argv[1])
@@ -55,9 +54,9 @@ ledger = Ledger(sys.argv[1])
 async def one(n):
     async def perform():
         await asyncio.sleep(0.001 * (n % 7))
-        return Act({"n": n})
+        return CachedCall({"n": n})
 
-    await ledger.once("policy", {"n": n}, perform)
+    await ledger.get_or_run("policy", {"n": n}, perform)
     print(n, flush=True)
 
 async def main():
@@ -87,7 +86,7 @@ def test_what_is_asked_while_a_batch_is_answered_is_the_next_batch(threads):
         return [2 * number for number in numbers]
 
     async def run():
-        batches = Batches(double, threads)
+        batches = GroupCommit(double, threads)
         first = asyncio.create_task(batches.ask(1))
         while not sizes:
             await asyncio.sleep(0.001)
@@ -108,7 +107,7 @@ def test_a_crowd_is_taken_in_parts(threads):
         return list(numbers)
 
     async def run():
-        batches = Batches(same, threads)
+        batches = GroupCommit(same, threads)
         return await asyncio.gather(*(batches.ask(n) for n in range(MOST_AT_ONCE + 1)))
 
     assert asyncio.run(run()) == list(range(MOST_AT_ONCE + 1))
@@ -122,7 +121,7 @@ def test_an_error_is_everybodys_of_its_batch_and_nobodys_of_the_next(threads):
         return list(numbers)
 
     async def run():
-        batches = Batches(broken, threads)
+        batches = GroupCommit(broken, threads)
         errors = await asyncio.gather(batches.ask(12), batches.ask(13), return_exceptions=True)
         return errors, await batches.ask(14)
 
@@ -133,7 +132,7 @@ def test_an_error_is_everybodys_of_its_batch_and_nobodys_of_the_next(threads):
 
 def test_who_is_cancelled_leaves_the_others_their_answers(threads):
     async def run():
-        batches = Batches(list, threads)
+        batches = GroupCommit(list, threads)
         gone, stays = asyncio.create_task(batches.ask(1)), asyncio.create_task(batches.ask(2))
         await asyncio.sleep(0)
         gone.cancel()
@@ -149,10 +148,10 @@ def test_hundreds_of_acts_at_once_are_a_few_transactions(tmp_path, monkeypatch):
 
     async def perform():
         await asyncio.sleep(0.01)
-        return Act({})
+        return CachedCall({})
 
     async def run(ledger):
-        return await asyncio.gather(*(ledger.once("policy", {"n": n}, perform) for n in range(256)))
+        return await asyncio.gather(*(ledger.get_or_run("policy", {"n": n}, perform) for n in range(256)))
 
     with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
         assert len(asyncio.run(run(ledger))) == 256
@@ -163,11 +162,11 @@ def test_hundreds_of_acts_at_once_are_a_few_transactions(tmp_path, monkeypatch):
 
 def test_one_ledger_serves_one_event_loop_after_the_other(tmp_path):
     async def perform():
-        return Act({})
+        return CachedCall({})
 
     with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
         for n in range(3):
-            asyncio.run(ledger.once("policy", {"n": n}, perform))
+            asyncio.run(ledger.get_or_run("policy", {"n": n}, perform))
         assert ledger.totals()["policy"].acts == 3
 
 
@@ -181,4 +180,4 @@ def test_no_act_that_was_returned_is_lost_by_a_kill(tmp_path):
     process.wait()
     process.stdout.close()
     with Ledger(url) as ledger:
-        assert all(ledger.get(act_key("policy", {"n": n})) == Act({"n": n}) for n in returned)
+        assert all(ledger.get(call_key("policy", {"n": n})) == CachedCall({"n": n}) for n in returned)

@@ -6,9 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.storage.local_copy import local_copy, share_folder
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.atomic_write import MARKER, local_copy, share_folder
+from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
 
 
@@ -36,7 +35,7 @@ def test_a_report_that_lies_where_it_is_to_be_stays_there(tmp_path):
 
 def test_a_report_is_uploaded_to_an_object_store(object_store, tmp_path):
     report(tmp_path / "grpo", "a report")
-    home = place(object_store.url()) / "evaluations" / "grpo"
+    home = store_path(object_store.url()) / "evaluations" / "grpo"
     share_folder(tmp_path / "grpo", home)
     assert (home / "report.json").read_text() == "a report"
 
@@ -47,7 +46,7 @@ def dataset(folder, text):
 
 
 def test_a_dataset_by_url_is_copied_where_assets_copy_it_and_of_another_home_elsewhere(object_store, tmp_path):
-    home, other = place(object_store.url()), place(object_store.url("other"))
+    home, other = store_path(object_store.url()), store_path(object_store.url("other"))
     workspace = Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(tmp_path / "local")})
     for root in (home, other):
         dataset(root / "datasets" / "sft" / "crop", root.name)
@@ -59,11 +58,11 @@ def test_a_dataset_by_url_is_copied_where_assets_copy_it_and_of_another_home_els
 
 
 def copied(url: str, to: Path) -> str:
-    return (local_copy(place(url), to) / MARKER).read_text()
+    return (local_copy(store_path(url), to) / MARKER).read_text()
 
 
 def test_processes_that_want_a_copy_at_once_get_one(object_store, tmp_path):
-    folder = place(object_store.url()) / "datasets" / "sft" / "crop"
+    folder = store_path(object_store.url()) / "datasets" / "sft" / "crop"
     dataset(folder, "rows")
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as processes:
         copies = [processes.submit(copied, str(folder), tmp_path / "crop") for _ in range(3)]

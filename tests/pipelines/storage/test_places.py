@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from darkroom.pipelines.storage.places import children, opened, place, reach, remove
 from darkroom.pipelines.storage.storage_errors import ReplacedWhileRead, StorageError
+from darkroom.pipelines.storage.store_paths import children, opened, reach, remove, store_path
 from darkroom.pipelines.storage.workspace import Workspace
 
 
@@ -17,13 +17,13 @@ def workspace_of(**variables: str) -> Workspace:
 
 
 def test_a_folder_is_a_path_also_as_a_url():
-    assert [place(where) for where in ("data", Path("data"), "file:///srv/data")] == [
+    assert [store_path(where) for where in ("data", Path("data"), "file:///srv/data")] == [
         Path("data"),
         Path("data"),
         Path("/srv/data"),
     ]
-    assert isinstance(place("file:///srv/data"), Path)
-    assert place("~/data") == Path.home() / "data"
+    assert isinstance(store_path("file:///srv/data"), Path)
+    assert store_path("~/data") == Path.home() / "data"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_folder_is_a_path_also_as_a_url():
 )
 def test_a_url_that_no_home_can_have_is_said(where, words):
     with pytest.raises(StorageError, match=words):
-        place(where)
+        store_path(where)
 
 
 def test_in_a_folder_everything_is_in_the_home(tmp_path):
@@ -76,7 +76,7 @@ def test_a_store_is_reached_when_the_workspace_is_opened(object_store):
 
 
 def test_what_is_in_a_store_is_seen_at_once(object_store):
-    folder = place(object_store.url())
+    folder = store_path(object_store.url())
     assert children(folder) == []
     reach(folder)
     (folder / "b" / "file").write_text("1")
@@ -90,7 +90,7 @@ def test_what_is_in_a_store_is_seen_at_once(object_store):
 
 @pytest.mark.parametrize("ahead", [True, False])
 def test_an_object_that_is_replaced_while_it_is_read_is_said(object_store, ahead):
-    path = place(object_store.url()) / "file"
+    path = store_path(object_store.url()) / "file"
     path.write_bytes(b"a" * 20_000_000)
     with pytest.raises(ReplacedWhileRead, match="run again"):
         read_twice(path, ahead=ahead)

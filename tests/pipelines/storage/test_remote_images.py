@@ -7,10 +7,9 @@ import sys
 import pytest
 
 from darkroom.pipelines.generation.stage import row_error
-from darkroom.pipelines.storage.image_cache import ImageCache
-from darkroom.pipelines.storage.images import ImageMissing, ImageStore
-from darkroom.pipelines.storage.places import filesystem
+from darkroom.pipelines.storage.images import ImageCache, ImageMissing, ImageStore
 from darkroom.pipelines.storage.storage_errors import StorageError
+from darkroom.pipelines.storage.store_paths import filesystem
 from tests.object_store import object_store_server
 
 

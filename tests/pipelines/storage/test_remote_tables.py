@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.records import Sample
-from darkroom.pipelines.storage.places import place
+from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
 from tests.object_store import s3_traffic
 from tests.pipelines.storage.table_writers import KEY, SAMPLES, sample, write, write_often
@@ -21,8 +21,8 @@ from tests.pipelines.storage.table_writers import KEY, SAMPLES, sample, write, w
 @pytest.fixture(params=["s3", "memory"])
 def root(request, tmp_path):
     if request.param == "memory":
-        return place(f"memory://{tmp_path.name}/tables")
-    return place(request.getfixturevalue("object_store").url("tables"))
+        return store_path(f"memory://{tmp_path.name}/tables")
+    return store_path(request.getfixturevalue("object_store").url("tables"))
 
 
 @pytest.fixture
@@ -111,19 +111,19 @@ def killed_between(url: str, scratch: Path) -> None:
     """A process that is killed when the rejects are there, and the table is not."""
     code = (
         "import os\nfrom pathlib import Path\nfrom darkroom.pipelines.storage import tables\n"
-        "from darkroom.pipelines.storage.places import place\n"
+        "from darkroom.pipelines.storage.store_paths import store_path\n"
         "from tests.pipelines.storage.table_writers import write\n"
         "upload = tables.upload\n"
         "def once(part, to):\n    upload(part, to)\n    os.kill(os.getpid(), 9)\n"
         "tables.upload = once\n"
-        f"write(tables.Tables(place({url!r}), Path({str(scratch)!r})), [7], [8], inputs='new')\n"
+        f"write(tables.Tables(store_path({url!r}), Path({str(scratch)!r})), [7], [8], inputs='new')\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
 
 
 def test_a_process_that_is_killed_between_rejects_and_table_leaves_no_table(object_store, tmp_path):
     url = object_store.url("tables")
-    tables = Tables(place(url), tmp_path)
+    tables = Tables(store_path(url), tmp_path)
     killed_between(url, tmp_path)
     assert len(names(tables)) == 1
     assert (tables.exists(KEY), tables.inputs(KEY)) == (False, None)
@@ -134,7 +134,7 @@ def test_a_process_that_is_killed_between_rejects_and_table_leaves_no_table(obje
 
 def test_a_process_that_is_killed_leaves_the_earlier_table_with_its_rejects(object_store, tmp_path):
     url = object_store.url("tables")
-    tables = Tables(place(url), tmp_path)
+    tables = Tables(store_path(url), tmp_path)
     write(tables, [1], [2], inputs="old")
     killed_between(url, tmp_path)
     assert tables.inputs(KEY) == "old"
@@ -151,7 +151,7 @@ def test_a_table_whose_rejects_are_gone_is_made_again(tables):
 
 def test_two_processes_that_write_one_table_settle_on_the_table_of_one(object_store, tmp_path):
     url = object_store.url("tables")
-    reader = Tables(place(url), tmp_path)
+    reader = Tables(store_path(url), tmp_path)
     write_often(url, tmp_path, 1)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         writers = [processes.submit(write_often, url, tmp_path, n) for n in (1, 2)]
@@ -167,7 +167,7 @@ def test_two_processes_that_write_one_table_settle_on_the_table_of_one(object_st
 
 
 def test_a_first_table_is_a_question_and_two_uploads_and_what_is_there_is_one_request(s3, tmp_path):
-    tables = Tables(place(s3.url("tables")), tmp_path)
+    tables = Tables(store_path(s3.url("tables")), tmp_path)
     with s3_traffic() as traffic:
         write(tables, [1], [2], inputs="a")
         assert traffic.n_requests == 3
@@ -180,7 +180,7 @@ def test_a_first_table_is_a_question_and_two_uploads_and_what_is_there_is_one_re
 
 
 def test_what_a_footer_says_is_one_request(s3, tmp_path):
-    tables = Tables(place(s3.url("tables")), tmp_path)
+    tables = Tables(store_path(s3.url("tables")), tmp_path)
     facts = {"long": random.Random(0).randbytes(100_000).hex()}
     tables.write(KEY, Sample, [sample(1)], [], inputs="a", facts={})
     tables.write(TableKey(SAMPLES, "longer"), Sample, [sample(1)], [], inputs="a", facts=facts)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.pipelines.records import Truth, TruthBox
-from darkroom.pipelines.storage import row_streams
-from darkroom.pipelines.storage.row_streams import KeyedSpill, RowSpill, RowStream
+from darkroom.pipelines.storage import row_files
+from darkroom.pipelines.storage.row_files import KeyedSpill, RowSpill, RowStream
 
 
 def test_a_stream_gives_its_rows_each_time_and_knows_how_many() -> None:
@@ -40,7 +40,7 @@ def test_nothing_is_left_of_rows_on_disk(tmp_path: Path) -> None:
 @given(st.lists(st.integers(2**64 - 9, 2**64 - 1) | st.integers(0, 9)), st.sampled_from([1, 2, 5, 100]))
 def test_of_rows_with_a_key_the_last_one_is_found(tmp_path_factory, keys, n_unsorted) -> None:
     spill, last = KeyedSpill(tmp_path_factory.getbasetemp() / "spill"), dict[int, int]()
-    with mock.patch.object(row_streams, "_UNSORTED", n_unsorted):
+    with mock.patch.object(row_files, "_UNSORTED", n_unsorted):
         for number, key in enumerate(keys):
             spill.add(key, number)
             last[key] = number

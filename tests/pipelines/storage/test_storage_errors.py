@@ -11,8 +11,8 @@ import pytest
 
 from darkroom.pipelines.generation.stage import row_error
 from darkroom.pipelines.storage.atomic_write import write_whole
-from darkroom.pipelines.storage.places import place, reach
 from darkroom.pipelines.storage.storage_errors import ReplacedWhileRead, StorageError, StoreAway, storage_errors
+from darkroom.pipelines.storage.store_paths import reach, store_path
 from tests.json_endpoint import endpoint
 
 
@@ -82,10 +82,10 @@ def test_why_google_gives_no_token_is_said():
 )
 def test_settings_of_a_store_that_cannot_be_right_are_said_at_once(variable, value, url, mend, s3, monkeypatch):
     monkeypatch.setenv(variable, value)
-    clients = place("s3://any/home").fs
+    clients = store_path("s3://any/home").fs
     clients.clear_instance_cache()
     with pytest.raises(StorageError, match=mend) as raised:
-        reach(place(url))
+        reach(store_path(url))
     clients.clear_instance_cache()
     assert "\n" not in str(raised.value)
     assert not isinstance(raised.value, StoreAway)
@@ -136,11 +136,11 @@ def s3_at(handler, monkeypatch):
         }
         for name, value in variables.items():
             monkeypatch.setenv(f"AWS_{name}", value)
-        place("s3://any/home").fs.clear_instance_cache()
+        store_path("s3://any/home").fs.clear_instance_cache()
         try:
             yield
         finally:
-            place("s3://any/home").fs.clear_instance_cache()
+            store_path("s3://any/home").fs.clear_instance_cache()
 
 
 REFUSALS = {
@@ -172,7 +172,7 @@ def test_a_store_that_refuses_writes_or_is_full_is_said(code, monkeypatch):
             pass
 
     with s3_at(Refuses, monkeypatch), pytest.raises(StorageError, match=rf"^s3://bucket/home/rows {words}") as raised:
-        write_whole(place("s3://bucket/home/rows"), "rows")
+        write_whole(store_path("s3://bucket/home/rows"), "rows")
     # a stage does not wait for it as for a store that is away
     assert not isinstance(raised.value, StoreAway)
 
@@ -195,7 +195,7 @@ def test_a_web_server_in_the_place_of_a_store_is_said(status, monkeypatch):
 
     message = r"^s3://bucket/home: what answers at AWS_ENDPOINT_URL is no object store\. Correct the address"
     with s3_at(Console, monkeypatch), pytest.raises(StorageError, match=message):
-        reach(place("s3://bucket/home"))
+        reach(store_path("s3://bucket/home"))
 
 
 def test_a_recursion_of_others_is_not_the_stores():

@@ -15,7 +15,7 @@ import pytest
 from darkroom.pipelines.records import Reject, Sample, Truth
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, reject
-from darkroom.pipelines.storage.table_files import ROWS_PER_GROUP
+from darkroom.pipelines.storage.row_files import ROWS_PER_GROUP
 from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
 from tests.pipelines.storage import table_writers
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from darkroom.pipelines.storage.media_validation import thumbnails
-from darkroom.pipelines.vision.frame_matching import SIDE, match_frames
+from darkroom.pipelines.vision.frames import SIDE, match_frames
 from darkroom.sandbox._guest.video import VideoReader
 
 mpl.use("agg")

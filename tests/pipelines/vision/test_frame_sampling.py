@@ -5,8 +5,7 @@ from darkroom.pipelines.models.messages import ImagePart, Text
 from darkroom.pipelines.models.protocols import PyVision
 from darkroom.pipelines.records import VideoRef
 from darkroom.pipelines.storage.media_validation import thumbnails
-from darkroom.pipelines.vision.frame_matching import SIDE, match_frames
-from darkroom.pipelines.vision.frame_sampling import MAX_FRAMES, frame_numbers, sampled_frames
+from darkroom.pipelines.vision.frames import MAX_FRAMES, SIDE, frame_numbers, match_frames, sampled_frames
 
 
 def video(n_frames, fps=8.0):

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from darkroom.pipelines.vision.refinement import details, refined
+from darkroom.pipelines.vision.registration import details, refined
 
 
 @pytest.fixture(scope="module")

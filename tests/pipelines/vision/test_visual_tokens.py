@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL, QWEN3_VL, resized, visual_tokens
+from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, resized, visual_tokens
 
 
 @pytest.mark.parametrize(

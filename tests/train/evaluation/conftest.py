@@ -10,7 +10,7 @@ from darkroom.pipelines.generation.rollout import Rollout
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Grader, ImageRef, Observation, RLRow, Round, Sample, Truth, TruthBox, Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL
+from darkroom.pipelines.vision.visibility import QWEN2_5_VL
 from darkroom.train.evaluation.evaluation_run import EvaluationOutcome, report_record
 from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.output import REPORT, write_rollouts

@@ -8,7 +8,7 @@ import pytest
 from darkroom.pipelines.models.messages import ImagePart
 from darkroom.pipelines.records import Sample, Truth
 from darkroom.pipelines.records.reject_reasons import RowError
-from darkroom.pipelines.vision.visual_tokens import visual_tokens
+from darkroom.pipelines.vision.visibility import visual_tokens
 from darkroom.train.evaluation.evaluated_policies import open_policy, vision_of
 from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.rollouts import task_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from darkroom.pipelines.records import ImageRef, Usage
-from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL
+from darkroom.pipelines.vision.visibility import QWEN2_5_VL
 from darkroom.train.evaluation import metrics
 from darkroom.train.evaluation.code_analysis import Tool
 from darkroom.train.evaluation.metrics import bootstrap, estimate, pass_at_k, wilson

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from darkroom.pipelines.records import Truth
-from darkroom.pipelines.vision.visual_tokens import QWEN2_5_VL
+from darkroom.pipelines.vision.visibility import QWEN2_5_VL
 from darkroom.train.evaluation.metrics import accuracy
 from darkroom.train.evaluation.own_figures import Figure, own_figures
 from darkroom.train.evaluation.report import accuracy_table

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError
 
-from darkroom.pipelines.sources.catalog import SourceConfig
+from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.train.runs import TrainError
 
 _FOLDER = Path(__file__).parent

@@ -18,7 +18,7 @@ from darkroom.pipelines.publishing.layouts.trl import messages_of
 from darkroom.pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
 from darkroom.pipelines.records import Grader, ImageRef, VideoRef
 from darkroom.pipelines.records.reject_reasons import RowError
-from darkroom.pipelines.rl.visual_search import asks_visual_search
+from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.verification.grading import grader_of
 from darkroom.train.examples.datasets import Part, dataset_files, presented, require_columns
 from darkroom.train.examples.encoding import sample_of

@@ -12,8 +12,7 @@ from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes.contrast import MAX_SIDE, prepare, recipe
 from darkroom.pipelines.records import Reject, Sample, Trajectory, Truth, TruthBox
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.vision.degradation import KINDS, sample_degradation
-from darkroom.pipelines.vision.legibility import contrast
+from darkroom.pipelines.vision.legibility import KINDS, contrast, sample_degradation
 
 SPOON = TruthBox("spoon", 318, 234, 408, 327)
 

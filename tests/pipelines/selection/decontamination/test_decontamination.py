@@ -19,7 +19,7 @@ from darkroom.pipelines.selection.decontamination import (
     read_benchmarks,
     to_table,
 )
-from darkroom.pipelines.selection.decontamination.phrases import BenchmarkQuestion, PhraseIndex
+from darkroom.pipelines.selection.decontamination.index import BenchmarkQuestion, PhraseIndex
 from tests.matrices import first_quickly
 from tests.pipelines.selection.decontamination.conftest import FEW, QUESTION, SHOWN, SUFFIX
 

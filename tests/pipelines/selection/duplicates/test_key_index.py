@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom.pipelines.selection.duplicates import key_index
-from darkroom.pipelines.selection.duplicates.key_index import KeyIndex
-from darkroom.pipelines.selection.duplicates.mapped_file import MappedFile
+from darkroom.pipelines.selection.duplicates.key_index import KeyIndex, MappedFile
 
 _N_MANY = 1 << 23
 PARTS = st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=9)

@@ -12,10 +12,9 @@ from darkroom.pipelines.demo.images.material import font, photograph_image
 from darkroom.pipelines.selection.duplicates import look_of, look_search, near_looks
 from darkroom.pipelines.selection.duplicates import same_image as same_image_module
 from darkroom.pipelines.selection.duplicates.local_features import Features
-from darkroom.pipelines.selection.duplicates.looks import Look
-from darkroom.pipelines.selection.duplicates.perceptual import PerceptualHash
+from darkroom.pipelines.selection.duplicates.looks import Look, PerceptualHash
 from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
-from darkroom.pipelines.vision.refinement import refined
+from darkroom.pipelines.vision.registration import refined
 
 NAMES = ("astronaut", "cat", "coffee")
 

@@ -17,8 +17,7 @@ from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks import legibility
 from darkroom.pipelines.verification.checks.base import Flaw
 from darkroom.pipelines.verification.checks.legibility import legibility_gain
-from darkroom.pipelines.vision.degradation import Degradation
-from darkroom.pipelines.vision.legibility import TextLine, anls, contrast, ocr_reader, plain
+from darkroom.pipelines.vision.legibility import Degradation, TextLine, anls, contrast, ocr_reader, plain
 
 NOTICE = notices(0)[0].build()
 FADE = Degradation("pale", 1.0, 0.03, 210, 0.0, 0)

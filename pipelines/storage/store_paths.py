@@ -1,6 +1,6 @@
 """Where data lies: a local folder, or a prefix of an object store by its URL; both are paths with the same methods.
 
->>> place("data"), place("s3://bucket/home")
+>>> store_path("data"), store_path("s3://bucket/home")
 (PosixPath('data'), S3Path('bucket/home', protocol='s3'))
 
 Listings of an object store are never cached: other machines write, too. What is uploaded is seen whole or not at all.
@@ -33,7 +33,7 @@ from darkroom.pipelines.storage.storage_errors import (
 # Google's client logs tracebacks of what it raises, and a line per request where it may not ask for a bucket's kind
 logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
 
-Place: TypeAlias = Path | UPath
+StorePath: TypeAlias = Path | UPath
 """A ``Path`` where it is local, else a ``UPath``."""
 _LOCAL = ("file", "local")
 _BLOCK_BYTES = 8 << 20
@@ -42,7 +42,7 @@ _SMALL_BYTES = 256 << 10
 """An object that takes no longer to read as a whole than by some requests."""
 
 
-def place(where: str | Path) -> Place:
+def store_path(where: str | Path) -> StorePath:
     """The place that a folder's name or a URL means. Raises ``StorageError`` for a URL that none can have."""
     text = str(where)
     protocol, has_protocol, rest = text.partition("://")
@@ -71,7 +71,7 @@ def filesystem(url: str) -> tuple[Any, str]:
     return found
 
 
-def reach(where: Place) -> None:
+def reach(where: StorePath) -> None:
     """One request that shows whether an object store is there and lets us in. Raises ``StorageError``."""
     if isinstance(where, Path):
         return
@@ -92,7 +92,7 @@ def _reach_bucket(where: UPath) -> None:
         raise no_store(str(where))
 
 
-def children(folder: Place) -> list[Place]:
+def children(folder: StorePath) -> list[StorePath]:
     """What lies in a folder, sorted by name; nothing where there is none."""
     try:
         if isinstance(folder, Path):
@@ -104,7 +104,7 @@ def children(folder: Place) -> list[Place]:
     return [folder / path.rpartition("/")[2] for path in sorted(paths) if path != own]
 
 
-def has_file(path: Place) -> bool:
+def has_file(path: StorePath) -> bool:
     """Whether a file is there that is not empty.
 
     In a store it is one request for a byte: clients ask for a folder of this name, too, by a listing, which costs ten
@@ -118,7 +118,7 @@ def has_file(path: Place) -> bool:
         return False
 
 
-def content(path: Place) -> bytes | None:
+def content(path: StorePath) -> bytes | None:
     """Of a small file; None where there is none. In a store it is one request."""
     try:
         return path.read_bytes() if isinstance(path, Path) else read_at_once(path.fs, path.path)
@@ -127,7 +127,7 @@ def content(path: Place) -> bytes | None:
 
 
 @contextmanager
-def opened(path: Place, *, ahead: bool = True) -> Iterator[Path | BinaryIO]:
+def opened(path: StorePath, *, ahead: bool = True) -> Iterator[Path | BinaryIO]:
     """What pyarrow reads a file from; of an object, what is read next comes with what was asked for.
 
     ``ahead`` False: who reads some columns gets these bytes only, unless the object is small. Raises
@@ -155,7 +155,7 @@ def _is_replaced(file: Any) -> bool:
     return bool(file.fs.info(file.path)["etag"] != file.details["etag"])
 
 
-def whole(path: Place) -> Path | BinaryIO:
+def whole(path: StorePath) -> Path | BinaryIO:
     """As ``opened``, for who reads all of it; of an object by one request, so that no writer comes in between."""
     if isinstance(path, Path):
         return path
@@ -183,7 +183,7 @@ def upload(part: Path, to: UPath) -> None:
         to.fs.put_file(str(part), to.path)
 
 
-def remove(path: Place) -> None:
+def remove(path: StorePath) -> None:
     """Deletes a file or a folder, if it is there. Raises ``StorageError``."""
     with storage_errors(str(path)):
         if isinstance(path, Path) and path.is_dir():
@@ -195,7 +195,7 @@ def remove(path: Place) -> None:
                 path.fs.rm(path.path, recursive=True)
 
 
-def remove_file(path: Place) -> None:
+def remove_file(path: StorePath) -> None:
     """Deletes a file, if it is there; in a store by one request. Raises ``StorageError``."""
     with storage_errors(str(path)), suppress(FileNotFoundError):
         path.unlink() if isinstance(path, Path) else path.fs.rm_file(path.path)

@@ -8,17 +8,22 @@ is seen to be dead, which only a process on the same machine can see. Who was st
 machine) loses its claims while it performs: then an act may be paid twice, and the first result stays.
 
 Times are by the clock of the database: those of its clients may differ, and be set while they hold claims.
+
+Which process a number means: process numbers are reused, with boot and start time they are one process for good.
 """
 
+import os
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
 
 import sqlalchemy as sa
 
 from darkroom.pipelines.storage.database import KEYS, clock, create_table, padded
-from darkroom.pipelines.storage.process_identity import DEAD_SECONDS, has_ended, new_holder
 
 BEAT_SECONDS = 5.0
 
@@ -42,7 +47,7 @@ _HOLDERS = sa.select(_claims.c.key, _claims.c.holder).where(_claims.c.key.in_(KE
 _DROP = sa.delete(_claims).where(_claims.c.key.in_(KEYS), _claims.c.holder == sa.bindparam("own"))
 
 
-class Claims:
+class Leases:
     """The claims of one holder. ``take`` and ``drop`` are part of the caller's transaction."""
 
     def __init__(self, engine: sa.Engine) -> None:
@@ -127,3 +132,55 @@ class Claims:
                 self.drop(connection, keys)
             with self._lock:
                 self._to_release -= set(keys)
+
+
+DEAD_SECONDS = 60.0
+"""Without a beat, after which a process of another machine counts as dead. A busy machine or database delays some."""
+
+
+class Stat(NamedTuple):
+    """From ``/proc/<pid>/stat`` of a running process. ``start_ticks``: clock ticks since boot."""
+
+    session: int
+    start_ticks: int
+
+
+def stat_of(pid: int) -> Stat | None:
+    """None for a process that has ended, and for a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before it may contain blanks and brackets
+    return None if fields[0] in "ZX" else Stat(session=int(fields[3]), start_ticks=int(fields[19]))
+
+
+def boot_id() -> str:
+    """Of this machine since it was started."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def new_holder() -> str:
+    """A name for something that this process holds: ``<boot>/<pid space>/<pid>/<start>/<random>``."""
+    return f"{_space()}/{known_process(os.getpid())}/{uuid4().hex}"
+
+
+def has_ended(holder: str) -> bool:
+    """Whether the process of a holder has ended, as far as can be seen from here: it was on this machine."""
+    space, process = _space(), holder.split("/")[2:4]
+    return holder.startswith(f"{space}/") and not runs("/".join(process))
+
+
+def _space() -> str:
+    return f"{boot_id()}/{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def known_process(pid: int) -> str:
+    """A process of this machine for good: ``<pid>/<start>``; the start is 0 for one that has ended."""
+    stat = stat_of(pid)
+    return f"{pid}/{stat.start_ticks if stat else 0}"
+
+
+def runs(process: str) -> bool:
+    """Whether a process named so still runs."""
+    return known_process(int(process.partition("/")[0])) == process

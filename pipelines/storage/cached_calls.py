@@ -4,6 +4,7 @@
 want the same one pay for it once.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from darkroom.pipelines.storage.claims import Claims
+from darkroom.pipelines.records.digest import canonical
 from darkroom.pipelines.storage.database import (
     KEYS,
     create_table,
@@ -24,7 +25,7 @@ from darkroom.pipelines.storage.database import (
     transact,
     unavailable,
 )
-from darkroom.pipelines.storage.ledger_requests import spelled
+from darkroom.pipelines.storage.leases import Leases
 
 _metadata = sa.MetaData()
 _acts = sa.Table(
@@ -50,7 +51,7 @@ _MOST_KEYS = 8_192
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class CachedCall:
     """What an act gave, what it took, what it cost."""
 
     result: Mapping[str, Any]
@@ -74,20 +75,20 @@ class Recorded:
     key: str
     kind: str
     request: Mapping[str, Any]
-    act: Act
+    act: CachedCall
     made_at: str
 
 
-class ActEntry(NamedTuple):
+class CallEntry(NamedTuple):
     """An act to be written. ``request``: as it is kept."""
 
     key: str
     kind: str
     request: str
-    act: Act
+    act: CachedCall
 
 
-class ActTable:
+class CallTable:
     """Acts by key, in the database at ``url``. Raises ``LedgerUnavailable`` where it cannot be opened."""
 
     def __init__(self, url: str) -> None:
@@ -95,7 +96,7 @@ class ActTable:
         try:
             self._engine = open_engine(self.url)
             create_table(self._engine, _acts)
-            self._claims = Claims(self._engine)
+            self._claims = Leases(self._engine)
         except (sa.exc.SQLAlchemyError, ImportError) as error:
             raise unavailable(self.url.set(query={}).render_as_string(), first_line(error)) from error
 
@@ -115,13 +116,13 @@ class ActTable:
         self._claims.close()
         self._engine.dispose()
 
-    def get(self, key: str) -> Act | None:
+    def get(self, key: str) -> CachedCall | None:
         """The act made under ``key``, if one was."""
         return self.read([key])[0]
 
-    def put(self, key: str, kind: str, request: Mapping[str, Any], act: Act) -> Act:
+    def put(self, key: str, kind: str, request: Mapping[str, Any], act: CachedCall) -> CachedCall:
         """Makes ``act`` durable and returns the act of record: the first one written under ``key`` stays."""
-        return self.write([ActEntry(key, kind, spelled(request), act)])[0]
+        return self.write([CallEntry(key, kind, to_json(request), act)])[0]
 
     def look_up(self, keys: Sequence[str]) -> dict[str, Recorded]:
         """Those of ``keys`` that are on record, with what was asked and when."""
@@ -146,7 +147,7 @@ class ActTable:
                 row.key,
                 row.kind,
                 json.loads(row.request),
-                Act(json.loads(row.result), row.seconds, row.cost_usd),
+                CachedCall(json.loads(row.result), row.seconds, row.cost_usd),
                 row.made_at,
             )
             for row in rows
@@ -159,11 +160,11 @@ class ActTable:
         with self._engine.connect() as connection:
             return {kind: Totals(n, seconds, cost) for kind, n, seconds, cost in connection.execute(query)}
 
-    def read(self, keys: Sequence[str]) -> list[Act | None]:
+    def read(self, keys: Sequence[str]) -> list[CachedCall | None]:
         acts = transact(self._engine, lambda connection: _acts_under(connection, keys))
         return [acts.get(key) for key in keys]
 
-    def take(self, keys: Sequence[str]) -> list[Act | bool]:
+    def take(self, keys: Sequence[str]) -> list[CachedCall | bool]:
         """Of each of ``keys`` its act, or whether it is now this holder's to perform; else another performs it."""
         acts = {key: act for key, act in zip(keys, self.read(keys), strict=True) if act is not None}
         missing = [key for key in keys if key not in acts]
@@ -173,7 +174,7 @@ class ActTable:
             acts |= late
         return [acts.get(key, key in taken) for key in keys]
 
-    def _claim(self, connection: sa.Connection, keys: Sequence[str]) -> tuple[set[str], dict[str, Act]]:
+    def _claim(self, connection: sa.Connection, keys: Sequence[str]) -> tuple[set[str], dict[str, CachedCall]]:
         """Those of ``keys`` that are now this holder's, and the acts of those that were made since they were read."""
         taken: set[str] = set()
         for part in _parts(keys):
@@ -187,7 +188,7 @@ class ActTable:
         for part in _parts(keys):
             self._claims.release(part)
 
-    def write(self, entries: Sequence[ActEntry]) -> list[Act]:
+    def write(self, entries: Sequence[CallEntry]) -> list[CachedCall]:
         """All in one transaction, which ends their claims. The acts of record, in the entries' order."""
         # in one order for all, or two processes that write the same keys would wait for each other
         values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
@@ -207,22 +208,58 @@ class ActTable:
             self._claims.drop(connection, part)
 
 
-def _acts_under(connection: sa.Connection, keys: Sequence[str]) -> dict[str, Act]:
+def _acts_under(connection: sa.Connection, keys: Sequence[str]) -> dict[str, CachedCall]:
     rows = [row for part in _parts(keys) for row in connection.execute(_READ, {"keys": padded(part)})]
-    return {key: Act(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
+    return {key: CachedCall(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
 
 
 def _parts(keys: Sequence[str]) -> list[Sequence[str]]:
     return [keys[first : first + _MOST_KEYS] for first in range(0, len(keys), _MOST_KEYS)]
 
 
-def _values(entry: ActEntry) -> dict[str, Any]:
+def _values(entry: CallEntry) -> dict[str, Any]:
     return {
         "key": entry.key,
         "kind": entry.kind,
         "request": entry.request,
-        "result": spelled(entry.act.result),
+        "result": to_json(entry.act.result),
         "seconds": entry.act.seconds,
         "cost_usd": entry.act.cost_usd,
         "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
+
+
+FIELD = "seed"
+
+
+class SeededRequest:
+    """``request``, to which only ``seed`` is missing, as an act of ``kind``."""
+
+    def __init__(self, kind: str, request: Mapping[str, Any]) -> None:
+        before = {name: value for name, value in request.items() if name < FIELD}
+        after = {name: value for name, value in request.items() if name > FIELD}
+        head, self._tail = _around(canonical(before), canonical(after), f'"{FIELD}":', ",")
+        self._hash = hashlib.sha256(f'{{"kind":{canonical(kind)},"request":{head}'.encode("utf-8", "surrogatepass"))
+        self._text = _around(to_json(before), to_json(after), f'"{FIELD}": ', ", ")
+
+    def key(self, seed: int) -> str:
+        """The key of the act with this seed."""
+        sha256 = self._hash.copy()
+        sha256.update(f"{seed}{self._tail}}}".encode("utf-8", "surrogatepass"))
+        return sha256.hexdigest()
+
+    def text(self, seed: int) -> str:
+        """The request with this seed as the ledger keeps it."""
+        head, tail = self._text
+        return f"{head}{seed}{tail}"
+
+
+def to_json(request: Mapping[str, Any]) -> str:
+    """A request as the ledger keeps it. ASCII: a model may write what no database takes."""
+    return json.dumps(request, sort_keys=True)
+
+
+def _around(before: str, after: str, field: str, comma: str) -> tuple[str, str]:
+    """What stands before and after the value of ``field`` in an object that has the members of all three."""
+    head = f"{before[:-1]}{comma if before != '{}' else ''}{field}"
+    return head, f"{comma}{after[1:]}" if after != "{}" else "}"

@@ -9,9 +9,9 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from darkroom.pipelines.storage import claims
-from darkroom.pipelines.storage.acts import Act
-from darkroom.pipelines.storage.ledger import Ledger, act_key
+from darkroom.pipelines.storage import leases
+from darkroom.pipelines.storage.cached_calls import CachedCall
+from darkroom.pipelines.storage.ledger import Ledger, call_key
 from tests.pipelines.storage.claimants import paid_by_two
 
 HOLDER = """
@@ -23,12 +23,12 @@ async def perform():
     await asyncio.sleep(3600)
 
 with Ledger(sys.argv[1]) as ledger:
-    asyncio.run(ledger.once("policy", {}, perform))
+    asyncio.run(ledger.get_or_run("policy", {}, perform))
 """
 
 
-async def performed() -> Act:
-    return Act({"by": "us"})
+async def performed() -> CachedCall:
+    return CachedCall({"by": "us"})
 
 
 def rows(ledger):
@@ -39,7 +39,7 @@ def rows(ledger):
 def claimed_by_another(ledger, *, beat_seconds_ago):
     """The act of an empty request, by a process of a machine that cannot be looked at."""
     now = time.time()
-    values = {"key": act_key("policy", {}), "since": now - 1000, "beat": now - beat_seconds_ago}
+    values = {"key": call_key("policy", {}), "since": now - 1000, "beat": now - beat_seconds_ago}
     with ledger.engine.begin() as connection:
         connection.execute(sa.text("INSERT INTO claims VALUES (:key, 'elsewhere/1/2/3/4', :since, :beat)"), values)
 
@@ -57,13 +57,13 @@ def test_an_act_of_a_killed_process_is_performed_at_once(ledger_url):
     holder.stdout.close()
     with Ledger(ledger_url) as ledger:
         assert len(rows(ledger)) == 1
-        assert ledger.take([act_key("policy", {})]) == [True]
+        assert ledger.take([call_key("policy", {})]) == [True]
 
 
 def test_an_act_whose_holder_gives_no_beat_is_free(ledger_url):
     with Ledger(ledger_url) as ledger:
-        claimed_by_another(ledger, beat_seconds_ago=claims.DEAD_SECONDS + 10)
-        assert asyncio.run(ledger.once("policy", {}, performed)).result == {"by": "us"}
+        claimed_by_another(ledger, beat_seconds_ago=leases.DEAD_SECONDS + 10)
+        assert asyncio.run(ledger.get_or_run("policy", {}, performed)).result == {"by": "us"}
 
 
 @pytest.mark.parametrize("seconds", [-600.0, 600.0])
@@ -76,17 +76,17 @@ def test_a_claim_is_kept_whatever_a_machines_clock_is_set_to(ledger_url, monkeyp
 
 
 def test_an_act_that_another_performs_is_waited_for(ledger_url):
-    async def both(ours: Ledger, theirs: Ledger) -> tuple[Act, Act]:
+    async def both(ours: Ledger, theirs: Ledger) -> tuple[CachedCall, CachedCall]:
         may_end = asyncio.Event()
 
-        async def slow() -> Act:
+        async def slow() -> CachedCall:
             await may_end.wait()
-            return Act({"by": "them"})
+            return CachedCall({"by": "them"})
 
-        first = asyncio.create_task(theirs.once("policy", {}, slow))
+        first = asyncio.create_task(theirs.get_or_run("policy", {}, slow))
         while not rows(ours):
             await asyncio.sleep(0.01)
-        second = asyncio.create_task(ours.once("policy", {}, performed))
+        second = asyncio.create_task(ours.get_or_run("policy", {}, performed))
         await asyncio.sleep(0.2)
         assert not second.done()
         may_end.set()
@@ -104,9 +104,9 @@ def test_seeds_are_shared_out_among_those_who_want_them_at_once(ledger_url):
     async def perform(places):
         paid.append(places[0])
         await asyncio.sleep(0.01)
-        return {places[0]: Act({"n": places[0]})}
+        return {places[0]: CachedCall({"n": places[0]})}
 
-    async def both(*ledgers: Ledger) -> list[list[Act]]:
+    async def both(*ledgers: Ledger) -> list[list[CachedCall]]:
         return await asyncio.gather(*(ledger.all_of("policy", {}, range(8), perform) for ledger in ledgers))
 
     with Ledger(ledger_url) as one, Ledger(ledger_url) as another:
@@ -116,18 +116,18 @@ def test_seeds_are_shared_out_among_those_who_want_them_at_once(ledger_url):
 
 
 def test_an_act_that_failed_is_free_for_others(ledger_url):
-    async def fails() -> Act:
+    async def fails() -> CachedCall:
         raise ValueError("the endpoint gave up")
 
     with Ledger(ledger_url) as one, Ledger(ledger_url) as another:
         with pytest.raises(ValueError, match="gave up"):
-            asyncio.run(one.once("policy", {}, fails))
-        assert another.take([act_key("policy", {})]) == [True]
+            asyncio.run(one.get_or_run("policy", {}, fails))
+        assert another.take([call_key("policy", {})]) == [True]
 
 
 def test_who_is_cancelled_while_claiming_keeps_no_claim(ledger_url, monkeypatch):
     async def cancelled(ledger: Ledger) -> None:
-        task = asyncio.create_task(ledger.once("policy", {}, performed))
+        task = asyncio.create_task(ledger.get_or_run("policy", {}, performed))
         while not is_taking:
             await asyncio.sleep(0.01)
         task.cancel()
@@ -151,23 +151,23 @@ def test_who_is_cancelled_while_claiming_keeps_no_claim(ledger_url, monkeypatch)
 
 
 def test_an_act_that_was_finished_since_it_was_looked_for_is_not_performed_again(ledger_url, monkeypatch):
-    key = act_key("policy", {})
+    key = call_key("policy", {})
     with Ledger(ledger_url) as ledger:
-        ledger.put(key, "policy", {}, Act({"by": "them"}))
+        ledger.put(key, "policy", {}, CachedCall({"by": "them"}))
         monkeypatch.setattr(ledger, "read", lambda keys: [None for _ in keys])
-        assert ledger.take([key]) == [Act({"by": "them"})]
+        assert ledger.take([key]) == [CachedCall({"by": "them"})]
         assert rows(ledger) == []
 
 
 def test_a_holder_keeps_its_claims_fresh(ledger_url, monkeypatch):
-    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.01)
     with Ledger(ledger_url) as ledger:
         ledger.take(["a" * 64])
         with ledger.engine.begin() as connection:
             connection.execute(sa.text("UPDATE claims SET beat = 0"))
         while True:  # until the beat came; the test's own deadline ends it otherwise
             with ledger.engine.connect() as connection:
-                if connection.scalar(sa.text("SELECT beat FROM claims")) > time.time() - claims.DEAD_SECONDS:
+                if connection.scalar(sa.text("SELECT beat FROM claims")) > time.time() - leases.DEAD_SECONDS:
                     break
 
 

@@ -1,0 +1,80 @@
+"""A source as its YAML file describes it: data alone, opened by the catalog (``catalog.py``)."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from darkroom.pipelines.sources.columns import Columns
+
+Use = Literal["sft", "released", "rl"]
+"""What takes a source's shards: the families that are drafted, those of released trajectories, the RL stages."""
+
+
+class DatasetInfo(BaseModel):
+    """A description of a public dataset, for people: no row depends on it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hub: str
+    """Its name on the hub."""
+    rows: str
+    """Their number, from its card."""
+    asks: str
+    """The kind of its questions."""
+    columns_from: str
+    """Where its columns were read."""
+    on_card: bool = False
+    """Whether that was its card; if not, it was its first shard."""
+    get: str = ""
+    """What to unpack beside its questions, where images are separate files; then it needs a local path."""
+    remarks: str = ""
+
+
+class SourceConfig(BaseModel):
+    """A source's YAML file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    about: DatasetInfo | None = None
+    kind: Literal["jsonl", "parquet", "tsv", "huggingface", "trajectories"]
+    """``tsv``: a table with a header and base64 images. ``trajectories``: released ones, in JSON lines where
+    ``questions`` is set, else as ``huggingface`` or parquet."""
+    path: str
+    questions: str | tuple[str, ...] | None = None
+    """``jsonl``: the file or files, absolute or below ``path``; default: ``metadata.jsonl``."""
+    files: tuple[str, ...] = ()
+    """``parquet``, ``huggingface``: which of the dataset's files; default: all."""
+    folder: str | None = None
+    """Where relative paths in rows begin, a folder or a ZIP archive; default: ``path``."""
+    columns: Columns = Columns()
+    config: str | None = None
+    split: str = "train"
+    revision: str | None = None
+    n_shards: int = Field(default=1, ge=1)
+    license: str = ""
+    language: str = Field(default="", pattern="^([a-z]{2,3})?$")
+    """Of its questions, ISO 639; for the dataset's card."""
+    visual_search: bool | None = None
+    """Whether its questions ask for something small at one place; for rows without boxes (``pipelines/rl``)."""
+    used_for: tuple[Literal["sft", "rl"], ...] | None = None
+    """What its rows are for; default: ``rl`` for a public dataset, else ``sft``. Released trajectories have none."""
+
+    @model_validator(mode="after")
+    def _has_a_transcript(self) -> Self:
+        if self.is_release != (self.columns.transcript is not None):
+            raise ValueError("the kind `trajectories` needs `columns.transcript`, and no other kind has it")
+        if self.is_release and self.used_for is not None:
+            raise ValueError("the kind `trajectories` has no `used_for`: its rows go to the families of releases")
+        return self
+
+    @property
+    def is_release(self) -> bool:
+        """Whether rows are released trajectories: their samples go to the families of ``generation/released.py``."""
+        return self.kind == "trajectories"
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """What takes its shards without being asked to."""
+        if self.is_release:
+            return ("released",)
+        return (("rl",) if self.about else ("sft",)) if self.used_for is None else self.used_for
