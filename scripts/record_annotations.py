@@ -21,12 +21,12 @@ import yaml
 from darkroom.annotation.label_studio.client import LabelStudioClient
 from darkroom.annotation.label_studio.server import connect, server_of
 from darkroom.annotation.recordings.format import BUNDLED, record, write_recording
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import Campaign, ImageRules
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.label_studio_tasks import results
+from darkroom.annotation.rounds.next_tasks import results
 from darkroom.annotation.rounds.planted_errors import plant
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from darkroom.annotation.rounds.submissions import RecordFields, read_submission
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import AnnotationStages
 from darkroom.pipelines.records import ImageRef, PoolImage

@@ -27,7 +27,7 @@ def init(
 ) -> None:
     """Write an example campaign to edit."""
     from darkroom.annotation.rounds.campaign import EXAMPLE, FILE, TRIAL, Campaign
-    from darkroom.annotation.rounds.trial import write_trial_images
+    from darkroom.annotation.rounds.image_pool import write_trial_images
 
     with open_workspace() as workspace:
         path = workspace.annotation / FILE
@@ -82,11 +82,10 @@ def sync(
 
 def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> None:
     from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.rounds.campaign import require_experts
     from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
     from darkroom.annotation.rounds.pre_annotations import read_predictions
-    from darkroom.annotation.rounds.received import last_revision, received_since
-    from darkroom.annotation.rounds.sync import Sync
-    from darkroom.annotation.rounds.team import require_experts
+    from darkroom.annotation.rounds.sync import Sync, last_revision, received_since
     from darkroom.pipelines.records import PoolImage
 
     workspace, campaign, journal = opened

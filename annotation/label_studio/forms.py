@@ -13,7 +13,6 @@ Rectangles are in percent 0..100 of the image as the browser shows it, from its 
 upright and without EXIF, so that the browser shows the stored pixels.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -24,7 +23,6 @@ import jinja2
 import yaml
 from markdown_it import MarkdownIt
 
-from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 _HERE = Path(__file__).parent
@@ -111,22 +109,3 @@ def signer_of(raw: Mapping[str, Any]) -> int:
     if not isinstance(signed, int):
         raise RowError(Reason.BROKEN_SUBMISSION, f"signed by {signed!r}, which is no account")
     return signed
-
-
-def to_percent(box: tuple[int, int, int, int], original_width: int, original_height: int) -> dict[str, float]:
-    """The inverse of ``to_corners``. Raises ``ValueError`` for a box that does not fit the image."""
-    pixels = Box(*box)
-    if not pixels.fits(original_width, original_height):
-        raise ValueError(f"{tuple(box)} is no box inside {original_width}x{original_height} pixels")
-    return {
-        "x": 100 * pixels.x1 / original_width,
-        "y": 100 * pixels.y1 / original_height,
-        "width": 100 * pixels.width / original_width,
-        "height": 100 * pixels.height / original_height,
-        "rotation": 0,
-    }
-
-
-def largest_square(share: float, width: int, height: int) -> int:
-    """The side in pixels of the largest square that covers at most ``share`` of the image."""
-    return math.isqrt(int(share * width * height))

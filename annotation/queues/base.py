@@ -4,14 +4,11 @@ An item's page is HTML: a trajectory with each thought, its code and output, or 
 """
 
 import json
-from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import read_verdict
 from darkroom.annotation.label_studio.forms import (
@@ -23,20 +20,16 @@ from darkroom.annotation.label_studio.forms import (
     signer_of,
     templates,
 )
-from darkroom.annotation.label_studio.protocol import Person, TaskServer
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.journal import Demand, Journal, Revision, Work
 from darkroom.annotation.rounds.submissions import InvalidSubmission, invalid_submission
 from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
-from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
 from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.storage.atomic_write import write_whole
-from darkroom.pipelines.storage.stage import StageReport, store_rows
 from darkroom.pipelines.storage.tables import TableKey, Tables
-from darkroom.pipelines.storage.workspace import Workspace
 
 MakeTask = Callable[[], Mapping[str, Any]]
 """Makes the data of an item's task."""
@@ -175,64 +168,3 @@ def item_page(sample: Sample, trajectory: Trajectory | None = None) -> str:
     """HTML for Label Studio's ``HyperText``: the problem without its answer, or a trajectory; all text is escaped."""
     page = templates(Path(__file__).with_name("templates")).get_template("page.html.jinja")
     return page.render(sample=sample, trajectory=trajectory)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceQueue(ABC):
-    """A queue of one source's samples; its verdicts are a table of ``kind`` with one partition per source."""
-
-    workspace: Workspace
-    campaign: Campaign
-    journal: Journal
-    source: str
-
-    round: ClassVar[str]
-    kind: ClassVar[type[Any]]
-
-    @property
-    @abstractmethod
-    def key(self) -> TableKey:
-        """The source's table."""
-
-    @abstractmethod
-    def takes(self, sample: Sample) -> bool:
-        """Whether a sample of the source belongs in this queue."""
-
-    @abstractmethod
-    def task(self, sample: Sample) -> Mapping[str, Any]:
-        """The data of a sample's task."""
-
-    def samples(self) -> dict[str, Sample]:
-        """The source's samples for this queue, by id; empty if it was not materialised."""
-        tables = self.workspace.tables
-        rows = (row for key in shards_of(tables, SAMPLES, self.source) for row in tables.read(key, Sample))
-        return {row.sample_id: row for row in rows if row.source == self.source and self.takes(row)}
-
-    def sync(self, server: TaskServer, *, n_rows: int | None = None) -> SyncCounts:
-        """Pulls verdicts and hands out a seeded sample of ``n_rows`` samples (None: all).
-
-        A larger sample contains the smaller one. Raises ``AnnotationError``.
-        """
-        samples = self.samples()
-        selected = sample_ids(samples, seed=self.campaign.seed, queue=self.round, n_rows=n_rows)
-        return self.hand_out(server, {row: partial(self.task, samples[row]) for row in selected})
-
-    def hand_out(self, server: TaskServer, items: Mapping[str, MakeTask]) -> SyncCounts:
-        """Pulls verdicts and hands out exactly these items. Raises ``AnnotationError``."""
-        return sync_queue(
-            TaskExchange(self.journal, server, self.campaign.name, self.campaign.language), self.round, items
-        )
-
-    def materialize(self) -> StageReport:
-        """The source's table; samples without a verdict are not in it."""
-        ours, verdicts = self.samples(), read_verdicts(self.journal, self.round).verdicts
-        rows = [
-            self.kind(row.item_id, row.verdict, row.comment, row.person, row.at, row.lead_seconds)
-            for row in verdicts
-            if row.item_id in ours
-        ]
-        return store_rows(self.workspace.tables, self.key, self.kind, rows)
-
-    def counts(self) -> Counter[str]:
-        """The table's rows by verdict."""
-        return Counter(row.verdict for row in self.workspace.tables.read(self.key, self.kind))

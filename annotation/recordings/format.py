@@ -21,12 +21,11 @@ import pydantic
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.campaign import Campaign, field_errors
+from darkroom.annotation.rounds.campaign import Campaign, Terms, field_errors
 from darkroom.annotation.rounds.journal import Journal, Revision, Work
-from darkroom.annotation.rounds.journal_entries import frozen_bases
+from darkroom.annotation.rounds.journal_file import frozen_bases
 from darkroom.annotation.rounds.record_state import ROUNDS
 from darkroom.annotation.rounds.settlement import frozen_revision
-from darkroom.annotation.rounds.terms import Terms
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.origin_labels import Annotators

@@ -21,7 +21,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.database import SQLITE, parse_url, select_database
+from darkroom.annotation.label_studio.server_files import SQLITE, parse_url, select_database
 from darkroom.annotation.rounds.journal import Journal
 
 JOURNAL, DUMP = "journal.sqlite", "label_studio.dump"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pydantic
 import yaml
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.forms import GUIDES
+from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names
+from darkroom.annotation.rounds.journal_file import Demand
+from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage import code_digest
 
 FILE = "campaign.yaml"
@@ -107,3 +112,149 @@ ANNOTATION_CODE = (
 def annotation_digest(*names: str) -> str:
     """Digest of ``ANNOTATION_CODE`` and of further ``names``."""
     return code_digest(*ANNOTATION_CODE, *names)
+
+
+CATEGORY_NAMES = names(CATEGORIES)
+
+
+class ImageRules(NamedTuple):
+    """The size of the image, the largest share of it that a box may cover, and the form's options."""
+
+    width: int
+    height: int
+    max_share: float
+    categories: tuple[str, ...] = CATEGORY_NAMES
+    reasons: tuple[str, ...] = ()
+    """For a rejection; empty: not checked."""
+    accept_needs_box: bool = False
+    """Whether an acceptance repeats the boxes; without any, those of the record stay."""
+
+    def gate(self, round: str) -> dict[str, Any]:
+        """The rules as a task carries them, for the server's gate."""
+        return {"kind": round, **self._asdict(), "categories": list(self.categories), "reasons": list(self.reasons)}
+
+
+RULES = ("max_share", "max_rework", "experts_per_record", "expert_rule", "checked_twice", "seed")
+"""The fields that are rules of the campaign; the others are the form's."""
+
+
+class Terms(NamedTuple):
+    """The rules and the form's version and options; defaults are today's form."""
+
+    max_share: float
+    max_rework: int
+    form: str = ""
+    """Digest of the labelling configuration; empty for a task of an older version."""
+    categories: tuple[str, ...] = names(CATEGORIES)
+    reasons: tuple[str, ...] = ()
+    """Empty: not checked, as the gate of older versions did."""
+    experts_per_record: int = 1
+    """Of an acceptance; other rounds have the default."""
+    expert_rule: Rule = "majority"
+    checked_twice: float = 0
+    """Of a cross-check; other rounds have the default."""
+    seed: int = 0
+    """Of the choice of these records; 0 where none is."""
+
+    @property
+    def digest(self) -> str:
+        return digest(self._asdict())[:20]
+
+    def to_json(self) -> str:
+        return json.dumps(self._asdict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Terms:
+        values: dict[str, Any] = json.loads(text)
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
+        return cls(**fields)
+
+    def image_rules(self, width: int, height: int) -> ImageRules:
+        """The rules of one image's submissions; tasks of older versions were accepted without boxes."""
+        return ImageRules(width, height, self.max_share, self.categories, self.reasons, bool(self.form))
+
+    def n_verdicts(self, round: str, item_id: str) -> int:
+        """How many people judge the record in this round, each on their own."""
+        if round == "accept":
+            return self.experts_per_record
+        return 2 if round == "cross_check" and is_checked_twice(item_id, self.checked_twice, seed=self.seed) else 1
+
+    def rule(self, round: str) -> Rule:
+        """Two checkers of a record have to agree."""
+        return self.expert_rule if round == "accept" else "unanimity"
+
+    def asked(self, demand: Demand) -> Demand:
+        """A round's first demand, for as many people as these terms ask; others as they are."""
+        if demand.serial or demand.planted_error:
+            return demand
+        n_wanted = self.n_verdicts(demand.round, demand.item_id)
+        return demand._replace(n_wanted=n_wanted, overlap=demand.overlap - demand.n_wanted + n_wanted)
+
+    def changes(self, before: Terms) -> list[str]:
+        """The differences from earlier terms, for people."""
+        rules = [name for name in RULES if getattr(self, name) != getattr(before, name)]
+        changed = [f"{name} {_shown(getattr(before, name))} -> {_shown(getattr(self, name))}" for name in rules]
+        is_new_form = any(getattr(self, name) != getattr(before, name) for name in self._fields if name not in RULES)
+        return changed + (["a new version of the form"] if is_new_form else [])
+
+
+def is_checked_twice(item_id: str, share: float, *, seed: int = 0) -> bool:
+    """Whether an item is in the share, by its digest and the campaign's seed; a larger share contains the smaller."""
+    key = ["checked twice", item_id, *([seed] if seed else [])]
+    return share > 0 and int(digest(key)[:8], 16) < share * 16**8
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def terms_of(campaign: Campaign, round: str) -> Terms:
+    """The terms of tasks that are handed out now."""
+    version = digest(form(round))[:20]
+    terms = Terms(campaign.max_share, campaign.max_rework, version, names(CATEGORIES), names(REASONS))
+    if round == "accept":
+        return terms._replace(experts_per_record=campaign.experts_per_record, expert_rule=campaign.expert_rule)
+    if round == "cross_check" and campaign.checked_twice:
+        return terms._replace(checked_twice=campaign.checked_twice, seed=campaign.seed)
+    return terms
+
+
+FEWEST = 3
+"""People who write or check: a rejected record goes to one who has not judged it."""
+
+
+class Shortage(NamedTuple):
+    """Too few active accounts of a role."""
+
+    role: str
+    n_people: int
+    n_needed: int
+
+    def __str__(self) -> str:
+        people = f"{self.n_people} {self.role}{'s' * (self.n_people != 1)}"
+        command = f"darkroom annotate users add EMAIL --role {self.role}"
+        return f"{people}; this campaign needs at least {self.n_needed} (`{command}`)"
+
+
+def shortages(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> list[Shortage]:
+    """The roles with too few people; ``accounts`` as the server lists them.
+
+    Beside an author, a record needs its checkers, and one more person for its copy with a planted error.
+    """
+    n_of = Counter(str(account["role"]) for account in accounts if account["is_active"])
+    n_checking = (2 if campaign.checked_twice else 1) + (1 if campaign.gold_share else 0)
+    needed = {"annotator": 1, "checker": n_checking, "expert": campaign.experts_per_record}
+    if campaign.annotators_check:
+        n_both = max(FEWEST, 1 + n_checking)
+        needed |= {"annotator": max(1, n_both - n_of["checker"]), "checker": 0}
+    return [Shortage(role, n_of[role], n) for role, n in needed.items() if n_of[role] < n]
+
+
+def require_experts(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> None:
+    """Before the first task is handed out. Raises ``AnnotationError`` when several experts judge each record and there
+    are fewer."""
+    for short in shortages(campaign, accounts):
+        if short.role == "expert" and campaign.experts_per_record > 1:
+            raise AnnotationError(f"too few experts: {short}")

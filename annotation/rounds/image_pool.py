@@ -5,6 +5,7 @@ other image is a typed reject. EXIF is applied and stripped, so that the browser
 is too large for a browser gets a view, which covers the same area with fewer pixels; records stay in the image's own.
 """
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,14 @@ from darkroom.annotation import AnnotationError
 from darkroom.annotation._plugin.darkroom_studio.content import shown_size
 from darkroom.annotation.rounds.campaign import Campaign, ImageFolder, annotation_digest
 from darkroom.pipelines.records import ImageRef, PoolImage, Reject, to_row
-from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
 from darkroom.pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
 from darkroom.pipelines.selection.decontamination.benchmarks import ShownImage
 from darkroom.pipelines.selection.duplicates import Look, look_of, near_looks
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.sources.catalog import EMBEDDED, Catalog
+from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS
 from darkroom.pipelines.storage.stage import Outcome, Progress, StageReport, run_stage
 from darkroom.pipelines.storage.tables import TableKey, Tables
@@ -200,3 +204,34 @@ def reject_item(item: PoolImage, error: RowError, *, stage: str, row: Mapping[st
         source=item.source,
         source_row=item.source_row,
     )
+
+
+N_IMAGES = 20
+FOLDER = "trial"
+"""As in ``trial_campaign.yaml``."""
+
+
+def write_trial_images(workspace: Workspace) -> int:
+    """Writes the images, the same ones every time; returns their number."""
+    source = Catalog(workspace.sources).open(EMBEDDED)
+    rows = (row for shard in range(source.n_shards) for row in source.rows(shard) if isinstance(row, SourceRow))
+    images: dict[str, bytes] = {}
+    for data in _large_images(rows):
+        images.setdefault(digest_bytes(data), data)
+        if len(images) == N_IMAGES:
+            break
+    for number, data in enumerate(images.values(), 1):
+        write_whole(workspace.annotation / FOLDER / f"{number:02d}.jpg", data)
+    return len(images)
+
+
+def _large_images(rows: Iterator[SourceRow]) -> Iterator[bytes]:
+    """Sound ones for a campaign; the source has small and damaged files as well."""
+    for row in rows:
+        for data in row.images[:1]:
+            try:
+                size = Image.open(io.BytesIO(data)).size
+            except OSError:
+                continue
+            if max(size) > Campaign().min_side:
+                yield data

@@ -7,14 +7,276 @@ derived (``annotation/rounds/state_machine.py``), never stored; what they are ju
 the roles that the signer of a revision had from the hand-out of its task on.
 """
 
-from collections.abc import Mapping
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
 
-from darkroom.annotation.rounds.journal_demands import DemandJournal
-from darkroom.annotation.rounds.journal_entries import Demand, Revision, RoundProject, StoredTask, Work
-from darkroom.annotation.rounds.journal_submissions import SubmissionJournal
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.campaign import Terms
+from darkroom.annotation.rounds.journal_file import (
+    DEMAND_COLUMNS,
+    Demand,
+    JournalFile,
+    Revision,
+    RoundProject,
+    StoredTask,
+    Work,
+    joined_roles,
+    read_works,
+    revision_digest,
+)
 from darkroom.pipelines.records.digest import digest
 
 __all__ = ["Demand", "Journal", "Revision", "RoundProject", "StoredTask", "Work"]
+
+
+_N_SUBMISSIONS = """
+    (select count(distinct r.annotation_id) from revisions r
+    where (r.task_id = tasks.task_id or r.task_id in (select task_id from retired where retired.key = tasks.key))
+    and r.annotation_id not in (select annotation_id from gone)
+    and json_extract(r.raw, '$.was_cancelled') is not 1
+    and not (json_extract(r.raw, '$.result') = '[]' and json_extract(r.raw, '$.lead_time') is null))"""
+"""Of a task: what is no skip, and no empty annotation that excludes an account."""
+
+
+class DemandJournal(JournalFile):
+    """Requested work, and where it was handed out."""
+
+    def demand(
+        self, demands: Iterable[Demand], *, campaign: str, terms: Mapping[Demand, Terms] = MappingProxyType({})
+    ) -> None:
+        """Stores demands with their ``terms``; existing ones stay unchanged."""
+        rows = [(demand.key(campaign), *demand, terms[demand].digest if demand in terms else "") for demand in demands]
+        marks = ", ".join("?" * (len(Demand._fields) + 2))
+        statement = f"insert or ignore into demands(key, {DEMAND_COLUMNS}, terms) values ({marks})"
+        with self.transaction():
+            self._add_terms(set(terms.values()))
+            self._db.executemany(statement, rows)
+
+    def put_in_force(self, round: str, terms: Terms) -> Terms | None:
+        """Stores the terms of tasks that are handed out from now on; returns the earlier ones if they differ."""
+        query = "select raw from terms where digest = (select terms from in_force where round = ?)"
+        row = self._db.execute(query, (round,)).fetchone()
+        before = Terms.from_json(row[0]) if row else None
+        if before == terms:
+            return None
+        with self.transaction():
+            self._add_terms([terms])
+            self._db.execute("insert or replace into in_force values (?, ?)", (round, terms.digest))
+        return before
+
+    def terms(self) -> dict[str, Terms]:
+        """All terms under which tasks were handed out, by digest."""
+        return {row[0]: Terms.from_json(row[1]) for row in self._db.execute("select digest, raw from terms")}
+
+    def without_terms(self, round: str) -> list[str]:
+        """The keys of demands that a version before terms stored."""
+        return [row[0] for row in self._db.execute("select key from demands where terms = '' and round = ?", (round,))]
+
+    def set_terms(self, terms: Mapping[str, Terms]) -> None:
+        """Freezes the terms of demands (by key) that have none."""
+        with self.transaction():
+            self._add_terms(set(terms.values()))
+            rows = [(value.digest, key) for key, value in terms.items()]
+            self._db.executemany("update demands set terms = ? where key = ? and terms = ''", rows)
+
+    def _add_terms(self, terms: Iterable[Terms]) -> None:
+        rows = [(value.digest, value.to_json()) for value in terms]
+        self._db.executemany("insert or ignore into terms values (?, ?)", rows)
+
+    def excluded(self, keys: Sequence[str]) -> dict[str, int]:
+        """How many people each key that is a demand of this campaign excludes."""
+        return dict(self._by_key("select key, overlap - n_wanted from demands", keys))
+
+    def task_ids(self, keys: Sequence[str]) -> dict[str, int]:
+        """The valid task of each key."""
+        return dict(self._by_key("select key, task_id from tasks", keys))
+
+    def unready(self, round: str) -> list[tuple[str, int, Demand]]:
+        """Tasks of a round without their settings on the server yet: key, task and demand."""
+        rows = self._db.execute(
+            f"select key, task_id, {DEMAND_COLUMNS}"
+            " from tasks t cross join demands d using (key) where d.round = ? and not t.is_ready order by d.seq",
+            (round,),
+        )
+        return [(row[0], row[1], Demand(*row[2:])) for row in rows]
+
+    def add_tasks(
+        self, project_id: int, tasks: Iterable[tuple[str, int]], *, data: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Stores tasks of the server (key, task); the first of two with one key is valid.
+
+        ``data`` are digests by key of what was handed out.
+        """
+        statement = "insert or ignore into tasks(key, project_id, task_id, is_ready, data) values (?, ?, ?, 0, ?)"
+        self._write(statement, ((key, project_id, task_id, data.get(key, "")) for key, task_id in tasks))
+
+    def tasks(self, project_id: int) -> list[StoredTask]:
+        """The valid tasks of a project that the server is expected to have."""
+        rows = self._db.execute(
+            f"select tasks.task_id, tasks.key, data, overlap, n_wanted, {_N_SUBMISSIONS} "
+            "from tasks join demands using (key) where project_id = ? and not is_lost order by tasks.task_id",
+            (project_id,),
+        )
+        return [StoredTask(*row) for row in rows]
+
+    def n_tasks(self, project_id: int) -> int:
+        """The number of tasks that the server is expected to have in a project."""
+        query = "select count(*) from tasks where project_id = ? and not is_lost"
+        count: int = self._db.execute(query, (project_id,)).fetchone()[0]
+        return count
+
+    def set_lost(self, task_ids: Iterable[int]) -> None:
+        """The server lost finished tasks; what was submitted is kept."""
+        self._write("update tasks set is_lost = 1 where task_id = ?", ((task_id,) for task_id in task_ids))
+
+    def retire_tasks(self, task_ids: Iterable[int]) -> None:
+        """Their demands are handed out again; what was entered into them stays part of the demand."""
+        with self.transaction():
+            for task_id in task_ids:
+                self._retire("task_id = ?", task_id)
+
+    def _retire(self, condition: str, value: object) -> None:
+        self._db.execute(f"insert into retired select task_id, key from tasks where {condition}", (value,))
+        self._db.execute("delete from tasks where task_id in (select task_id from retired)")
+
+    def set_ready(self, keys: Iterable[str]) -> None:
+        """The tasks have their settings on the server."""
+        self._write("update tasks set is_ready = 1 where key = ?", ((key,) for key in keys))
+
+    def forget_project(self, round: str) -> None:
+        """Forgets a deleted project and its tasks that lack submissions, which will be created again."""
+        n_wanted = "(select n_wanted from demands where demands.key = tasks.key)"
+        with self.transaction():
+            condition = "project_id = (select project_id from projects where round = ?)"
+            self._retire(f"{condition} and {_N_SUBMISSIONS} < {n_wanted}", round)
+            self._db.execute("delete from projects where round = ?", (round,))
+
+    def rounds(self) -> list[str]:
+        """The rounds and queues that have a project."""
+        return [row[0] for row in self._db.execute("select round from projects order by rowid")]
+
+    def project(self, round: str) -> RoundProject | None:
+        query = "select project_id, last_task, watermark from projects where round = ?"
+        row = self._db.execute(query, (round,)).fetchone()
+        return RoundProject(*row) if row else None
+
+    def set_project(self, round: str, project_id: int, *, last_task: int = 0, watermark: str = "") -> None:
+        self._write("insert or replace into projects values (?, ?, ?, ?)", [(round, project_id, last_task, watermark)])
+
+
+_ROLES = """
+    update revisions set roles = coalesce((
+        select group_concat(distinct r.role) from roles r
+        where r.person_id = json_extract(revisions.raw, '$.completed_by')
+        and (r.last_demand is null or r.last_demand >= (
+            select d.seq from demands d join (
+                select key, task_id from tasks union all select key, task_id from retired) using (key)
+            where task_id = revisions.task_id))), '')
+    where roles is null"""
+"""The roles that each signer had at some time from the hand-out of the task on."""
+
+
+class SubmissionJournal(JournalFile):
+    """Revisions, their signers, and the log of blocked submissions."""
+
+    def add_revisions(
+        self,
+        task_id: int,
+        annotations: Sequence[Mapping[str, Any]],
+        *,
+        roles: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    ) -> int:
+        """Stores new states of one task's annotations, and which were deleted; returns the number of changes.
+
+        ``roles`` are the signers' by annotation, where they are known already (a recording's).
+        """
+        before = self._db.total_changes
+        rows = [
+            (
+                raw["id"],
+                revision_digest(raw),
+                task_id,
+                json.dumps(raw, sort_keys=True),
+                joined_roles(roles.get(raw["id"])),
+            )
+            for raw in annotations
+        ]
+        self._db.executemany(
+            "insert or ignore into revisions(annotation_id, digest, task_id, raw, roles) values (?, ?, ?, ?, ?)", rows
+        )
+        present = {raw["id"] for raw in annotations}
+        stored = {row[0] for row in self._db.execute("select annotation_id from revisions where task_id=?", (task_id,))}
+        self._db.executemany("insert or ignore into gone values (?)", [(number,) for number in stored - present])
+        self._db.executemany("delete from gone where annotation_id = ?", [(number,) for number in present])
+        return self._db.total_changes - before
+
+    def works(self, rounds: Sequence[str], *, touched: bool = False) -> Iterator[tuple[str, list[Work]]]:
+        """All work of each item in ``rounds``, item after item; of ``touched`` items only. Memory: one item."""
+        marks, selected = ",".join("?" * len(rounds)), "and d.item_id in touched" if touched else ""
+        reader = sqlite3.connect(self.path, timeout=60)  # a snapshot, independent of concurrent writes
+        rows = reader.execute(
+            f"select d.key, {DEMAND_COLUMNS}, terms, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, "
+            "r.task_id, r.raw, r.roles, g.annotation_id from demands d left join tasks t using (key) "
+            "left join revisions r on r.task_id = t.task_id "
+            "or r.task_id in (select task_id from retired where retired.key = d.key) "
+            "left join gone g on g.annotation_id = r.annotation_id "
+            f"where d.round in ({marks}) {selected} order by d.item_id, d.seq, r.seq",
+            list(rounds),
+        )
+        with closing(reader):
+            for item_id, item_rows in groupby(rows, key=lambda row: row[2]):
+                yield item_id, read_works(item_rows)
+
+    def set_people(self, people: Iterable[Person]) -> None:
+        """The server's accounts, pulled after its submissions; deleted ones are kept.
+
+        Freezes with each new submission every role that its signer had from the hand-out of the task on: a task is open
+        to many, and a role may change between hand-out, submission and pull.
+        """
+        with self.transaction():
+            for person in people:
+                self._db.execute("insert or replace into people values (?, ?, ?, ?)", person)
+                self._set_role(person)
+            self._db.execute(_ROLES)
+
+    def _set_role(self, person: Person) -> None:
+        query = "select seq, role from roles where person_id = ? and last_demand is null"
+        current = self._db.execute(query, (person.person_id,)).fetchone()
+        if current and current[1] == person.role:
+            return
+        if current:
+            last = "update roles set last_demand = (select coalesce(max(seq), 0) from demands) where seq = ?"
+            self._db.execute(last, (current[0],))
+        self._db.execute("insert into roles(person_id, role) values (?, ?)", (person.person_id, person.role))
+
+    def people(self) -> dict[int, Person]:
+        """Every account ever seen, by number."""
+        return {row[0]: Person(*row) for row in self._db.execute("select * from people order by person_id")}
+
+    def add_blocked(self, first: int, entries: Sequence[Mapping[str, Any]]) -> None:
+        """The server's log of blocked submissions, from entry ``first`` on."""
+        rows = ((number, json.dumps(entry, sort_keys=True)) for number, entry in enumerate(entries, first))
+        self._write("insert or ignore into hits values (?, ?)", rows)
+
+    @property
+    def n_blocked(self) -> int:
+        count: int = self._db.execute("select count(*) from hits").fetchone()[0]
+        return count
+
+    @property
+    def last_annotation(self) -> int:
+        """The highest number of an annotation; 0 without any."""
+        number: int = self._db.execute("select coalesce(max(annotation_id), 0) from revisions").fetchone()[0]
+        return number
+
+    def blocked_submissions(self) -> list[dict[str, Any]]:
+        """The whole log of blocked submissions."""
+        return [json.loads(row[0]) for row in self._db.execute("select raw from hits order by place")]
 
 
 class Journal(DemandJournal, SubmissionJournal):

@@ -13,10 +13,10 @@ from pydantic import BaseModel, ValidationError
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.forms import CATEGORIES, names
-from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign
+from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign, ImageRules
 from darkroom.annotation.rounds.image_pool import POOL
-from darkroom.annotation.rounds.label_studio_tasks import results
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from darkroom.annotation.rounds.next_tasks import results
+from darkroom.annotation.rounds.submissions import RecordFields, read_submission
 from darkroom.pipelines.generation.drafting import CONVERSATION_CODE
 from darkroom.pipelines.generation.stage import Shard, Stage
 from darkroom.pipelines.models.messages import ImagePart, message

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import FEWEST, Campaign, terms_of
 from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.next_tasks import pending_tasks
 from darkroom.annotation.rounds.record_state import ROUNDS
-from darkroom.annotation.rounds.sync import Record, build_state_machine, current_work, pending_tasks, record_states
-from darkroom.annotation.rounds.team import FEWEST
-from darkroom.annotation.rounds.terms import terms_of
+from darkroom.annotation.rounds.state_machine import Record, build_state_machine, current_work, record_states
 from darkroom.pipelines.records import PoolImage
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation.rounds.campaign import Rule
 from darkroom.annotation.rounds.journal import Demand
 from darkroom.annotation.rounds.submissions import InvalidSubmission, RecordFields
-from darkroom.annotation.rounds.verdicts import Verdict
 from darkroom.pipelines.records import AnnotationEvent
 
 ROUNDS = ("annotate", "cross_check", "accept", "rework")
@@ -68,3 +70,33 @@ class RecordState:
         if self.round in CHECKING:
             return list(dict.fromkeys([*self.authors, *self.judges]))
         return self.sent_back_by if self.round == "rework" else []
+
+
+class Verdict(NamedTuple):
+    """One person's; ``version`` is None for a rejection, which has reasons."""
+
+    person_id: int
+    version: RecordFields | None
+    reasons: tuple[str, ...] = ()
+
+
+def common_version(verdicts: Sequence[Verdict], rule: Rule) -> RecordFields | None:
+    """The version that enough verdicts name; None if there is none."""
+    n_enough = len(verdicts) if rule == "unanimity" else len(verdicts) // 2 + 1
+    versions = [(_content(verdict.version), verdict.version) for verdict in verdicts if verdict.version is not None]
+    counts = Counter(content for content, _ in versions)
+    named = [version for content, version in versions if counts[content] >= n_enough]
+    return min(named, key=lambda version: version.boxes, default=None)
+
+
+def why_sent_back(verdicts: Sequence[Verdict], round: str) -> str:
+    """For the record's reason, when it is not sent back any more."""
+    reasons = dict.fromkeys(reason for verdict in verdicts for reason in verdict.reasons)
+    if reasons:
+        return f"rejected in {round} for {', '.join(reasons)}"
+    return f"rejected in {round}: {len(verdicts)} verdicts fix it in different ways"
+
+
+def _content(fields: RecordFields) -> Hashable:
+    """Boxes as a set: their order is only the order of drawing."""
+    return fields.question, fields.answer, fields.category, fields.count, frozenset(fields.boxes)

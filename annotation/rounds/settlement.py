@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal import Revision, Work
 from darkroom.annotation.rounds.record_state import CHECKING, RecordState
 from darkroom.annotation.rounds.submissions import Submission, email_of, invalid_submission, read_submission
-from darkroom.annotation.rounds.terms import Terms
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 

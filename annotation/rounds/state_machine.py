@@ -12,19 +12,27 @@ people who worked on the record before (``settlement.py``). Nothing is stored: t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.journal import Demand, Revision, Work
-from darkroom.annotation.rounds.journal_entries import frozen_bases
-from darkroom.annotation.rounds.record_state import WRITING, PlantedErrorCheck, RecordState
+from darkroom.annotation.rounds.campaign import Campaign, Terms
+from darkroom.annotation.rounds.journal import Demand, Journal, Revision, Work
+from darkroom.annotation.rounds.journal_file import frozen_bases
+from darkroom.annotation.rounds.record_state import (
+    ROUNDS,
+    WRITING,
+    PlantedErrorCheck,
+    RecordState,
+    Verdict,
+    common_version,
+    why_sent_back,
+)
 from darkroom.annotation.rounds.settlement import Counted, Settlement, SubmissionReader
 from darkroom.annotation.rounds.submissions import RecordFields, Submission, invalid_submission
-from darkroom.annotation.rounds.terms import Terms
-from darkroom.annotation.rounds.verdicts import Verdict, common_version, why_sent_back
-from darkroom.pipelines.records import AnnotationEvent, FieldChange
+from darkroom.pipelines.records import AnnotationEvent, FieldChange, PoolImage
 from darkroom.pipelines.records.answers import matches
 from darkroom.pipelines.records.reject_reasons import RowError
 
@@ -233,3 +241,46 @@ def _content(value: object) -> object:
 
 def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+class Record(NamedTuple):
+    """An image of the pool, the work on it and the state of its record."""
+
+    item: PoolImage
+    works: list[Work]
+    state: RecordState
+
+
+def build_state_machine(journal: Journal, campaign: Campaign) -> StateMachine:
+    """The state machine with the journal's terms and accounts; the campaign's rules where none are frozen yet."""
+    return StateMachine(
+        max_share=campaign.max_share,
+        max_rework=campaign.max_rework,
+        people=journal.people(),
+        terms=journal.terms(),
+    )
+
+
+def record_states(
+    pool: Iterable[PoolImage], journal: Journal, machine: StateMachine, *, touched: bool = False
+) -> Iterator[Record]:
+    """Every image of the pool with its work and state, ordered by digest. Memory: the pool and one record.
+
+    ``touched``: the pool is of touched items only.
+    """
+    works_by_item = journal.works(ROUNDS, touched=touched)
+    item_id, works = next(works_by_item, ("", []))
+    for item in sorted(pool, key=lambda item: item.image.sha256):
+        while item_id and item_id < item.image.sha256:  # an image that is no longer in the pool
+            item_id, works = next(works_by_item, ("", []))
+        item_works = works if item_id == item.image.sha256 else []
+        state = machine.state(item.image.sha256, (item.image.width, item.image.height), item_works)
+        yield Record(item, item_works, state)
+
+
+def current_work(works: Sequence[Work], state: RecordState) -> Work:
+    """The work of the round that the record waits for, once it is demanded."""
+    return max(
+        (work for work in works if not work.demand.planted_error and work.demand.round == state.round),
+        key=lambda work: (work.demand.attempt, work.demand.serial),
+    )

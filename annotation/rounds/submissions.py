@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import read_content
-from darkroom.annotation.label_studio.forms import CATEGORIES, names, signer_of
+from darkroom.annotation.label_studio.forms import signer_of
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.journal_entries import Revision, Work
+from darkroom.annotation.rounds.campaign import ImageRules
+from darkroom.annotation.rounds.journal_file import Revision, Work
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
-
-CATEGORY_NAMES = names(CATEGORIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +40,6 @@ class Submission:
     def fields(self) -> RecordFields:
         """The record, if the submission holds one."""
         return RecordFields(self.texts["question"], self.texts["answer"], self.category, self.count, self.boxes)
-
-
-class ImageRules(NamedTuple):
-    """The size of the image, the largest share of it that a box may cover, and the form's options."""
-
-    width: int
-    height: int
-    max_share: float
-    categories: tuple[str, ...] = CATEGORY_NAMES
-    reasons: tuple[str, ...] = ()
-    """For a rejection; empty: not checked."""
-    accept_needs_box: bool = False
-    """Whether an acceptance repeats the boxes; without any, those of the record stay."""
-
-    def gate(self, round: str) -> dict[str, Any]:
-        """The rules as a task carries them, for the server's gate."""
-        return {"kind": round, **self._asdict(), "categories": list(self.categories), "reasons": list(self.reasons)}
 
 
 def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) -> Submission:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.label_studio.protocol import TaskServer
+from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal import Demand, Journal, RoundProject
-from darkroom.annotation.rounds.label_studio_tasks import FEWEST_EXCLUDED, N_EXCLUDED
 from darkroom.annotation.rounds.record_state import ROUNDS
-from darkroom.annotation.rounds.terms import Terms
 from darkroom.pipelines.records.digest import digest
 
 BATCH = 200
@@ -189,3 +188,9 @@ def _earlier(watermark: str) -> str:
         return ""
     earlier = datetime.fromisoformat(watermark) - timedelta(seconds=OVERLAP_SECONDS)
     return earlier.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+N_EXCLUDED = {name: form.n_excluded for name, form in ROUND_FORMS.items()}
+"""Excluded annotators that a round's project expects; a task with another number gets its own overlap."""
+FEWEST_EXCLUDED = {**N_EXCLUDED, "rework": 0}
+"""A rework after a void submission excludes no one: the record was not rejected by a person."""

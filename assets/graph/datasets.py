@@ -10,9 +10,10 @@ from darkroom.annotation.label_studio.server import connect
 from darkroom.annotation.queues.base import read_verdicts
 from darkroom.annotation.queues.review import ROUND as REVIEW
 from darkroom.annotation.queues.review import ReviewQueue
+from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.tables import ACCEPTED, read_accepted
+from darkroom.annotation.rounds.tables import ACCEPTED
 from darkroom.assets.graph.automation import SHIPS
 from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
 from darkroom.assets.graph.families import stage_key

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.terms import Terms
 
 ITEM = "a" * 64
 SIZE = (4000, 3000)

@@ -14,13 +14,15 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
-from darkroom.annotation.label_studio.forms import REASONS, names, to_percent
+from darkroom.annotation.label_studio.forms import REASONS, names
 from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.campaign import CATEGORY_NAMES
 from darkroom.annotation.rounds.journal import Demand, Revision, Work
+from darkroom.annotation.rounds.next_tasks import to_percent
 from darkroom.annotation.rounds.planted_errors import is_selected, plant
 from darkroom.annotation.rounds.record_state import ROLE, RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.submissions import CATEGORY_NAMES, RecordFields
+from darkroom.annotation.rounds.submissions import RecordFields
 from darkroom.pipelines.records.geometry import Box
 
 SIZE = (4032, 3024)

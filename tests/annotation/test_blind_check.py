@@ -6,19 +6,18 @@ from typing import Any
 
 import pytest
 
-from darkroom.annotation._plugin.darkroom_studio.blind_check import (
+from darkroom.annotation._plugin.darkroom_studio.validation import (
     answer_problem,
     find_blind_errors,
+    find_submission_errors,
     is_blind_first,
     served_task,
 )
-from darkroom.annotation._plugin.darkroom_studio.validation import find_submission_errors
 from darkroom.annotation.label_studio.forms import form
-from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.label_studio_tasks import record_task
+from darkroom.annotation.rounds.campaign import Campaign, terms_of
+from darkroom.annotation.rounds.next_tasks import record_task
 from darkroom.annotation.rounds.state_machine import RecordState
 from darkroom.annotation.rounds.submissions import RecordFields, read_submission
-from darkroom.annotation.rounds.terms import terms_of
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import ANN, BOB, ITEM, SIZE, accepts

@@ -35,7 +35,7 @@ from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
-from darkroom.annotation.rounds.sync import build_state_machine, record_states
+from darkroom.annotation.rounds.state_machine import build_state_machine, record_states
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import own_home

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.label_studio_tasks import plain, record_task, results, rules_shown
+from darkroom.annotation.rounds.campaign import Campaign, ImageRules, terms_of
+from darkroom.annotation.rounds.next_tasks import plain, record_task, results, rules_shown
 from darkroom.annotation.rounds.record_state import RecordState
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
-from darkroom.annotation.rounds.terms import terms_of
+from darkroom.annotation.rounds.submissions import RecordFields, read_submission
 from darkroom.pipelines.records import AnnotationEvent, ImageRef, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import ANN, BOB, ITEM, SIZE

@@ -16,15 +16,14 @@ from darkroom.annotation._plugin.darkroom_studio.content import (
     shown_size,
     to_corners,
 )
-from darkroom.annotation.label_studio.forms import to_percent
 from darkroom.annotation.rounds import image_pool
-from darkroom.annotation.rounds.campaign import Campaign, ImageFolder
+from darkroom.annotation.rounds.accepted_source import as_shown, read_shown, to_sample
+from darkroom.annotation.rounds.campaign import Campaign, ImageFolder, terms_of
 from darkroom.annotation.rounds.image_pool import POOL, left_out, materialize_pool
-from darkroom.annotation.rounds.label_studio_tasks import record_task, results
+from darkroom.annotation.rounds.next_tasks import record_task, results, to_percent
 from darkroom.annotation.rounds.state_machine import RecordState
 from darkroom.annotation.rounds.submissions import read_submission
-from darkroom.annotation.rounds.tables import ACCEPTED, PoolRecord, annotated, as_shown, read_shown, to_sample
-from darkroom.annotation.rounds.terms import terms_of
+from darkroom.annotation.rounds.tables import ACCEPTED, PoolRecord, annotated
 from darkroom.pipelines.records import Annotated, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import RowError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darkroom.annotation.rounds.received import Received, last_revision, received_since
+from darkroom.annotation.rounds.sync import Received, last_revision, received_since
 from tests.annotation.desk import ANN, BOB, Desk, accepts, record
 
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import Campaign, Terms, is_checked_twice, terms_of
 from darkroom.annotation.rounds.journal import Demand, Revision, Work
 from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.terms import Terms, is_checked_twice, terms_of
 from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import (
     ANN,

@@ -13,7 +13,7 @@ from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import SCHEMA
 from darkroom.annotation.rounds.planted_errors import is_selected
 from darkroom.annotation.rounds.record_state import ROUNDS
-from darkroom.annotation.rounds.sync import build_state_machine
+from darkroom.annotation.rounds.state_machine import build_state_machine
 from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PANEL, PEOPLE, SIZE, accepts, record, rejects
 from tests.annotation.rounds.test_several_judges import EXPERTS, SUBMITTED, accept_terms, play
 from tests.annotation.rounds.test_terms import Team

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.annotation.rounds.submissions import ImageRules, Submission, read_submission
+from darkroom.annotation.rounds.campaign import ImageRules
+from darkroom.annotation.rounds.submissions import Submission, read_submission
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from tests.annotation.desk import ANN, SIZE, accepts, box, choice, number, record, rejects, text
 

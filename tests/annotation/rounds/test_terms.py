@@ -13,13 +13,13 @@ from darkroom.annotation import AnnotationError
 from darkroom.annotation.recordings.campaign_import import RecordedServer
 from darkroom.annotation.recordings.format import Recording
 from darkroom.annotation.recordings.format import record as recorded
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import SCHEMA
 from darkroom.annotation.rounds.preview import preview_role, preview_sync
 from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
-from darkroom.annotation.rounds.sync import Sync, build_state_machine, record_states
-from darkroom.annotation.rounds.terms import Terms
+from darkroom.annotation.rounds.state_machine import build_state_machine, record_states
+from darkroom.annotation.rounds.sync import Sync
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import ANN, BOB, CEM, EVE, PEOPLE, SIZE, accepts, box, record, rejects

@@ -1,4 +1,4 @@
-"""Quality over time: the figures of every day or week, and people who got worse.
+"""Outliers: people below their peers, people who got worse, and the figures of every day or week.
 
 A first version counts on the day it was written, once its checks are finished; a blind answer and a check of a planted
 error on the day of the check. Times are UTC.
@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from statistics import median
 from typing import NamedTuple
 
-from darkroom.annotation.quality.annotators import MEASURES, is_below
+from darkroom.annotation.quality.annotators import AnnotatorQuality
 from darkroom.annotation.quality.versions import versions
 from darkroom.annotation.rounds.record_state import WRITING, RecordState
 from darkroom.pipelines.records import AnnotationEvent
@@ -120,3 +120,48 @@ def _cases(states: Sequence[RecordState]) -> Iterator[Case]:
                 yield Case(event.at, event.person, "blind", event.blind_match)
         for planted in state.planted_checks:
             yield Case(planted.at, planted.person, "planted_errors", planted.caught)
+
+
+MEASURES = ("first_pass", "blind", "upheld", "planted_errors")
+"""Fields of ``AnnotatorQuality`` in which people are compared."""
+_SIGNIFICANCE = 1 / 40
+
+
+def is_below(share: Proportion, others: Proportion) -> bool:
+    """Whether a share is significantly below the other (Fisher's exact test, one-sided)."""
+    from scipy.stats import hypergeom  # takes a second
+
+    if not share.of or not others.of:
+        return False
+    p_value = hypergeom.cdf(share.n, share.of + others.of, share.n + others.n, share.of)
+    return bool(p_value < _SIGNIFICANCE)
+
+
+class Outlier(NamedTuple):
+    """A person's share, and the others' together."""
+
+    person: AnnotatorQuality
+    measure: str
+    share: Proportion
+    others: Proportion
+
+    @property
+    def gap(self) -> float:
+        """Negative: how far the person is below the others."""
+        return (self.share.value or 0.0) - (self.others.value or 0.0)
+
+
+def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
+    """Measures in which a person is significantly below their peers, the widest gap first.
+
+    Of 40 equal shares, at most one is expected here by chance (``is_below``).
+    """
+    outliers = []
+    for measure in MEASURES:
+        shares: list[Proportion] = [getattr(person, measure) for person in people]
+        total = Proportion(sum(share.n for share in shares), sum(share.of for share in shares))
+        for person, share in zip(people, shares, strict=True):
+            others = Proportion(total.n - share.n, total.of - share.of)
+            if is_below(share, others):
+                outliers.append(Outlier(person, measure, share, others))
+    return sorted(outliers, key=lambda outlier: (outlier.gap, outlier.person.email, outlier.measure))

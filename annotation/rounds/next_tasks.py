@@ -1,20 +1,27 @@
-"""Label Studio tasks, made from a record's state."""
+"""Tasks that records wait for, as Label Studio takes them."""
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from darkroom.annotation._plugin.darkroom_studio.content import shown_size
-from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS, ROUND_FORMS, largest_square, to_percent
-from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS
+from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
+from darkroom.annotation.rounds.journal import Demand, Journal, Work
+from darkroom.annotation.rounds.planted_errors import is_selected, plant
+from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
+from darkroom.annotation.rounds.state_machine import (
+    Record,
+    current_work,
+)
 from darkroom.annotation.rounds.submissions import RecordFields
-from darkroom.annotation.rounds.terms import Terms
+from darkroom.annotation.rounds.task_exchange import PendingTask
 from darkroom.pipelines.records import FieldChange, ImageRef, PoolImage
+from darkroom.pipelines.records.geometry import Box
 
-N_EXCLUDED = {name: form.n_excluded for name, form in ROUND_FORMS.items()}
-"""Excluded annotators that a round's project expects; a task with another number gets its own overlap."""
-FEWEST_EXCLUDED = {**N_EXCLUDED, "rework": 0}
-"""A rework after a void submission excludes no one: the record was not rejected by a person."""
 PREFILLED = "the record"
 PRE_ANNOTATED = "**A model filled this in.** Check every box and every word, or write something better."
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
@@ -132,3 +139,67 @@ def _proposal(change: FieldChange) -> str:
 def plain(text: str) -> str:
     """Escapes free text for Markdown."""
     return _MARKUP.sub(r"\\\1", text).replace("\n", "  \n")
+
+
+def pending_tasks(
+    records: Iterable[Record],
+    journal: Journal,
+    campaign: Campaign,
+    *,
+    pre_annotations: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    recorded_terms: Mapping[str, Terms] = MappingProxyType({}),
+) -> Iterator[PendingTask]:
+    """The tasks that records wait for and that were not handed out, under the terms of their demand, or today's."""
+    frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
+    for item, works, state in records:
+        stored = {work.demand.key(campaign.name): work for work in works}
+        for demand, task_state in _next_demands(campaign, item, works, state):
+            key = demand.key(campaign.name)
+            if key in stored and stored[key].task_id is not None:
+                continue
+            stored_terms = frozen.get(stored[key].terms) if key in stored else None
+            terms = stored_terms or recorded_terms.get(key) or today[demand.round]
+            pre_annotation = pre_annotations.get(item.image.sha256)
+            task = record_task(key, item, task_state, round=demand.round, terms=terms, pre_annotation=pre_annotation)
+            yield PendingTask(terms.asked(demand), task, terms)
+
+
+def _next_demands(
+    campaign: Campaign, item: PoolImage, works: Sequence[Work], state: RecordState
+) -> Iterator[tuple[Demand, RecordState]]:
+    """The round the record waits for; parallel to an acceptance, a check of the record with a planted error."""
+    if state.stage != "waiting":
+        return
+    waiting = state.next_demand or current_work(works, state).demand
+    yield waiting, state
+    if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
+        return
+    if is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
+        size = (item.image.width, item.image.height)
+        seed = f"{campaign.name} {item.image.sha256}" + (f" {campaign.seed}" if campaign.seed else "")
+        planted = plant(state.fields, size, seed=seed)
+        if planted is not None:
+            experts = {verdict.person_id for verdict in state.verdicts}
+            judges = [person for person in state.judges if person not in experts]
+            shown = replace(state, fields=planted.fields, judges=judges)
+            demand = waiting._replace(round="cross_check", planted_error=planted.kind, bases="")
+            yield demand._replace(n_wanted=1, overlap=1 + len(shown.excluded)), shown
+
+
+def to_percent(box: tuple[int, int, int, int], original_width: int, original_height: int) -> dict[str, float]:
+    """The inverse of ``to_corners``. Raises ``ValueError`` for a box that does not fit the image."""
+    pixels = Box(*box)
+    if not pixels.fits(original_width, original_height):
+        raise ValueError(f"{tuple(box)} is no box inside {original_width}x{original_height} pixels")
+    return {
+        "x": 100 * pixels.x1 / original_width,
+        "y": 100 * pixels.y1 / original_height,
+        "width": 100 * pixels.width / original_width,
+        "height": 100 * pixels.height / original_height,
+        "rotation": 0,
+    }
+
+
+def largest_square(share: float, width: int, height: int) -> int:
+    """The side in pixels of the largest square that covers at most ``share`` of the image."""
+    return math.isqrt(int(share * width * height))
