@@ -37,11 +37,11 @@ def application() -> Any:
 
 
 def prepare_database() -> None:
-    from darkroom_studio.blind_answers import create_table
-
     _check_version()
     django.setup()
     _migrate()
+    from darkroom_studio.blind_answers import create_table
+
     create_table()
 
 
