@@ -14,16 +14,13 @@ upright and without EXIF, so that the browser shows the stored pixels.
 """
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jinja2
 import yaml
 from markdown_it import MarkdownIt
-
-from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 _HERE = Path(__file__).parent
 GUIDES = {"en": _HERE / "GUIDE.md", **{path.stem.partition(".")[2]: path for path in sorted(_HERE.glob("GUIDE.*.md"))}}
@@ -99,13 +96,3 @@ def instructions(round: str, language: str = "en") -> str:
     # Label Studio's style sheet resets numbers, bullets and margins
     style = (_HERE / "templates" / "guide.css").read_text()
     return f'<div class="dr-guide"><style>{style}</style>{MarkdownIt().enable("table").render(text)}</div>'
-
-
-def signer_of(raw: Mapping[str, Any]) -> int:
-    """The account that signed a submission; one entered by another account is forged."""
-    signed, edited = raw.get("completed_by"), raw.get("updated_by")
-    if edited is not None and edited != signed:
-        raise RowError(Reason.FORGED_SUBMISSION, f"signed by account {signed}, entered by account {edited}")
-    if not isinstance(signed, int):
-        raise RowError(Reason.BROKEN_SUBMISSION, f"signed by {signed!r}, which is no account")
-    return signed

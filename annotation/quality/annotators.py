@@ -16,10 +16,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITING
 from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.versions import Version, versions
-from darkroom.annotation.rounds.record_state import CHECKING, ROLE, ROUNDS, WRITING, RecordState
+from darkroom.annotation.rounds.record_state import ROLE, ROUNDS, RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of

@@ -9,9 +9,10 @@ from datetime import date, timedelta
 from statistics import median
 from typing import NamedTuple
 
+from darkroom.annotation._plugin.darkroom_studio.content import WRITING
 from darkroom.annotation.quality.annotators import AnnotatorQuality
 from darkroom.annotation.quality.versions import versions
-from darkroom.annotation.rounds.record_state import WRITING, RecordState
+from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 

@@ -1,9 +1,10 @@
-"""The accepted records of the workspace's own campaign as the source ``accepted_annotations``, for the SFT families.
+"""Accepted records as samples for RL, and as the source ``accepted_annotations`` for the SFT families.
 
     darkroom materialize accepted_annotations --family crop
 
-The target is the smallest box around all that people drew: a crop must show everything that the question counts. One
-shard once a record is accepted, none before. Records of an imported recording are not among them.
+The source holds the workspace's own campaign, not an imported recording: one shard once a record is accepted, none
+before. Its target is the smallest box around all that people drew: a crop must show everything that the question
+counts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,8 +24,8 @@ from darkroom.pipelines.records import (
 )
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.geometry import box_from_frame
-from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.records.origin_labels import Annotators
+from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.images import ImageMissing
 from darkroom.pipelines.storage.tables import TableKey
@@ -78,7 +79,7 @@ def _around(boxes: Sequence[TruthBox]) -> tuple[TruthBox, ...]:
 
 
 def read_shown(workspace: Workspace, key: TableKey) -> list[Annotated]:
-    """A table's records to train on: where people saw a view, about that view; the sandbox opens no larger image."""
+    """A table's records to train on: about the view where people saw one, since the sandbox opens no larger image."""
     pool = replace(POOL, partition=key.partition)
     views = {item.image.sha256: item.view for item in workspace.tables.read(pool, PoolImage)}
     return [as_shown(row, views.get(row.image.sha256)) for row in workspace.tables.read(key, Annotated)]
@@ -99,7 +100,7 @@ class AcceptedRecords(NamedTuple):
     samples: list[Sample]
     annotators: Annotators
     from_drafts: frozenset[str] = frozenset()
-    """The samples whose first person saw a policy's draft."""
+    """Samples whose first person saw a policy's draft."""
 
 
 def read_accepted(workspace: Workspace) -> AcceptedRecords:
@@ -113,8 +114,8 @@ def read_accepted(workspace: Workspace) -> AcceptedRecords:
             notes = tables.facts(key)["notes"]
             rows = read_shown(workspace, key)
             samples = [to_sample(row, campaign=notes["campaign"]) for row in rows]
-            drafted = (sample.sample_id for sample, row in zip(samples, rows, strict=True) if row.pre_annotated)
-            return AcceptedRecords(samples, notes.get("annotators", "people"), frozenset(drafted))
+            from_drafts = (sample.sample_id for sample, row in zip(samples, rows, strict=True) if row.pre_annotated)
+            return AcceptedRecords(samples, notes.get("annotators", "people"), frozenset(from_drafts))
     return AcceptedRecords([], "people")
 
 

@@ -1,4 +1,9 @@
-"""The rules of a campaign: ``<home>/annotation/campaign.yaml``, as in ``example_campaign.yaml`` beside this file."""
+"""The rules of a campaign (``<home>/annotation/campaign.yaml``, as in ``example_campaign.yaml`` beside this file).
+
+*Terms* are what a task's submissions are judged by, frozen in the journal when the task is handed out: a later change
+of the rules or of a form applies to tasks handed out afterwards. People's roles are frozen with each submission
+(``Journal.set_people``).
+"""
 
 from __future__ import annotations
 
@@ -14,11 +19,12 @@ import yaml
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names
-from darkroom.annotation.rounds.journal_file import Demand
+from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage import code_digest
 
 FILE = "campaign.yaml"
+CATEGORY_NAMES = names(CATEGORIES)
 Rule = Literal["majority", "unanimity"]
 EXAMPLE, TRIAL = (Path(__file__).with_name(name) for name in ("example_campaign.yaml", "trial_campaign.yaml"))
 
@@ -46,7 +52,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     min_side: Annotated[int, pydantic.Field(ge=0)] = 2048
     """The longer side of an image has more pixels than this (Thyme 4.1)."""
     max_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.05
-    """Of the image's area, for every box (Thyme appendix D)."""
+    """Largest share of the image's area that a box may cover (Thyme appendix D)."""
     n_images: Annotated[int | None, pydantic.Field(ge=1)] = None
     """Size of a seeded sample; None: every suitable image."""
     max_rework: Annotated[int, pydantic.Field(ge=0)] = 2
@@ -54,18 +60,18 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     experts_per_record: Annotated[int, pydantic.Field(ge=1, le=15)] = 1
     """Experts who judge a record, each on their own (Thyme 4.1: 3)."""
     expert_rule: Rule = "majority"
-    """How many of them must name the same version of the record, so that it is accepted: more than half, or all."""
+    """A record is accepted if more than half of them, or all, name the same version of it."""
     checked_twice: Annotated[float, pydantic.Field(ge=0, le=1)] = 0
     """Share of records that two people check, each on their own; unless both name the same version, it is sent back."""
     annotators_check: bool = True
-    """Whether annotators check each other's records; False: only accounts with the role checker do."""
+    """Annotators check each other's records; False: only accounts with the role checker do."""
     gold_share: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.05
     """Share of cross-checks that are repeated with a planted error."""
     pre_annotate: Literal["no", "pixels", "thousandths"] = "no"
-    """Whether a policy writes records for people to correct, and the unit of its boxes: pixels of the image it receives
-    (Qwen2.5-VL), or thousandths of its sides (Qwen3-VL)."""
+    """Let a policy write records for people to correct, with boxes in pixels of the image that it receives (Qwen2.5-VL)
+    or in thousandths of its sides (Qwen3-VL)."""
     language: str = "en"
-    """Of the guide that people see; those of ``annotation/label_studio/GUIDE*.md``."""
+    """The guide that people see; one of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
     """Which records people check twice or with a planted error. `init` draws one. With 0, as in campaigns of earlier
     versions, whoever has this program can compute the choice."""
@@ -79,7 +85,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
 
     @staticmethod
     def write(template: Path, path: Path) -> None:
-        """Writes a campaign's file, with a seed of its own."""
+        """Write a campaign's file, with a seed of its own."""
         secret = "which records are checked twice or with a planted error; keep it secret"
         path.write_text(f"{template.read_text()}seed: {secrets.randbelow(2**53)}   # {secret}\n")
 
@@ -114,26 +120,6 @@ def annotation_digest(*names: str) -> str:
     return code_digest(*ANNOTATION_CODE, *names)
 
 
-CATEGORY_NAMES = names(CATEGORIES)
-
-
-class ImageRules(NamedTuple):
-    """The size of the image, the largest share of it that a box may cover, and the form's options."""
-
-    width: int
-    height: int
-    max_share: float
-    categories: tuple[str, ...] = CATEGORY_NAMES
-    reasons: tuple[str, ...] = ()
-    """For a rejection; empty: not checked."""
-    accept_needs_box: bool = False
-    """Whether an acceptance repeats the boxes; without any, those of the record stay."""
-
-    def gate(self, round: str) -> dict[str, Any]:
-        """The rules as a task carries them, for the server's gate."""
-        return {"kind": round, **self._asdict(), "categories": list(self.categories), "reasons": list(self.reasons)}
-
-
 RULES = ("max_share", "max_rework", "experts_per_record", "expert_rule", "checked_twice", "seed")
 """The fields that are rules of the campaign; the others are the form's."""
 
@@ -145,16 +131,16 @@ class Terms(NamedTuple):
     max_rework: int
     form: str = ""
     """Digest of the labelling configuration; empty for a task of an older version."""
-    categories: tuple[str, ...] = names(CATEGORIES)
+    categories: tuple[str, ...] = CATEGORY_NAMES
     reasons: tuple[str, ...] = ()
     """Empty: not checked, as the gate of older versions did."""
     experts_per_record: int = 1
-    """Of an acceptance; other rounds have the default."""
+    """For acceptances; other rounds have the default."""
     expert_rule: Rule = "majority"
     checked_twice: float = 0
-    """Of a cross-check; other rounds have the default."""
+    """For cross-checks; other rounds have the default."""
     seed: int = 0
-    """Of the choice of these records; 0 where none is."""
+    """Selects these records; 0 without a selection."""
 
     @property
     def digest(self) -> str:
@@ -165,18 +151,12 @@ class Terms(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str) -> Terms:
-        values: dict[str, Any] = json.loads(text)
-        fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-        }
+        fields: dict[str, Any] = json.loads(text)
+        fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
         return cls(**fields)
 
-    def image_rules(self, width: int, height: int) -> ImageRules:
-        """The rules of one image's submissions; tasks of older versions were accepted without boxes."""
-        return ImageRules(width, height, self.max_share, self.categories, self.reasons, bool(self.form))
-
     def n_verdicts(self, round: str, item_id: str) -> int:
-        """How many people judge the record in this round, each on their own."""
+        """The number of people who judge the record in this round, each on their own."""
         if round == "accept":
             return self.experts_per_record
         return 2 if round == "cross_check" and is_checked_twice(item_id, self.checked_twice, seed=self.seed) else 1
@@ -185,12 +165,12 @@ class Terms(NamedTuple):
         """Two checkers of a record have to agree."""
         return self.expert_rule if round == "accept" else "unanimity"
 
-    def asked(self, demand: Demand) -> Demand:
-        """A round's first demand, for as many people as these terms ask; others as they are."""
-        if demand.serial or demand.planted_error:
-            return demand
-        n_wanted = self.n_verdicts(demand.round, demand.item_id)
-        return demand._replace(n_wanted=n_wanted, overlap=demand.overlap - demand.n_wanted + n_wanted)
+    def asked(self, request: TaskRequest) -> TaskRequest:
+        """A round's first request, for as many people as these terms ask; others unchanged."""
+        if request.serial or request.planted_error:
+            return request
+        n_wanted = self.n_verdicts(request.round, request.item_id)
+        return request._replace(n_wanted=n_wanted, overlap=request.overlap - request.n_wanted + n_wanted)
 
     def changes(self, before: Terms) -> list[str]:
         """The differences from earlier terms, for people."""
@@ -201,7 +181,7 @@ class Terms(NamedTuple):
 
 
 def is_checked_twice(item_id: str, share: float, *, seed: int = 0) -> bool:
-    """Whether an item is in the share, by its digest and the campaign's seed; a larger share contains the smaller."""
+    """Select the share by the item's digest and the campaign's seed; a larger share contains the smaller."""
     key = ["checked twice", item_id, *([seed] if seed else [])]
     return share > 0 and int(digest(key)[:8], 16) < share * 16**8
 
@@ -253,8 +233,8 @@ def shortages(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> list
 
 
 def require_experts(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> None:
-    """Before the first task is handed out. Raises ``AnnotationError`` when several experts judge each record and there
-    are fewer."""
+    """Raises ``AnnotationError`` when several experts judge each record and there are fewer; call it before the first
+    task is handed out."""
     for short in shortages(campaign, accounts):
         if short.role == "expert" and campaign.experts_per_record > 1:
             raise AnnotationError(f"too few experts: {short}")

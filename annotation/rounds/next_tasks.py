@@ -2,29 +2,69 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from darkroom.annotation._plugin.darkroom_studio.content import shown_size
 from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS
 from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
-from darkroom.annotation.rounds.journal import Demand, Journal, Work
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.annotation.rounds.planted_errors import is_selected, plant
-from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
-from darkroom.annotation.rounds.state_machine import (
-    Record,
-    current_work,
-)
-from darkroom.annotation.rounds.submissions import RecordFields
+from darkroom.annotation.rounds.record_state import ROUNDS, Record, RecordState
+from darkroom.annotation.rounds.submissions import ImageRules, RecordFields
 from darkroom.annotation.rounds.task_exchange import PendingTask
-from darkroom.pipelines.records import FieldChange, ImageRef, PoolImage
+from darkroom.pipelines.records import FieldChange, PoolImage
 from darkroom.pipelines.records.geometry import Box
 
 PREFILLED = "the record"
 PRE_ANNOTATED = "**A model filled this in.** Check every box and every word, or write something better."
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
+
+
+def pending_tasks(
+    records: Iterable[Record],
+    journal: Journal,
+    campaign: Campaign,
+    *,
+    pre_annotations: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    recorded_terms: Mapping[str, Terms] = MappingProxyType({}),
+) -> Iterator[PendingTask]:
+    """The tasks that records wait for and that were not handed out, under the terms of their request, or today's."""
+    frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
+    for record in records:
+        stored = {task.request.key(campaign.name): task for task in record.tasks}
+        for request, state in _next_requests(campaign, record):
+            key = request.key(campaign.name)
+            if key in stored and stored[key].task_id is not None:
+                continue
+            stored_terms = frozen.get(stored[key].terms) if key in stored else None
+            terms = stored_terms or recorded_terms.get(key) or today[request.round]
+            drafted = pre_annotations.get(record.item.image.sha256)
+            task = record_task(key, record.item, state, round=request.round, terms=terms, pre_annotation=drafted)
+            yield PendingTask(terms.asked(request), task, terms)
+
+
+def _next_requests(campaign: Campaign, record: Record) -> Iterator[tuple[TaskRequest, RecordState]]:
+    """The round the record waits for; parallel to an acceptance, a check of the record with a planted error."""
+    item, _, state = record
+    if state.stage != "waiting":
+        return
+    waiting = state.next_request or record.current_task.request
+    yield waiting, state
+    if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
+        return
+    if is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
+        size = (item.image.width, item.image.height)
+        seed = f"{campaign.name} {item.image.sha256}" + (f" {campaign.seed}" if campaign.seed else "")
+        planted = plant(state.fields, size, seed=seed)
+        if planted is not None:
+            experts = {verdict.person_id for verdict in state.verdicts}
+            judges = [person for person in state.judges if person not in experts]
+            altered = replace(state, fields=planted.fields, judges=judges)
+            request = waiting._replace(round="cross_check", planted_error=planted.kind, bases="")
+            yield request._replace(n_wanted=1, overlap=1 + len(altered.excluded)), altered
 
 
 def record_task(
@@ -44,10 +84,10 @@ def record_task(
     data: dict[str, Any] = {
         "key": key,
         "image": f"/darkroom/images/{item.shown.sha256}",
-        "gate": terms.image_rules(image.width, image.height).gate(round),
+        "gate": ImageRules.of(terms, image.width, image.height).gate(round),
     }
     if round in ("annotate", "rework"):
-        data["rules"] = rules_shown(image, terms.max_share)
+        data["rules"] = rules_shown(item, terms.max_share)
     if round == "annotate" and pre_annotation is not None:
         data["rules"] += f"\n\n{PRE_ANNOTATED}"
     if round == "rework":
@@ -59,7 +99,7 @@ def record_task(
         data["record_shown"] = record_shown(state.fields)
     task: dict[str, Any] = {"data": data}
     if round != "annotate" and state.fields is not None:
-        task["predictions"] = [{"model_version": PREFILLED, "result": results(state.fields, image)}]
+        task["predictions"] = [{"model_version": PREFILLED, "result": results(state.fields, item)}]
     elif pre_annotation is not None:
         task["predictions"] = [dict(pre_annotation)]
     if state.excluded:
@@ -68,13 +108,12 @@ def record_task(
     return task
 
 
-def results(fields: RecordFields, image: ImageRef) -> list[dict[str, Any]]:
-    """A record as Label Studio's result list, for a prediction; its boxes are in pixels of ``image``, the original."""
-    width, height = shown_size(image.width, image.height)
-    frame = {"original_width": width, "original_height": height, "image_rotation": 0}
+def results(fields: RecordFields, item: PoolImage) -> list[dict[str, Any]]:
+    """A record as Label Studio's result list, for a prediction; its boxes are in pixels of the original image."""
+    frame = {"original_width": item.shown.width, "original_height": item.shown.height, "image_rotation": 0}
     entries: list[dict[str, Any]] = []
     for number, box in enumerate(fields.boxes, 1):
-        value = {**to_percent(box, image.width, image.height), "rectanglelabels": ["target"]}
+        value = {**to_percent(box, item.image.width, item.image.height), "rectanglelabels": ["target"]}
         entries.append({**_result("box", "rectanglelabels", value), "id": f"box{number}", **frame})
     if fields.category:
         entries.append(_result("category", "choices", {"choices": [fields.category]}))
@@ -90,12 +129,12 @@ def _result(name: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": name, "from_name": name, "to_name": "image", "type": kind, "value": dict(value)}
 
 
-def rules_shown(image: ImageRef, max_share: float) -> str:
+def rules_shown(item: PoolImage, max_share: float) -> str:
     """The size rule in pixels of this image."""
+    image, view = item.image, item.shown
     side = largest_square(max_share, image.width, image.height)
     pixels = int(max_share * image.width * image.height)
-    across, down = shown_size(image.width, image.height)
-    reduced = "" if across == image.width else f" You see it reduced to {across:,} × {down:,}."
+    reduced = "" if view.width == image.width else f" You see it reduced to {view.width:,} × {view.height:,}."
     return (
         f"**This image has {image.width:,} × {image.height:,} pixels.**{reduced} No box may cover more than "
         f"{100 * max_share:g} % of it: **{pixels:,} pixels**, a square of {side:,} × {side:,}. The line at the bottom "
@@ -130,60 +169,15 @@ def reasons_shown(state: RecordState) -> str:
 
 
 def _proposal(change: FieldChange) -> str:
-    """What one of several judges would correct."""
+    """One correction that a judge proposed."""
     if change.name == "boxes":
         return "Other boxes"
     return f"{change.name.capitalize()}: “{plain(change.before)}” → “{plain(change.after)}”"
 
 
 def plain(text: str) -> str:
-    """Escapes free text for Markdown."""
+    """Escape free text for Markdown."""
     return _MARKUP.sub(r"\\\1", text).replace("\n", "  \n")
-
-
-def pending_tasks(
-    records: Iterable[Record],
-    journal: Journal,
-    campaign: Campaign,
-    *,
-    pre_annotations: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-    recorded_terms: Mapping[str, Terms] = MappingProxyType({}),
-) -> Iterator[PendingTask]:
-    """The tasks that records wait for and that were not handed out, under the terms of their demand, or today's."""
-    frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
-    for item, works, state in records:
-        stored = {work.demand.key(campaign.name): work for work in works}
-        for demand, task_state in _next_demands(campaign, item, works, state):
-            key = demand.key(campaign.name)
-            if key in stored and stored[key].task_id is not None:
-                continue
-            stored_terms = frozen.get(stored[key].terms) if key in stored else None
-            terms = stored_terms or recorded_terms.get(key) or today[demand.round]
-            pre_annotation = pre_annotations.get(item.image.sha256)
-            task = record_task(key, item, task_state, round=demand.round, terms=terms, pre_annotation=pre_annotation)
-            yield PendingTask(terms.asked(demand), task, terms)
-
-
-def _next_demands(
-    campaign: Campaign, item: PoolImage, works: Sequence[Work], state: RecordState
-) -> Iterator[tuple[Demand, RecordState]]:
-    """The round the record waits for; parallel to an acceptance, a check of the record with a planted error."""
-    if state.stage != "waiting":
-        return
-    waiting = state.next_demand or current_work(works, state).demand
-    yield waiting, state
-    if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
-        return
-    if is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
-        size = (item.image.width, item.image.height)
-        seed = f"{campaign.name} {item.image.sha256}" + (f" {campaign.seed}" if campaign.seed else "")
-        planted = plant(state.fields, size, seed=seed)
-        if planted is not None:
-            experts = {verdict.person_id for verdict in state.verdicts}
-            judges = [person for person in state.judges if person not in experts]
-            shown = replace(state, fields=planted.fields, judges=judges)
-            demand = waiting._replace(round="cross_check", planted_error=planted.kind, bases="")
-            yield demand._replace(n_wanted=1, overlap=1 + len(shown.excluded)), shown
 
 
 def to_percent(box: tuple[int, int, int, int], original_width: int, original_height: int) -> dict[str, float]:

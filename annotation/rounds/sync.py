@@ -2,7 +2,7 @@
 
 1. for every round, tasks of an interrupted import are recovered by their keys, and changes since the last sync pulled;
 2. accounts and the log of blocked submissions are read;
-3. the states of records with new work are derived; the next work is demanded (durably, with its terms), then imported.
+3. the states of changed records are derived; the next tasks are requested (durably, with their terms), then imported.
 """
 
 import json
@@ -17,13 +17,10 @@ from darkroom.annotation.label_studio.protocol import TaskServer
 from darkroom.annotation.rounds.campaign import Campaign, Terms, annotation_digest, terms_of
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.next_tasks import pending_tasks
-from darkroom.annotation.rounds.record_state import ROUNDS
-from darkroom.annotation.rounds.state_machine import (
-    Record,
-    build_state_machine,
-    record_states,
-)
-from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
+from darkroom.annotation.rounds.record_state import ROUNDS, Record
+from darkroom.annotation.rounds.state_machine import StateMachine
+from darkroom.annotation.rounds.submissions import SubmissionReader
+from darkroom.annotation.rounds.task_exchange import BATCH, SyncCounts, TaskExchange
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.digest import digest
 
@@ -41,7 +38,7 @@ class Sync:
     """Predictions of a policy for the first round, by the image's sha256."""
     say: Say = print
     recorded_terms: Mapping[str, Terms] = field(default_factory=dict)
-    """Of a recording's tasks, by key."""
+    """Terms of a recording's tasks, by key."""
 
     def run(self, pool: Sequence[PoolImage], *, reset_forms: bool = False, recreate: bool = False) -> SyncCounts:
         """Raises ``AnnotationError``; what was pulled before is kept."""
@@ -49,7 +46,7 @@ class Sync:
         with self.journal.lock():
             exchange = TaskExchange(self.journal, self.server, self.campaign.name, self.campaign.language)
             for round in ROUNDS:
-                counts.n_revisions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
+                counts.n_versions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
                 self._report_lost_tasks(round)
             if reset_forms or recreate:
                 exchange.restore_queues(reset_form=reset_forms, recreate=recreate)
@@ -60,20 +57,27 @@ class Sync:
         return counts
 
     def _hand_out(self, pool: Sequence[PoolImage], exchange: TaskExchange, counts: SyncCounts) -> None:
-        """Derives the states of touched records only, unless something changed that bears on all."""
-        situation = self._situation(pool)
-        complete = self.journal.settled != situation
-        touched = set() if complete else self.journal.touched()
-        if not complete and not touched:
+        """Derive the states of changed records only, unless an input of all records changed."""
+        inputs = self._inputs_digest(pool)
+        complete = self.journal.synced != inputs
+        changed = set() if complete else self.journal.changed()
+        if not complete and not changed:
             return
         stages: dict[str, tuple[str, str]] = {}
-        records = self._records(pool if complete else [item for item in pool if item.image.sha256 in touched], complete)
-        pending = self.pending(_noted(records, stages))
+        selected = pool if complete else [item for item in pool if item.image.sha256 in changed]
+        records = _noted(record_states(selected, self.journal, self.campaign, changed=not complete), stages)
+        pending = pending_tasks(
+            records,
+            self.journal,
+            self.campaign,
+            pre_annotations=self.pre_annotations,
+            recorded_terms=self.recorded_terms,
+        )
         while batch := list(islice(pending, BATCH)):
             counts.imported.update(exchange.push(batch))
             n_tasks = counts.imported.total()
             self.say(f"handed out {n_tasks:,} task{'' if n_tasks == 1 else 's'}")
-        self.journal.set_settled(situation, stages, complete=complete)
+        self.journal.set_synced(inputs, stages, complete=complete)
 
     def _put_terms_in_force(self, exchange: TaskExchange) -> None:
         """From here on tasks go out under today's rules; those that are out keep theirs."""
@@ -97,36 +101,44 @@ class Sync:
                 "doctor --repair` hands out again what is unfinished"
             )
 
-    def _situation(self, pool: Sequence[PoolImage]) -> str:
-        """Digest of everything that bears on the next work of all records."""
+    def _inputs_digest(self, pool: Sequence[PoolImage]) -> str:
+        """Digest of everything that bears on the next tasks of all records."""
         images = sorted(item.image.sha256 for item in pool)
         people = [list(person) for person in self.journal.people().values()]
         return digest([people, images, self.campaign.model_dump(mode="json"), annotation_digest()])
 
-    def _records(self, pool: Sequence[PoolImage], complete: bool) -> Iterator[Record]:
-        machine = build_state_machine(self.journal, self.campaign)
-        return record_states(pool, self.journal, machine, touched=not complete)
 
-    def pending(self, records: Iterable[Record]) -> Iterator[PendingTask]:
-        """The tasks to hand out now."""
-        return pending_tasks(
-            records,
-            self.journal,
-            self.campaign,
-            pre_annotations=self.pre_annotations,
-            recorded_terms=self.recorded_terms,
-        )
+def record_states(
+    pool: Iterable[PoolImage], journal: Journal, campaign: Campaign, *, changed: bool = False
+) -> Iterator[Record]:
+    """Every image of the pool with its tasks and state, ordered by digest. Memory: the pool and one record.
+
+    The campaign's rules hold for tasks without terms in the journal. ``changed``: the pool is of changed items only.
+    """
+    reader = SubmissionReader(journal.terms(), Terms(campaign.max_share, campaign.max_rework))
+    machine = StateMachine(journal.people())
+    tasks_by_item = journal.record_tasks(ROUNDS, changed=changed)
+    item_id, tasks = next(tasks_by_item, ("", []))
+    for item in sorted(pool, key=lambda item: item.image.sha256):
+        while item_id and item_id < item.image.sha256:  # an image that is no longer in the pool
+            item_id, tasks = next(tasks_by_item, ("", []))
+        item_tasks = tasks if item_id == item.image.sha256 else []
+        submitted = reader.read(item_tasks, (item.image.width, item.image.height))
+        yield Record(item, item_tasks, machine.state(item.image.sha256, submitted))
 
 
 def _noted(records: Iterable[Record], stages: dict[str, tuple[str, str]]) -> Iterator[Record]:
-    """The same records, with stage and round of each entered in ``stages``."""
+    """The same records; stage and round of each are entered in ``stages``."""
     for record in records:
         stages[record.state.item_id] = (record.state.stage, record.state.round)
         yield record
 
 
-class Received(NamedTuple):
-    """People's work: annotations that are new, and older ones whose content has changed."""
+class PullCounts(NamedTuple):
+    """People's work between two pulls: annotations that are new, and older ones whose content has changed.
+
+    Empty annotations exclude an annotator from a task and are not counted.
+    """
 
     n_submitted: int
     n_skipped: int
@@ -139,14 +151,14 @@ class Received(NamedTuple):
         return ", ".join(parts)
 
 
-def last_revision(journal: Journal) -> int:
-    """The number of the newest revision; 0 for an empty journal."""
+def last_version(journal: Journal) -> int:
+    """The number of the newest version of an annotation; 0 for an empty journal."""
     with closing(sqlite3.connect(journal.path, timeout=60)) as reader:
         return int(reader.execute("select coalesce(max(seq), 0) from revisions").fetchone()[0])
 
 
-def received_since(journal: Journal, after: int) -> Received:
-    """The work in revisions after number ``after``; an annotation that is new and edited is one submission."""
+def pulled_since(journal: Journal, after: int) -> PullCounts:
+    """The work in versions after number ``after``; an annotation that is new and edited is one submission."""
     query = (
         "select r.annotation_id, r.raw, (select p.raw from revisions p where p.annotation_id = r.annotation_id "
         "and p.seq < r.seq order by p.seq desc limit 1) from revisions r where r.seq > ? order by r.seq"
@@ -166,7 +178,7 @@ def received_since(journal: Journal, after: int) -> Received:
                 n_skipped += 1
             elif annotation.get("result"):
                 n_submitted += 1
-    return Received(n_submitted, n_skipped, len(edited))
+    return PullCounts(n_submitted, n_skipped, len(edited))
 
 
 def _content(annotation: dict[str, object]) -> object:

@@ -13,15 +13,14 @@ from darkroom.annotation.rounds.image_pool import POOL, reject_item, require_poo
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS
 from darkroom.annotation.rounds.record_state import RecordState
-from darkroom.annotation.rounds.state_machine import build_state_machine, record_states
 from darkroom.annotation.rounds.submissions import InvalidSubmission
+from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.generation.stage import Rejection, Shard, Stage
 from darkroom.pipelines.records import (
     Annotated,
     PoolImage,
     PreAnnotation,
     Reject,
-    TruthBox,
     to_row,
 )
 from darkroom.pipelines.records.digest import digest
@@ -39,7 +38,7 @@ ORDER = (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
 RECORDED = "recorded"
 """The partition of imported recordings, separate from a campaign in the same workspace."""
 PASSED = {"annotate": 0, "rework": 0, "cross_check": 1, "accept": 2}
-"""How many of the tables a record in this round has passed."""
+"""The number of tables that a record in this round has passed."""
 
 
 class PoolRecord(NamedTuple):
@@ -66,7 +65,7 @@ class AnnotationStages:
     campaign: Campaign
     journal: Journal
     task_url: Callable[[int, int], str]
-    """Makes the URL of a task (project, number)."""
+    """Make the URL of a task (project, number)."""
     partition: str = "all"
     annotators: Annotators = "people"
 
@@ -75,8 +74,7 @@ class AnnotationStages:
         require_pool(self.workspace.tables, self.key(POOL))
         fingerprint = self.journal.fingerprint  # before the records, so that concurrent entries are read again
         pool = self.workspace.tables.read(self.key(POOL), PoolImage)
-        machine = build_state_machine(self.journal, self.campaign)
-        records = [PoolRecord(item, state) for item, _, state in record_states(pool, self.journal, machine)]
+        records = [PoolRecord(item, state) for item, _, state in record_states(pool, self.journal, self.campaign)]
         key = self.key(PRE_ANNOTATIONS)
         rows = self.workspace.tables.read(key, PreAnnotation) if self.workspace.tables.exists(key) else []
         return CampaignSnapshot(fingerprint, records, frozenset(row.sha256 for row in rows))
@@ -165,7 +163,7 @@ class RecordTable(Stage[PoolImage, PoolRecord, Annotated]):
 
 
 def has_reached(state: RecordState, key: TableKey) -> bool:
-    """Whether the record passed the table's stage; a rejected one counts up to its last round."""
+    """Check that the record passed the table's stage; a rejected one counts up to its last round."""
     passed = len(ORDER) if state.stage == "accepted" else PASSED[state.round]
     return passed > ORDER.index(key)
 
@@ -180,11 +178,7 @@ def annotated(record: PoolRecord, *, pre_annotated: bool) -> Annotated:
         source=record.item.source,
         source_row=record.item.source_row,
         license=record.item.license,
-        question=fields.question,
-        answer=fields.answer,
-        category=fields.category,
-        count=fields.count,
-        boxes=tuple(TruthBox("target", *box) for box in fields.boxes),
+        **fields.columns,
         attempt=record.state.attempt,
         pre_annotated=pre_annotated,
         history=tuple(record.state.history),

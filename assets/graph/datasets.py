@@ -145,7 +145,7 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
             with connect(opened) as studio:
                 synced = queue.sync(studio, recipes, n_rows=config.n_rows)
             reports = queue.materialize(recipes)
-            context.log.info("%d verdicts received, tasks sent: %s", synced.n_revisions, dict(synced.imported))
+            context.log.info("%d verdicts received, tasks sent: %s", synced.n_versions, dict(synced.imported))
             n_waiting = read_verdicts(journal, REVIEW).n_waiting
             proportions = {family: acceptance(read_reviews(opened.tables, family)) for family in reports}
         records = [

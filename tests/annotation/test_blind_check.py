@@ -52,9 +52,9 @@ def test_after_an_own_answer_the_record_is_served_with_it_in_the_form() -> None:
     assert "secret 42" in served["data"]["record_shown"]
     (record,) = served["predictions"]
     raw = {"id": 1, "completed_by": BOB, "result": [*record["result"], accepts()[1]]}
-    rules = terms_of(Campaign(), "cross_check").image_rules(*SIZE)
+    rules = ImageRules.of(terms_of(Campaign(), "cross_check"), *SIZE)
     read = read_submission(raw, round="cross_check", rules=rules)
-    assert (read.texts["blind_answer"], read.boxes) == ("41", FIELDS.boxes)
+    assert (read.blind_answer, read.fields.boxes) == ("41", FIELDS.boxes)
 
 
 @pytest.mark.parametrize(("round", "is_blind"), [("annotate", False), ("cross_check", True), ("accept", False)])

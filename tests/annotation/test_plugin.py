@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from darkroom.annotation._plugin.darkroom_studio.content import FIELDS, find_errors
 from darkroom.annotation._plugin.darkroom_studio.validation import find_submission_errors, read_body
 from darkroom.annotation.queues.base import FORMS
-from darkroom.annotation.rounds.campaign import ImageRules
-from darkroom.annotation.rounds.submissions import read_submission
+from darkroom.annotation.rounds.submissions import ImageRules, read_submission
 from darkroom.pipelines.records.reject_reasons import RowError
 from tests.annotation.desk import ANN, SIZE, accepts, box, choice, fixes, number, record, rejects, text
 

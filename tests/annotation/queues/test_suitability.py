@@ -68,7 +68,7 @@ def queue(workspace: Workspace, journal: Journal) -> SuitabilityQueue:
 
 
 def task_of(journal: Journal, sample_id: str) -> int:
-    works = next(works for item_id, works in journal.works([SuitabilityQueue.round]) if item_id == sample_id)
+    works = next(works for item_id, works in journal.record_tasks([SuitabilityQueue.round]) if item_id == sample_id)
     assert works[0].task_id is not None
     return works[0].task_id
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.rounds.campaign import Campaign, ImageRules
+from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.pre_annotations import (
     PRE_ANNOTATIONS,
@@ -15,7 +15,7 @@ from darkroom.annotation.rounds.pre_annotations import (
     read_pre_annotation,
     read_predictions,
 )
-from darkroom.annotation.rounds.submissions import read_submission
+from darkroom.annotation.rounds.submissions import ImageRules, read_submission
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
 from darkroom.pipelines.models.policies.base import SentImage as Seen
 from darkroom.pipelines.records import ImageRef, PoolImage, PreAnnotation, Usage
@@ -33,7 +33,9 @@ def completion(said: Any, **more: Any) -> Completion:
 
 
 def written(said: Any, frame: str = "pixels", **more: Any) -> Any:
-    return read_pre_annotation(completion(said, **more), IMAGE, Campaign(pre_annotate=frame))  # type: ignore[arg-type]
+    return read_pre_annotation(
+        completion(said, **more), PoolImage(IMAGE, "ours", "a", "MIT"), Campaign(pre_annotate=frame)
+    )  # type: ignore[arg-type]
 
 
 def test_pixels_are_those_of_the_image_that_was_sent() -> None:
