@@ -20,7 +20,7 @@ MAX_DAYS = 21
 """A longer campaign is shown by week."""
 
 
-class Case(NamedTuple):
+class MeasuredCase(NamedTuple):
     """One outcome of one person's work in one of ``MEASURES``."""
 
     at: str
@@ -57,7 +57,7 @@ def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
     days = {at[:10] for at in [*(event.at for event in events), *(case.at for case in cases)]}
     start_of = _starts(days)
     events_of: dict[str, list[AnnotationEvent]] = {start: [] for start in sorted(set(start_of.values()))}
-    cases_of: dict[str, list[Case]] = {start: [] for start in events_of}
+    cases_of: dict[str, list[MeasuredCase]] = {start: [] for start in events_of}
     for event in events:
         events_of[start_of[event.at[:10]]].append(event)
     for case in cases:
@@ -81,7 +81,7 @@ def _starts(days: Collection[str]) -> dict[str, str]:
     return {day: (at - timedelta(days=at.weekday())).isoformat() for day, at in dates.items()}
 
 
-def _period(start: str, events: Sequence[AnnotationEvent], cases: Sequence[Case]) -> Period:
+def _period(start: str, events: Sequence[AnnotationEvent], cases: Sequence[MeasuredCase]) -> Period:
     leads = [e.lead_seconds for e in events if e.round in WRITING and e.lead_seconds is not None]
     first_pass, blind, planted_errors = (
         proportion_of(case.is_good for case in cases if case.measure == name)
@@ -92,7 +92,7 @@ def _period(start: str, events: Sequence[AnnotationEvent], cases: Sequence[Case]
 
 def find_drifts(states: Sequence[RecordState]) -> tuple[Drift, ...]:
     """Who got significantly worse in the second half of their cases (Fisher's exact test), the widest gap first."""
-    by_person: dict[tuple[str, str], list[Case]] = {}
+    by_person: dict[tuple[str, str], list[MeasuredCase]] = {}
     for case in sorted(_cases(states), key=lambda case: case.at):
         by_person.setdefault((case.person, case.measure), []).append(case)
     drifts = []
@@ -108,19 +108,19 @@ def _gap(drift: Drift) -> float:
     return (drift.after.value or 0.0) - (drift.before.value or 0.0)
 
 
-def _cases(states: Sequence[RecordState]) -> Iterator[Case]:
+def _cases(states: Sequence[RecordState]) -> Iterator[MeasuredCase]:
     for state in states:
         for version in versions(state):
             author = version.author
             if author.attempt == 0 and version.outcome != "waiting":
-                yield Case(author.at, author.person, "first_pass", version.outcome == "unchanged")
+                yield MeasuredCase(author.at, author.person, "first_pass", version.outcome == "unchanged")
             for check in version.cross_checks if version.expert_verdict else ():
-                yield Case(check.at, check.person, "upheld", check.verdict == version.expert_verdict)
+                yield MeasuredCase(check.at, check.person, "upheld", check.verdict == version.expert_verdict)
         for event in state.history:
             if event.verdict != "void" and event.blind_match is not None:
-                yield Case(event.at, event.person, "blind", event.blind_match)
+                yield MeasuredCase(event.at, event.person, "blind", event.blind_match)
         for planted in state.planted_checks:
-            yield Case(planted.at, planted.person, "planted_errors", planted.caught)
+            yield MeasuredCase(planted.at, planted.person, "planted_errors", planted.caught)
 
 
 MEASURES = ("first_pass", "blind", "upheld", "planted_errors")

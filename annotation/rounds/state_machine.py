@@ -31,8 +31,8 @@ from darkroom.annotation.rounds.record_state import PlantedErrorCheck, RecordSta
 from darkroom.annotation.rounds.submissions import (
     Accepted,
     AcceptedSubmissions,
-    Entry,
     InvalidSubmission,
+    ReadAnnotation,
     ReadTask,
     RecordFields,
     Submission,
@@ -77,34 +77,34 @@ class StateMachine:
         valid: dict[int, Accepted] = {}
         void: list[Accepted] = []
         n_wanted, n_entered = state.n_missing, 0
-        for entry in read.entries:
+        for annotation in read.annotations:
             # a task that was handed out again excludes who answered it before
-            if _is_exclusion(entry.version, {*state.authors, *state.judges, *(valid if n_wanted > 1 else ())}):
+            if _is_exclusion(annotation.version, {*state.authors, *state.judges, *(valid if n_wanted > 1 else ())}):
                 continue
-            if entry.version.raw.get("was_cancelled"):
-                state.skipped_by.append(email_of(entry.version.raw.get("completed_by"), self.people))
+            if annotation.version.raw.get("was_cancelled"):
+                state.skipped_by.append(email_of(annotation.version.raw.get("completed_by"), self.people))
                 continue
             n_entered += 1
-            if entry.version is not entry.latest:
+            if annotation.version is not annotation.latest:
                 error = RowError(Reason.LATE_EDIT, "changed after the next round had begun; the earlier state counts")
-                state.invalid.append(invalid_submission(read.task, entry.latest, error, self.people))
+                state.invalid.append(invalid_submission(read.task, annotation.latest, error, self.people))
             try:
-                submission = self._submission(entry, read, state, valid)
+                submission = self._submission(annotation, read, state, valid)
             except RowError as error:
-                state.invalid.append(invalid_submission(read.task, entry.version, error, self.people))
+                state.invalid.append(invalid_submission(read.task, annotation.version, error, self.people))
                 if error.reason is not Reason.DUPLICATE_SUBMISSION:
-                    void.append(Accepted(entry.version, None, error.evidence))
+                    void.append(Accepted(annotation.version, None, error.evidence))
             else:
-                valid[submission.person_id] = Accepted(entry.version, submission)
+                valid[submission.person_id] = Accepted(annotation.version, submission)
         is_complete = n_entered >= n_wanted
         n_void = n_wanted - len(valid) if is_complete else 0
         return AcceptedSubmissions([*valid.values(), *void[:n_void]], is_complete)
 
     def _submission(
-        self, entry: Entry, read: ReadTask, state: RecordState, valid: Mapping[int, Accepted]
+        self, annotation: ReadAnnotation, read: ReadTask, state: RecordState, valid: Mapping[int, Accepted]
     ) -> Submission:
         """The submission if it counts beside the ``valid`` ones. Raises ``RowError``."""
-        submission, version, round = entry.submission, entry.version, read.task.request.round
+        submission, version, round = annotation.submission, annotation.version, read.task.request.round
         if isinstance(submission, RowError):
             raise submission
         person, allowed = self.people.get(submission.person_id), ROUND_FORMS[round].roles
@@ -176,12 +176,12 @@ class StateMachine:
         state.verdicts.append(Verdict(submission.person_id, None if is_rejected else after, reasons))
 
     def _check_planted_error(self, state: RecordState, read: ReadTask) -> None:
-        for entry in read.entries:
-            if entry.version.raw.get("result") == [] or entry.version.raw.get("was_cancelled"):
+        for annotation in read.annotations:
+            if annotation.version.raw.get("result") == [] or annotation.version.raw.get("was_cancelled"):
                 continue
-            submission, at = entry.submission, _time_of(entry.version)
+            submission, at = annotation.submission, _time_of(annotation.version)
             if isinstance(submission, RowError):
-                state.invalid.append(invalid_submission(read.task, entry.version, submission, self.people))
+                state.invalid.append(invalid_submission(read.task, annotation.version, submission, self.people))
                 continue
             person, caught = email_of(submission.person_id, self.people), submission.verdict != "accept"
             state.planted_checks.append(PlantedErrorCheck(read.task.request.planted_error, person, caught, at))

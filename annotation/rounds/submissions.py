@@ -49,7 +49,7 @@ class RecordFields:
         return tuple(FieldChange(name, _text(getattr(before, name)), _text(getattr(self, name))) for name in names)
 
     def matches(self, answer: str) -> bool:
-        """Compare somebody's own answer with the record's."""
+        """Compare a blind answer with the record's."""
         return matches(answer, self.answer, ())
 
 
@@ -88,7 +88,7 @@ class ImageRules(NamedTuple):
         return {"kind": round, **self._asdict(), "categories": list(self.categories), "reasons": list(self.reasons)}
 
 
-class Entry(NamedTuple):
+class ReadAnnotation(NamedTuple):
     """An annotation: the version of it that is used, the latest one, and what was read from the former."""
 
     version: AnnotationVersion
@@ -101,7 +101,7 @@ class ReadTask(NamedTuple):
 
     task: RecordTask
     terms: Terms
-    entries: list[Entry]
+    annotations: list[ReadAnnotation]
 
 
 class Accepted(NamedTuple):
@@ -149,18 +149,21 @@ class SubmissionReader:
         for task in tasks:
             terms = self.terms.get(task.terms, self.default)
             rules = ImageRules.of(terms, *size)
-            read.append(ReadTask(task, terms, [_entry(task, each, frozen, rules) for each in task.annotations]))
+            annotations = [_read_annotation(task, versions, frozen, rules) for versions in task.annotations]
+            read.append(ReadTask(task, terms, annotations))
         return read
 
 
-def _entry(
+def _read_annotation(
     task: RecordTask, versions: Sequence[AnnotationVersion], frozen: Mapping[int, str], rules: ImageRules
-) -> Entry:
+) -> ReadAnnotation:
     version = versions[0] if task.request.planted_error else frozen_version(versions, frozen)
+    submission: Submission | RowError
     try:
-        return Entry(version, versions[-1], read_submission(version.raw, round=task.request.round, rules=rules))
+        submission = read_submission(version.raw, round=task.request.round, rules=rules)
     except RowError as error:
-        return Entry(version, versions[-1], error)
+        submission = error
+    return ReadAnnotation(version, versions[-1], submission)
 
 
 def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) -> Submission:
