@@ -72,8 +72,8 @@ HEAD = ["| variable | default | description |", "| --- | --- | --- |"]
 
 STATUSES = """## Exit statuses
 
-An error of `darkroom` and of `python -m darkroom.train.…` is one line on stderr that names what to do. `--debug`, anywhere in a
-command, also prints the traceback.
+An error of `darkroom` and of the training programs is one line on stderr that names what to do. `--debug`, anywhere in
+a command, also prints the traceback.
 
 | status | meaning |
 | --- | --- |

@@ -110,4 +110,6 @@ def test_every_direct_dependency_has_its_line_in_the_docs() -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
     for requirement in declared:
         name = re.split(r"[\[<>=~ ]", requirement)[0]
+        if name == project["name"]:
+            continue  # an extra that takes another one
         assert re.search(rf"\b{re.escape(name)}\b", text), name

@@ -39,7 +39,7 @@ def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, cl
     shipped = Path(clean_environment["DARKROOM_HOME"]) / "datasets" / "sft" / "crop"
     assert len(datasets.load_dataset(str(shipped), split="train")) == 4
     assert "4 trajectories" in run(".venv/bin/darkroom", "gallery", "crop").stdout
-    assert "100.00%" in run(*readme_line(root, ".venv/bin/darkroom replay crop")).stdout
+    assert "0 findings" in run(*readme_line(root, ".venv/bin/darkroom audit crop")).stdout
 
 
 @pytest.mark.parametrize(
