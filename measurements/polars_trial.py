@@ -2,7 +2,7 @@
 
     python -m measurements.polars_trial --rows 1000000
 
-Both answers of a task must be equal. Result and decision: docs/million_rows.md.
+Both answers of a task must be equal. Result and decision: docs/decontamination.md.
 """
 
 import argparse
