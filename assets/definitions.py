@@ -17,6 +17,7 @@ import yaml
 
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.tables import ORDER, REFUSED
+from darkroom.assets.clusters.lost_runs import lost_starts
 from darkroom.assets.graph import annotation, training
 from darkroom.assets.graph.automation import nightly, shard_sensor
 from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
@@ -30,7 +31,6 @@ from darkroom.assets.graph.rl import GROUP as RL_GROUP
 from darkroom.assets.graph.rl import rl_assets
 from darkroom.assets.launching import LauncherResource
 from darkroom.assets.pages.code import with_code_references
-from darkroom.assets.runs.lost_starts import lost_starts
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.released import all_recipes
 from darkroom.pipelines.storage.workspace import Workspace

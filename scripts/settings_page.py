@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from darkroom.assets.clusters.run_launcher import RunSettings
 from darkroom.assets.graph.flywheel import FlywheelResource
 from darkroom.assets.launching.launcher import LauncherResource
-from darkroom.assets.runs.places import RunSettings
 from darkroom.pipelines.models.policies.settings import EndpointSettings
 from darkroom.pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings
 

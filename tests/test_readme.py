@@ -13,9 +13,9 @@ import typer.main
 from packaging.requirements import Requirement
 
 from darkroom.assets.cli import app
+from darkroom.assets.clusters.run_launcher import RunSettings
 from darkroom.assets.graph.flywheel import FlywheelResource
 from darkroom.assets.launching import LauncherResource
-from darkroom.assets.runs.places import RunSettings
 from darkroom.pipelines.models.policies.settings import EndpointSettings, Role
 from darkroom.pipelines.storage.settings import WorkspaceSettings
 

@@ -14,12 +14,12 @@ from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.storage.tags import PRIORITY_TAG
 from sqlalchemy.exc import OperationalError
 
+from darkroom.assets.clusters.run_launcher import TAG
 from darkroom.assets.graph.automation import WHEN_ADDED
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.pages.code import code_references
 from darkroom.assets.pages.columns import table_columns
 from darkroom.assets.pages.metadata import rejects_metadata, stage_metadata
-from darkroom.assets.runs.places import TAG
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.stage import Pace, StageProgress, StageReport

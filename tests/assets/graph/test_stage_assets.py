@@ -8,11 +8,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from darkroom.assets.clusters.run_launcher import TAG
+from darkroom.assets.dagster_home.instance import root_cause
 from darkroom.assets.definitions import SFT
 from darkroom.assets.graph import families, stage_assets
 from darkroom.assets.graph.stage_assets import progress_lines, repeated_while_away
-from darkroom.assets.runs.instance import root_cause
-from darkroom.assets.runs.places import TAG
 from darkroom.pipelines.records import Trajectory
 from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.stage import StageProgress, StageReport

@@ -11,8 +11,8 @@ import dagster as dg
 import pytest
 from rich.console import Console
 
+from darkroom.assets.dagster_home.instance import MaterializationFailed, materialize
 from darkroom.assets.graph.stage_assets import terminal
-from darkroom.assets.runs.instance import MaterializationFailed, materialize
 from darkroom.assets.terminal import run_lines
 from darkroom.assets.terminal.first_trajectory import FirstTrajectory
 from darkroom.pipelines.storage.workspace import Workspace

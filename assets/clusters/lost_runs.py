@@ -16,7 +16,7 @@ from dagster._core.launcher import DefaultRunLauncher, RunLauncher, WorkerStatus
 from dagster._core.storage.dagster_run import RunRecord
 from dagster._core.storage.tags import WILL_RETRY_TAG
 
-from darkroom.assets.runs.places import HERE, TAG, PlacedRunLauncher
+from darkroom.assets.clusters.run_launcher import HERE, TAG, PlacedRunLauncher
 
 _SECONDS = 30
 _START_SECONDS = 600.0

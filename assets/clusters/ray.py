@@ -18,7 +18,7 @@ from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, Worke
 from dagster_ray.core.run_launcher import RayRunLauncher, get_job_submission_id_from_run_id
 from ray.job_submission import JobSubmissionClient
 
-from darkroom.assets.runs.places import PlaceAway, RunSettings, forwarded
+from darkroom.assets.clusters.run_launcher import PlaceAway, RunSettings, forwarded
 
 _UNKNOWN_JOB = "does not exist"
 _MEBIBYTE = 2**20

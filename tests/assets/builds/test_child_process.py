@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from darkroom.assets.builds.child_process import BAR, beside
+from darkroom.assets.dagster_home.instance import MaterializationFailed
 from darkroom.assets.launching import Program
-from darkroom.assets.runs.beside import BAR, beside
-from darkroom.assets.runs.instance import MaterializationFailed
 
 pytestmark = pytest.mark.e2e
 

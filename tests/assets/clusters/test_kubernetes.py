@@ -23,9 +23,9 @@ from dagster._core.code_pointer import CodePointer
 from dagster._core.launcher import LaunchRunContext, WorkerStatus
 from dagster._core.origin import RepositoryPythonOrigin
 
-from darkroom.assets.runs.lost_starts import fail_lost_starts
-from darkroom.assets.runs.places import PlaceError
-from darkroom.assets.runs.queue import LOCATION, check_place
+from darkroom.assets.clusters.lost_runs import fail_lost_starts
+from darkroom.assets.clusters.queued_runs import LOCATION, check_place
+from darkroom.assets.clusters.run_launcher import PlaceError
 from tests.json_endpoint import JsonHandler
 
 RUN, OTHER = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"
@@ -154,7 +154,7 @@ def test_a_run_whose_job_was_deleted_is_noticed(
 def test_kubernetes_is_a_place_only_where_dagster_has_its_launcher(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("darkroom.assets.runs.queue.check_databases", lambda _: None)
+    monkeypatch.setattr("darkroom.assets.clusters.queued_runs.check_databases", lambda _: None)
     check_place(instance, "kubernetes")
     with dg.instance_for_test() as other, pytest.raises(PlaceError, match=r"copy assets/kubernetes/dagster\.yaml"):
         check_place(other, "kubernetes")

@@ -7,15 +7,15 @@ from typing import Any
 import dagster as dg
 from rich.console import Console
 
+from darkroom.assets.builds.unfinished_shards import Finished
+from darkroom.assets.builds.wait_for_runs import materialize_elsewhere
+from darkroom.assets.clusters.queued_runs import check_place
+from darkroom.assets.clusters.run_launcher import HERE
+from darkroom.assets.dagster_home.history import open_instance
+from darkroom.assets.dagster_home.instance import close_abandoned_runs, materialize, prepare_dagster_home
+from darkroom.assets.dagster_home.step_output import keep_from_ctrl_c
 from darkroom.assets.definitions import definitions
 from darkroom.assets.graph.partitions import update_partitions
-from darkroom.assets.runs.elsewhere import materialize_elsewhere
-from darkroom.assets.runs.finished import Finished
-from darkroom.assets.runs.history import open_instance
-from darkroom.assets.runs.instance import close_abandoned_runs, materialize, prepare_dagster_home
-from darkroom.assets.runs.places import HERE
-from darkroom.assets.runs.queue import check_place
-from darkroom.assets.runs.step_output import keep_from_ctrl_c
 from darkroom.assets.terminal.first_trajectory import FirstTrajectory
 from darkroom.assets.terminal.progress_bar import progress_bar
 from darkroom.assets.terminal.run_lines import OnAsset

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from darkroom.assets.runs.build import build_sft
+from darkroom.assets.builds.build import build_sft
 from darkroom.pipelines.models.policies import PolicyUnavailable
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.terminal import SafeConsole

@@ -10,10 +10,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from darkroom.assets.builds.unfinished_shards import Finished
 from darkroom.assets.definitions import RL, SFT, definitions
 from darkroom.assets.graph.families import stage_key
 from darkroom.assets.graph.rl import RL_STAGES
-from darkroom.assets.runs.finished import Finished
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.storage.tables import TableKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from darkroom.assets.runs.instance import materialize
+from darkroom.assets.dagster_home.instance import materialize
 from darkroom.sandbox.terminal import SafeConsole
 
 

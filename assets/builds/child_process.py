@@ -15,10 +15,10 @@ from threading import Thread
 from rich.console import Console
 from rich.text import Text
 
+from darkroom.assets.dagster_home.instance import MaterializationFailed
 from darkroom.assets.launching import Program
 from darkroom.assets.launching.jobs import Ending, LocalJob
 from darkroom.assets.launching.order import Order, temporary_order
-from darkroom.assets.runs.instance import MaterializationFailed
 from darkroom.assets.terminal.run_lines import STAND
 from darkroom.train.runs.supervisor import VARIABLE, JobDirectory
 

@@ -1,6 +1,6 @@
 """What `darkroom demo` builds beside its own jobs, in this order; it waits for each part where it needs it.
 
-    python -m darkroom.assets.runs.demo families street_signs rl
+    python -m darkroom.assets.builds.demo families street_signs rl
 
 ``families``: most SFT families on all shards but the first. ``street_signs``: questions that the tiny model can learn.
 ``rl``: the recorded annotations, the RL stages and the RL dataset, which GRPO alone waits for.
@@ -8,10 +8,10 @@
 
 from enum import StrEnum
 
+from darkroom.assets.builds.build import N_BESIDE, build_rl_stages, catalog_partitions, fill_shards, partitions_of
+from darkroom.assets.builds.child_process import mark
+from darkroom.assets.builds.jobs import open_jobs
 from darkroom.assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, SAMPLES, STREET_SIGNS
-from darkroom.assets.runs.beside import mark
-from darkroom.assets.runs.build import N_BESIDE, build_rl_stages, catalog_partitions, fill_shards, partitions_of
-from darkroom.assets.runs.jobs import open_jobs
 from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL

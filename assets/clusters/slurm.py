@@ -15,9 +15,9 @@ from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, Worke
 from dagster._core.launcher.base import RunLauncher
 from dagster._grpc.types import ExecuteRunArgs
 
+from darkroom.assets.clusters.run_launcher import RunSettings, forwarded
 from darkroom.assets.launching import LauncherResource
 from darkroom.assets.launching.handoff import cancel, queued_jobs, slurm_script, submit_to_slurm
-from darkroom.assets.runs.places import RunSettings, forwarded
 
 JOB_TAG = "darkroom/slurm_job"
 _FRESH_SECONDS = 5.0

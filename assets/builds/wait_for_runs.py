@@ -11,11 +11,11 @@ from dagster._core.events import DagsterEventType
 from rich.console import Console
 from rich.status import Status
 
-from darkroom.assets.runs.daemon import daemon
-from darkroom.assets.runs.history import DATABASE_ERRORS, InstanceUnavailable
-from darkroom.assets.runs.instance import MaterializationFailed, root_cause
-from darkroom.assets.runs.queue import QueuedRuns
-from darkroom.assets.runs.worker import host_of
+from darkroom.assets.clusters.queued_runs import QueuedRuns
+from darkroom.assets.clusters.worker import host_of
+from darkroom.assets.dagster_home.daemon import daemon
+from darkroom.assets.dagster_home.history import DATABASE_ERRORS, InstanceUnavailable
+from darkroom.assets.dagster_home.instance import MaterializationFailed, root_cause
 from darkroom.assets.terminal.run_lines import materialization_line
 
 _SECONDS, _AWAY_SECONDS = 2.0, 600.0

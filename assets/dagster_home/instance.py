@@ -13,9 +13,9 @@ from uuid import uuid4
 import dagster as dg
 from rich.console import Console
 
+from darkroom.assets.clusters.worker import is_abandoned, worker_tags
+from darkroom.assets.dagster_home.history import open_instance
 from darkroom.assets.graph.partitions import update_partitions
-from darkroom.assets.runs.history import open_instance
-from darkroom.assets.runs.worker import is_abandoned, worker_tags
 from darkroom.assets.terminal.run_lines import OnAsset, RunLines
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.storage_errors import storage_errors

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from dagster._daemon.types import DaemonHeartbeat
 
-from darkroom.assets.runs.daemon import Daemon
+from darkroom.assets.dagster_home.daemon import Daemon
 
 
 class Starts(Daemon):

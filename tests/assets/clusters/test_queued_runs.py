@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 from dagster._core.events import DagsterEventType
 
-from darkroom.assets.runs.places import TAG
-from darkroom.assets.runs.queue import QueuedRuns
+from darkroom.assets.clusters.queued_runs import QueuedRuns
+from darkroom.assets.clusters.run_launcher import TAG
 
 SHARDS = ["signs-0000", "signs-0001", "signs-0002"]
 PLANNED = {DagsterEventType.ASSET_MATERIALIZATION_PLANNED, DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED}

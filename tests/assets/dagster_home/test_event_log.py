@@ -10,14 +10,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from darkroom.assets.runs.history import open_instance
-from darkroom.assets.runs.instance import prepare_dagster_home
+from darkroom.assets.dagster_home.history import open_instance
+from darkroom.assets.dagster_home.instance import prepare_dagster_home
 from darkroom.pipelines.storage.workspace import Workspace
 
 KILLED = """
 import os, signal
 import dagster as dg
-from darkroom.assets.runs.history import open_instance
+from darkroom.assets.dagster_home.history import open_instance
 
 @dg.op
 def told(context):

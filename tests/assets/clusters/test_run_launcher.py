@@ -18,10 +18,10 @@ from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, Worke
 from dagster._core.launcher.base import RunLauncher
 from dagster._core.origin import RepositoryPythonOrigin
 
-from darkroom.assets.runs import lost_starts, places
-from darkroom.assets.runs.history import open_instance
-from darkroom.assets.runs.lost_starts import fail_half_recorded, fail_lost_starts
-from darkroom.assets.runs.places import (
+from darkroom.assets.clusters import lost_runs as lost_starts
+from darkroom.assets.clusters import run_launcher as places
+from darkroom.assets.clusters.lost_runs import fail_half_recorded, fail_lost_starts
+from darkroom.assets.clusters.run_launcher import (
     HERE,
     TAG,
     PlaceError,
@@ -30,11 +30,12 @@ from darkroom.assets.runs.places import (
     forwarded,
     kind_of,
 )
-from darkroom.assets.runs.worker import LocalRunLauncher
+from darkroom.assets.clusters.worker import LocalRunLauncher
+from darkroom.assets.dagster_home.history import open_instance
 from scripts.ports import free_port
 
 RUN = "00000000-0000-4000-8000-000000000001"
-LAUNCHER = {"module": "darkroom.assets.runs.places", "class": "PlacedRunLauncher"}
+LAUNCHER = {"module": "darkroom.assets.clusters.run_launcher", "class": "PlacedRunLauncher"}
 
 
 class Recorder(RunLauncher):
@@ -190,7 +191,7 @@ def test_sqlite_on_several_machines_is_refused_with_the_mend(
 
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "darkroom.assets.runs.ray", None)
+    monkeypatch.setitem(sys.modules, "darkroom.assets.clusters.ray", None)
     with pytest.raises(PlaceError, match=r"pip install 'darkroom-toolkit\[ray\]'"):
         places._launcher("auto", RunSettings())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from darkroom.assets.runs.step_output import keep_from_ctrl_c
+from darkroom.assets.dagster_home.step_output import keep_from_ctrl_c
 
 
 def blocked_signals(process: int) -> set[int]:

@@ -21,7 +21,14 @@ from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, 
 from dagster._core.snap import snapshot_from_execution_plan
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-from darkroom.assets.runs.places import KUBERNETES, TAG, PlacedRunLauncher, PlaceError, check_databases, kind_of
+from darkroom.assets.clusters.run_launcher import (
+    KUBERNETES,
+    TAG,
+    PlacedRunLauncher,
+    PlaceError,
+    check_databases,
+    kind_of,
+)
 from darkroom.pipelines.records.digest import digest
 
 MODULE, ATTRIBUTE, LOCATION = "darkroom.assets.definitions", "defs", "darkroom"
@@ -149,7 +156,7 @@ def check_place(instance: dg.DagsterInstance, place: str) -> None:
         return
     if not isinstance(launcher, PlacedRunLauncher):
         raise PlaceError(
-            "dagster.yaml names another launcher: put `run_launcher: {module: darkroom.assets.runs.places, class: "
+            "dagster.yaml names another launcher: put `run_launcher: {module: darkroom.assets.clusters.run_launcher, class: "
             "PlacedRunLauncher}` there"
         )
     launcher.check(place)

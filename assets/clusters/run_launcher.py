@@ -19,7 +19,7 @@ from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext
 from dagster._core.launcher.base import RunLauncher
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
-from darkroom.assets.runs.worker import LocalRunLauncher
+from darkroom.assets.clusters.worker import LocalRunLauncher
 from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
 from darkroom.sandbox.errors import UserError
 
@@ -173,12 +173,12 @@ def _launcher(place: str, settings: RunSettings) -> RunLauncher:
     if kind == "here":
         return LocalRunLauncher()
     if kind == "slurm":
-        from darkroom.assets.runs.slurm import slurm_launcher
+        from darkroom.assets.clusters.slurm import slurm_launcher
 
         return slurm_launcher(settings)
     if kind == "ray":
         try:
-            from darkroom.assets.runs.ray import ray_launcher
+            from darkroom.assets.clusters.ray import ray_launcher
         except ImportError as error:
             raise PlaceError("runs on Ray need its packages: pip install 'darkroom-toolkit[ray]'") from error
         return ray_launcher(place, settings)

@@ -14,6 +14,10 @@ from rich.console import Console
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.rounds.image_pool import POOL, require_pool
 from darkroom.annotation.rounds.tables import ACCEPTED
+from darkroom.assets.builds.child_process import Beside, beside
+from darkroom.assets.builds.jobs import Jobs, open_jobs
+from darkroom.assets.clusters.run_launcher import HERE, PlaceError
+from darkroom.assets.dagster_home.instance import MaterializationFailed
 from darkroom.assets.definitions import (
     ANNOTATION,
     DATASETS,
@@ -31,10 +35,6 @@ from darkroom.assets.graph.rl import RL_STAGES
 from darkroom.assets.graph.training_config import DEMO_SETTINGS
 from darkroom.assets.launching import Program
 from darkroom.assets.launching.forked import begin_imports, shared_imports
-from darkroom.assets.runs.beside import Beside, beside
-from darkroom.assets.runs.instance import MaterializationFailed
-from darkroom.assets.runs.jobs import Jobs, open_jobs
-from darkroom.assets.runs.places import HERE, PlaceError
 from darkroom.assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
 from darkroom.pipelines.generation import released
 from darkroom.pipelines.generation.engine import STAGES
@@ -177,7 +177,9 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
 def _beside(console: Console, workspace: Workspace, parts: Sequence[str]) -> AbstractContextManager[Beside | None]:
     """The process that builds other parts of the demo; None for none."""
     return (
-        beside(console, Program("darkroom.assets.runs.demo", workspace.local, tuple(parts))) if parts else nullcontext()
+        beside(console, Program("darkroom.assets.builds.demo", workspace.local, tuple(parts)))
+        if parts
+        else nullcontext()
     )
 
 

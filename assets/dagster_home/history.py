@@ -17,7 +17,7 @@ from dagster._serdes import ConfigurableClassData
 from dagster_shared.check.functions import CheckError
 from sqlalchemy.exc import SQLAlchemyError
 
-from darkroom.assets.runs.event_log import KeptSqliteStorage
+from darkroom.assets.dagster_home.event_log import KeptSqliteStorage
 from darkroom.pipelines.storage.atomic_write import one_at_a_time
 from darkroom.pipelines.storage.storage_errors import sqlite_mend
 from darkroom.sandbox.errors import UserError

@@ -9,9 +9,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from darkroom.assets.clusters.worker import WORKER_TAG, LocalRunLauncher, is_abandoned, worker_tags
+from darkroom.assets.dagster_home.instance import close_abandoned_runs
 from darkroom.assets.graph.resources import WorkspaceResource
-from darkroom.assets.runs.instance import close_abandoned_runs
-from darkroom.assets.runs.worker import WORKER_TAG, LocalRunLauncher, is_abandoned, worker_tags
 
 RUN = "00000000-0000-4000-8000-000000000001"
 OTHER = "00000000-0000-4000-8000-000000000002"
@@ -24,7 +24,7 @@ def started(tags: dict[str, str], run_id: str = RUN) -> dg.DagsterRun:
 @pytest.fixture(scope="module")
 def of_the_dead() -> dict[str, str]:
     """The tags that a process wrote which has ended."""
-    code = f"from darkroom.assets.runs.worker import worker_tags; print(worker_tags({RUN!r})[{WORKER_TAG!r}])"
+    code = f"from darkroom.assets.clusters.worker import worker_tags; print(worker_tags({RUN!r})[{WORKER_TAG!r}])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {WORKER_TAG: said.stdout.strip()}
 
