@@ -10,14 +10,16 @@ gc.disable()
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import dagster as dg
 import yaml
 
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.tables import ORDER, REFUSED
-from darkroom.assets.clusters.lost_runs import lost_starts
+from darkroom.assets.clusters.lost_runs import lost_runs
+from darkroom.assets.clusters.placement import TRAIN, RunSettings
+from darkroom.assets.clusters.programs import LauncherResource
 from darkroom.assets.graph import annotation, training
 from darkroom.assets.graph.automation import nightly, shard_sensor
 from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
@@ -29,17 +31,13 @@ from darkroom.assets.graph.partitions import source_partitions
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
 from darkroom.assets.graph.rl import GROUP as RL_GROUP
 from darkroom.assets.graph.rl import rl_assets
-from darkroom.assets.launching import LauncherResource
 from darkroom.assets.pages.code import with_code_references
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.released import all_recipes
 from darkroom.pipelines.storage.workspace import Workspace
 
-if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job` returns
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
 SAMPLES, SFT, RELEASED = "source_samples", "sft_trajectories", "released_trajectories"
-DATASETS, TRAIN, STREET_SIGNS = "datasets", "train", "street_sign_datasets"
+DATASETS, STREET_SIGNS = "datasets", "street_sign_datasets"
 RL, RL_DATASET = "rl_prompts", "rl_dataset_all"
 ANNOTATION, RECORDED_ANNOTATIONS = annotation.JOB, "recorded_annotations"
 FINISHED_ANNOTATIONS = "finished_annotations"
@@ -53,7 +51,7 @@ def definitions(options: Options = ALL) -> dg.Definitions:
     workspace, flywheel = Workspace.from_environment(), FlywheelResource.from_environment()
     recipes = [recipe for recipe in all_recipes().values() if options.releases or recipe.writer != "released"]
     assets = [*_assets(recipes), *_optional_assets(options, recipes, workspace, flywheel)]
-    sensors = [source_partitions, lost_starts, *_shard_sensors(recipes)]
+    sensors = [source_partitions, lost_runs, *_shard_sensors(recipes)]
     return dg.Definitions(
         assets=list(with_code_references(_linked(assets))),
         jobs=jobs(recipes, options),
@@ -120,7 +118,8 @@ def _families(recipes: Sequence[Recipe]) -> tuple[list[str], list[str]]:
     return released, [recipe.family for recipe in recipes if recipe.writer != "released"]
 
 
-def jobs(recipes: Sequence[Recipe], options: Options) -> list[UnresolvedAssetJobDefinition]:
+def jobs(recipes: Sequence[Recipe], options: Options) -> list[Any]:
+    """Jobs as named selections of assets; Dagster does not export their type."""
     assets, groups = dg.AssetSelection.assets, dg.AssetSelection.groups
     released, drafted = _families(recipes)
     rounds = ["/".join(table.asset) for table in (*ORDER, REFUSED)]
@@ -143,9 +142,11 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[UnresolvedAssetJob
         selections[FINISHED_ANNOTATIONS] = assets(*rounds, "rl_dataset")
         selections[RECORDED_ANNOTATIONS] = assets("/".join(POOL.asset), *rounds)
     bundled = {"ops": {step: {"config": settings} for step, settings in BUNDLED_RECORDING.items()}}
-    config = {RECORDED_ANNOTATIONS: bundled}
+    config, tags = {RECORDED_ANNOTATIONS: bundled}, {TRAIN: RunSettings.from_environment().training_tags()}
     return [
-        dg.define_asset_job(name, selection, config=config.get(name), description=_DESCRIPTIONS[name])
+        dg.define_asset_job(
+            name, selection, config=config.get(name), tags=tags.get(name), description=_DESCRIPTIONS[name]
+        )
         for name, selection in selections.items()
     ]
 

@@ -14,10 +14,11 @@ from rich.console import Console
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.rounds.image_pool import POOL, require_pool
 from darkroom.annotation.rounds.tables import ACCEPTED
-from darkroom.assets.builds.child_process import Beside, beside
+from darkroom.assets.builds.child_process import ChildBuild, child_build
+from darkroom.assets.builds.failures import MaterializationFailed
 from darkroom.assets.builds.jobs import Jobs, open_jobs
-from darkroom.assets.clusters.run_launcher import HERE, PlaceError
-from darkroom.assets.dagster_home.instance import MaterializationFailed
+from darkroom.assets.clusters.placement import LOCAL, TRAIN, PlacementError
+from darkroom.assets.clusters.programs import Program
 from darkroom.assets.definitions import (
     ANNOTATION,
     DATASETS,
@@ -26,15 +27,12 @@ from darkroom.assets.definitions import (
     RL_DATASET,
     SAMPLES,
     SFT,
-    TRAIN,
 )
 from darkroom.assets.graph.families import REJECTS, stage_key
 from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.graph.rl import RL_STAGES
 from darkroom.assets.graph.training_config import DEMO_SETTINGS
-from darkroom.assets.launching import Program
-from darkroom.assets.launching.forked import begin_imports, shared_imports
 from darkroom.assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
 from darkroom.pipelines.generation import released
 from darkroom.pipelines.generation.engine import STAGES
@@ -47,8 +45,8 @@ from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog
 from darkroom.pipelines.sources.source_config import Use
 from darkroom.pipelines.storage.workspace import Workspace
 
-N_BESIDE = 10
-"""So many families are built beside on the demo's further shards, the rest by the command, which started earlier."""
+N_IN_CHILD = 10
+"""So many families are built by the child process on the demo's further shards, the rest by the command itself."""
 
 
 def build_sft(
@@ -60,15 +58,15 @@ def build_sft(
     n_rows: int | None = None,
     family_quotas: Mapping[str, int] | None = None,
     with_rl: bool = False,
-    place: str = HERE,
+    runs_on: str = LOCAL,
 ) -> None:
-    """Materialises ``families`` (empty: all) on every shard of a source, ships the datasets, and trains if ``train``.
+    """Materialise ``families`` (empty: all) on every shard of a source, ships the datasets, and trains if ``train``.
 
     ``with_rl``: with RL prompts and annotations, all bundled (`make demo`). With ``n_rows`` (in the published mixture)
-    or ``family_quotas``, families stop drafting when they have their rows. ``place``: where the shards' runs execute;
-    datasets and training are made here. Finished work is skipped. Prints the summary, also after a failed job. Raises
-    ``SourceError``, ``PlaceError`` and ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with the
-    asset's message.
+    or ``family_quotas``, families stop drafting when they have their rows. ``runs_on``: where the shards' runs and
+    the training execute; datasets are made here. Finished work is skipped. Prints the summary, also after a failed job.
+    Raises ``SourceError``, ``PlacementError`` and ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with
+    the asset's message.
     """
     with Workspace.from_environment() as workspace:
         recipes = families_of(workspace, source)
@@ -80,8 +78,8 @@ def build_sft(
         if with_rl:
             used["rl"] = partitions_of(catalog, EMBEDDED_RL)
         mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
-        if place != HERE and mixture:
-            raise PlaceError(
+        if runs_on != LOCAL and mixture:
+            raise PlacementError(
                 "--rows and --quota fill one shard after the other, and --on works on all at once: build all rows with "
                 "--on, then ship as many as you want with --rows or --quota and without --on; nothing is paid again"
             )
@@ -92,23 +90,22 @@ def build_sft(
         parts = [part for part, is_built in waited_for.items() if is_built]
         with (
             _summarised(summarise),
-            shared_imports() if train else nullcontext(),
-            _beside(console, workspace, parts) as other,
+            _child_build(console, parts) as child,
             open_jobs(
-                console, workspace, used, place, on_first_trajectory=other.start if other else lambda: None
+                console, workspace, used, runs_on, on_first_trajectory=child.start if child else lambda: None
             ) as jobs,
         ):
             _build_families(jobs, chosen, partitions[:1] if with_rl else partitions, mixture)
-            if other and with_rl:
-                fill_shards(jobs, chosen[N_BESIDE:], partitions[1:], {})
-                other.wait("families")
+            if child and with_rl:
+                fill_shards(jobs, chosen[N_IN_CHILD:], partitions[1:], {})
+                child.wait("families")
             jobs.run(DATASETS, settings={"sft_dataset": {"quotas": mixture}} if mixture else None)
             if train and not is_demo:
                 _train(jobs, chosen)
-            elif other and train:
-                other.wait("street_signs")
+            elif child and train:
+                child.wait("street_signs")
                 _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
-                other.wait("rl")  # Dagster takes a checkpoint for stale that is older than the RL dataset
+                child.wait("rl")  # Dagster takes a checkpoint for stale that is older than the RL dataset
                 _train_on_street_signs(jobs, "grpo_checkpoint", "evaluation", evaluated="grpo")
 
 
@@ -124,20 +121,19 @@ def build_rl(
     *,
     n_rows: int | None = None,
     source_quotas: Mapping[str, int] | None = None,
-    place: str = HERE,
+    runs_on: str = LOCAL,
 ) -> None:
-    """Materialises every RL stage on every shard of a source, at ``place``, then the RL dataset here. Finished work is
-    skipped.
+    """Materialise every RL stage on every shard of a source, on ``runs_on``, then the RL dataset here.
 
-    Prints the summary, also after a failed job. Raises ``SourceError`` before any work, ``MaterializationFailed`` with
-    the asset's message.
+    Finished work is skipped. Prints the summary, also after a failed job. Raises ``SourceError`` before any work,
+    ``MaterializationFailed`` with the asset's message.
     """
     with Workspace.from_environment() as workspace:
         catalog = catalog_partitions(workspace)
         partitions = partitions_of(catalog, source)
         mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
         summarise = partial(print_rl_summary, console, workspace, list(catalog))
-        with _summarised(summarise), open_jobs(console, workspace, {"rl": partitions}, place) as jobs:
+        with _summarised(summarise), open_jobs(console, workspace, {"rl": partitions}, runs_on) as jobs:
             build_rl_stages(jobs, partitions, mix=mix)
 
 
@@ -174,13 +170,9 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
     summarise(seconds=time.monotonic() - started)
 
 
-def _beside(console: Console, workspace: Workspace, parts: Sequence[str]) -> AbstractContextManager[Beside | None]:
+def _child_build(console: Console, parts: Sequence[str]) -> AbstractContextManager[ChildBuild | None]:
     """The process that builds other parts of the demo; None for none."""
-    return (
-        beside(console, Program("darkroom.assets.builds.demo", workspace.local, tuple(parts)))
-        if parts
-        else nullcontext()
-    )
+    return child_build(console, Program("darkroom.assets.builds.demo", tuple(parts))) if parts else nullcontext()
 
 
 def catalog_partitions(workspace: Workspace) -> dict[str, str]:
@@ -204,10 +196,10 @@ def _build_families(
     jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
 ) -> None:
     """Every family on every shard."""
-    if jobs.place == HERE:
+    if jobs.runs_on == LOCAL:
         fill_shards(jobs, recipes, partitions, family_quotas)
     else:
-        jobs.run_elsewhere(_job(recipes), partitions, only=_stages(recipes))
+        jobs.run_shards_on_cluster(_job(recipes), partitions, only=_stages(recipes))
 
 
 def fill_shards(
@@ -229,7 +221,6 @@ def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: 
     Returns the accepted rows by family.
     """
     stages = _stages(recipes)
-    begin_imports()
     jobs.run(SAMPLES, partition=partition)
     n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
     while True:
@@ -260,12 +251,12 @@ def _is_released(recipes: Sequence[Recipe]) -> bool:
 
 def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
     """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
-    if jobs.place == HERE:
+    if jobs.runs_on == LOCAL:
         for partition in jobs.unfinished(RL, partitions, [SAMPLES_KEY, *map(dg.AssetKey, RL_STAGES)]):
             jobs.run(SAMPLES, partition=partition)
             jobs.run(RL, partition=partition)
     else:
-        jobs.run_elsewhere(RL, partitions)
+        jobs.run_shards_on_cluster(RL, partitions)
     jobs.run(RL_DATASET, settings={"rl_dataset": mix} if mix else None)
 
 
@@ -276,7 +267,8 @@ def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
         return
     # without RL prompts, as after `darkroom materialize`, GRPO takes the questions of the trajectories
     prompts = "rl" if rl_folder(jobs.workspace).exists() else "sft"
-    jobs.run(TRAIN, settings={"grpo_checkpoint": {"prompts": prompts}})
+    run = jobs.run if jobs.runs_on == LOCAL else jobs.run_on_cluster
+    run(TRAIN, settings={"grpo_checkpoint": {"prompts": prompts}})
 
 
 def _train_on_street_signs(jobs: Jobs, *assets: str, evaluated: str) -> None:

@@ -1,4 +1,4 @@
-"""What `darkroom demo` builds beside its own jobs, in this order; it waits for each part where it needs it.
+"""Parts of the demo that a child process builds, in this order; `darkroom demo` waits for each where it needs it.
 
     python -m darkroom.assets.builds.demo families street_signs rl
 
@@ -8,7 +8,7 @@
 
 from enum import StrEnum
 
-from darkroom.assets.builds.build import N_BESIDE, build_rl_stages, catalog_partitions, fill_shards, partitions_of
+from darkroom.assets.builds.build import N_IN_CHILD, build_rl_stages, catalog_partitions, fill_shards, partitions_of
 from darkroom.assets.builds.child_process import mark
 from darkroom.assets.builds.jobs import open_jobs
 from darkroom.assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, SAMPLES, STREET_SIGNS
@@ -22,7 +22,7 @@ from darkroom.train.runs.command_line import guarded
 
 
 class DemoPart(StrEnum):
-    """What is built beside the command's own jobs."""
+    """A part that is built beside the command's own jobs."""
 
     FAMILIES = "families"
     STREET_SIGNS = "street_signs"
@@ -30,7 +30,7 @@ class DemoPart(StrEnum):
 
 
 def main(parts: list[DemoPart]) -> None:
-    """Builds the parts, one after the other. Finished work is skipped."""
+    """Build the parts, one after the other. Finished work is skipped."""
     with guarded(), Workspace.from_environment() as workspace:
         catalog = catalog_partitions(workspace)
         shards, rl_shards = (partitions_of(catalog, source) for source in (EMBEDDED, EMBEDDED_RL))
@@ -39,7 +39,7 @@ def main(parts: list[DemoPart]) -> None:
             for part in parts:
                 match part:
                     case DemoPart.FAMILIES:
-                        fill_shards(jobs, list(load_recipes().values())[:N_BESIDE], shards[1:], {})
+                        fill_shards(jobs, list(load_recipes().values())[:N_IN_CHILD], shards[1:], {})
                     case DemoPart.STREET_SIGNS:
                         jobs.run(STREET_SIGNS)
                     case DemoPart.RL:

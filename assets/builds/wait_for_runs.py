@@ -1,51 +1,52 @@
-"""A job on shards that run on other machines, as a command shows it: lines of each shard as it ends."""
+"""Wait for a job's runs on a cluster: a command prints the lines of each shard as it ends."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import dagster as dg
-from dagster._core.events import DagsterEventType
 from rich.console import Console
 from rich.status import Status
 
+from darkroom.assets.builds.failures import MaterializationFailed, failures_on_cluster
 from darkroom.assets.clusters.queued_runs import QueuedRuns
 from darkroom.assets.clusters.worker import host_of
 from darkroom.assets.dagster_home.daemon import daemon
 from darkroom.assets.dagster_home.history import DATABASE_ERRORS, InstanceUnavailable
-from darkroom.assets.dagster_home.instance import MaterializationFailed, root_cause
 from darkroom.assets.terminal.run_lines import materialization_line
 
 _SECONDS, _AWAY_SECONDS = 2.0, 600.0
 _T = TypeVar("_T")
 
 
-def materialize_elsewhere(
+def materialize_on_cluster(
     job: dg.JobDefinition,
     instance: dg.DagsterInstance,
     console: Console,
-    *,
-    place: str,
+    runs_on: str,
     partitions: Sequence[str],
+    *,
     only: Sequence[dg.AssetKey] | None = None,
+    run_config: Mapping[str, Any] | None = None,
 ) -> None:
-    """Queues a run for each of the ``partitions`` and waits for all; Ctrl-C cancels them, a killed command leaves them.
+    """Queue a run for each of the ``partitions`` and wait for all; Ctrl-C cancels them, a killed command leaves them.
 
-    A shard that failed stops no other. Raises ``MaterializationFailed`` with the message of each.
+    A shard that failed stops no other. A job without partitions has one, "". Raises ``MaterializationFailed`` with the
+    message of each.
     """
-    runs, failures = QueuedRuns(instance, job, place), list[str]()
-    with daemon(instance) as watch, console.status(f"{job.name} … queueing {len(partitions):,} shards") as status:
+    runs, failures = QueuedRuns(instance, job, runs_on), list[str]()
+    with daemon(instance) as watch, console.status(f"{job.name} … queueing {len(partitions):,} runs") as status:
         try:
             # the first shards are worked on while the others are queued
-            _patiently(status, lambda: runs.submit(partitions, only))
+            _patiently(status, lambda: runs.submit(partitions, only, run_config))
             while runs.n_open():
                 watch.ensure()
                 _patiently(status, lambda: _note_ended(console, instance, runs, failures))
                 n_ended, n_running = len(partitions) - runs.n_open(), _patiently(status, runs.n_running)
                 status.update(
-                    f"{job.name} on {place} … {n_ended:,} of {len(partitions):,} ended, {n_running:,} running"
+                    f"{job.name} on {runs_on} … {n_ended:,} of {len(partitions):,} ended, {n_running:,} running"
                 )
                 time.sleep(_SECONDS)
         except KeyboardInterrupt:
@@ -56,7 +57,7 @@ def materialize_elsewhere(
 
 
 def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
-    """What is answered, also where Dagster's history is away meanwhile. Raises ``InstanceUnavailable``."""
+    """Retry while Dagster's database is unavailable. Raises ``InstanceUnavailable``."""
     deadline = time.monotonic() + _AWAY_SECONDS
     while True:
         try:
@@ -72,9 +73,10 @@ def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
 
 
 def _note_ended(console: Console, instance: dg.DagsterInstance, runs: QueuedRuns, failures: list[str]) -> None:
-    """Prints the shards that have ended since, and adds why those that failed did."""
+    """Print the shards that have ended since the last call, and add the reasons of those that failed."""
     for partition, run in runs.ended():
-        reasons = [] if run.is_success else [f"{partition}: {reason}" for reason in _reasons(instance, run)]
+        failed = [] if run.is_success else failures_on_cluster(instance, run)
+        reasons = [f"{partition}: {reason}" if partition else reason for reason in failed]
         _print(console, instance, partition, run)
         failures += reasons
 
@@ -86,9 +88,9 @@ def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: 
     where = f" on {host}" if host else ""
     again = f", repeated {repeated} time{'s' if repeated > 1 else ''}" if repeated else ""
     events = instance.all_logs(
-        run.run_id, of_type={DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.STEP_SUCCESS}
+        run.run_id, of_type={dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.STEP_SUCCESS}
     )
-    console.print(f"[bold]{run.job_name} {partition}[/bold]  {seconds}{where}{again}")
+    console.print(f"[bold]{f'{run.job_name} {partition}'.strip()}[/bold]  {seconds}{where}{again}")
     logged = [event.dagster_event for event in events if event.dagster_event is not None]
     durations = {
         event.step_key: event.step_success_data.duration_ms / 1000 for event in logged if event.is_step_success
@@ -97,11 +99,3 @@ def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: 
         if event.is_step_materialization:
             line = materialization_line(event.step_materialization_data.materialization, durations.get(event.step_key))
             console.print(line, highlight=False, soft_wrap=True)
-
-
-def _reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[str]:
-    """Why it failed: the first error of each step; of a run that was lost, what was noticed."""
-    endings = {DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_CANCELED}
-    events = [log.dagster_event for log in instance.all_logs(run.run_id, of_type=endings) if log.dagster_event]
-    steps = [f"{event.step_key}: {root_cause(event.step_failure_data)}" for event in events if event.is_step_failure]
-    return steps or [event.message or "failed" for event in events if not event.is_step_failure]

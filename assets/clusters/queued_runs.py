@@ -1,4 +1,4 @@
-"""Runs that are queued for other machines: one per shard, submitted as the UI does it, and waited for.
+"""Runs that are queued for a cluster: one per shard, submitted as the UI does it, and waited for.
 
 Dagster's queue, its limits, its monitoring and its repeats do the work; a command adds runs and reads their events. A
 shard whose run is queued or running already, from a command that was killed, is waited for and not submitted again.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import dagster as dg
 from dagster._core.code_pointer import CodePointer
@@ -21,14 +22,7 @@ from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, 
 from dagster._core.snap import snapshot_from_execution_plan
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-from darkroom.assets.clusters.run_launcher import (
-    KUBERNETES,
-    TAG,
-    PlacedRunLauncher,
-    PlaceError,
-    check_databases,
-    kind_of,
-)
+from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.pipelines.records.digest import digest
 
 MODULE, ATTRIBUTE, LOCATION = "darkroom.assets.definitions", "defs", "darkroom"
@@ -41,21 +35,30 @@ _STATEMENT_MILLISECONDS, _CONNECTION_SECONDS, _N_MORE_CONNECTIONS = 60_000, 3600
 
 
 class QueuedRuns:
-    """The runs of one job on shards, at ``place``."""
+    """The runs of one job on shards, placed on a cluster."""
 
-    def __init__(self, instance: dg.DagsterInstance, job: dg.JobDefinition, place: str) -> None:
-        self._instance, self._job, self._place = instance, job, place
+    def __init__(self, instance: dg.DagsterInstance, job: dg.JobDefinition, runs_on: str) -> None:
+        self._instance, self._job, self._runs_on = instance, job, runs_on
         self._partitions: dict[str, str] = {}
 
-    def submit(self, partitions: Sequence[str], only: Sequence[dg.AssetKey] | None = None) -> None:
-        """Queues one run for each shard, unless an earlier call that did not come to its end has queued it."""
+    def submit(
+        self,
+        partitions: Sequence[str],
+        only: Sequence[dg.AssetKey] | None = None,
+        run_config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Queue one run for each shard, unless an earlier call that did not come to its end has queued it.
+
+        The shard of a job that has no partitions is "".
+        """
         submitted = set(self._partitions.values())
-        selection = digest(sorted(key.to_user_string() for key in only))[:16] if only else "all"
+        selection = _digest_of(only, run_config)
         queued = self._queued(selection)
         with _connected(self._instance) as instance:
-            create = self._creator(instance, only)
+            create = self._creator(instance, only, run_config)
             for partition in [partition for partition in partitions if partition not in submitted]:
-                tags = {_PARTITION_TAG: partition, TAG: self._place, _SELECTION_TAG: selection}
+                tags = {**self._job.run_tags, RUNS_ON_TAG: self._runs_on, _SELECTION_TAG: selection}
+                tags |= {_PARTITION_TAG: partition} if partition else {}
                 run = queued.get(partition) or create(tags=tags)
                 if run.status == dg.DagsterRunStatus.NOT_STARTED:
                     # the queue needs no workspace: the daemon that launches the run has one
@@ -63,9 +66,9 @@ class QueuedRuns:
                 self._partitions[run.run_id] = partition
 
     def ended(self) -> Iterator[tuple[str, dg.DagsterRun]]:
-        """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not.
+        """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not ended.
 
-        A shard whose taker raises is not forgotten: it comes again.
+        A shard comes again if the caller did not ask for the next one.
         """
         unfinished = set(self._instance.get_run_ids(self._filter(_UNFINISHED)))
         for run_id in [run_id for run_id in self._partitions if run_id not in unfinished]:
@@ -88,7 +91,7 @@ class QueuedRuns:
         return len(self._partitions.keys() & set(running))
 
     def cancel(self) -> None:
-        """Ends all that are queued or running."""
+        """End all that are queued or running."""
         for run_id in self._partitions.keys() & set(self._instance.get_run_ids(self._filter(_UNFINISHED))):
             self._instance.run_coordinator.cancel_run(run_id)
 
@@ -103,17 +106,20 @@ class QueuedRuns:
         return run.tags.get(_WILL_RETRY_TAG, undecided) == "true"
 
     def _creator(
-        self, instance: dg.DagsterInstance, only: Sequence[dg.AssetKey] | None
+        self,
+        instance: dg.DagsterInstance,
+        only: Sequence[dg.AssetKey] | None,
+        run_config: Mapping[str, Any] | None,
     ) -> Callable[..., dg.DagsterRun]:
-        """Creates a run that has the ``tags``. All runs have one plan: it and its snapshots are made once."""
+        """A function that creates a run with ``tags``. All runs have one plan: it and its snapshots are made once."""
         selected = frozenset(only) if only else None
         job = self._job.get_subset(asset_selection=selected) if selected else self._job
-        plan = create_execution_plan(job, instance_ref=instance.get_ref())
+        plan = create_execution_plan(job, run_config, instance_ref=instance.get_ref())
         return partial(
             instance.create_run,
             job_name=job.name,
             run_id=None,
-            run_config=None,
+            run_config=run_config,
             status=None,
             root_run_id=None,
             parent_run_id=None,
@@ -132,9 +138,17 @@ class QueuedRuns:
 
     def _queued(self, selection: str) -> dict[str, dg.DagsterRun]:
         """Unfinished runs of the same, by shard; a command that was killed may not have submitted the last one."""
-        tags = {_SELECTION_TAG: selection, TAG: self._place}
+        tags = {_SELECTION_TAG: selection, RUNS_ON_TAG: self._runs_on}
         runs = self._instance.get_runs(dg.RunsFilter(job_name=self._job.name, statuses=_UNFINISHED, tags=tags))
-        return {run.tags[_PARTITION_TAG]: run for run in runs if _PARTITION_TAG in run.tags}
+        return {run.tags.get(_PARTITION_TAG, ""): run for run in runs}
+
+
+def _digest_of(only: Sequence[dg.AssetKey] | None, run_config: Mapping[str, Any] | None) -> str:
+    """Equal for runs that do the same on a shard; ``all``: the whole job as it is."""
+    if not only and not run_config:
+        return "all"
+    keys = sorted(key.to_user_string() for key in only or ())
+    return digest([*keys, run_config] if run_config else keys)[:16]
 
 
 @contextmanager
@@ -146,24 +160,8 @@ def _connected(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
         yield connected
 
 
-def check_place(instance: dg.DagsterInstance, place: str) -> None:
-    """Raises ``PlaceError`` where runs of this instance cannot get to ``place``."""
-    kind, launcher = kind_of(place), instance.run_launcher
-    check_databases(instance)
-    if kind == KUBERNETES:
-        if type(launcher).__name__ != "K8sRunLauncher":
-            raise PlaceError("dagster.yaml names another launcher: copy assets/kubernetes/dagster.yaml there")
-        return
-    if not isinstance(launcher, PlacedRunLauncher):
-        raise PlaceError(
-            "dagster.yaml names another launcher: put `run_launcher: {module: darkroom.assets.clusters.run_launcher, class: "
-            "PlacedRunLauncher}` there"
-        )
-    launcher.check(place)
-
-
 def _code() -> RepositoryPythonOrigin:
-    """In a pod of Dagster's Helm chart, with the image and the volumes that the chart gives to runs."""
+    """The code's origin; in a pod of Dagster's Helm chart with the image and volumes that the chart gives to runs."""
     context = os.environ.get("DAGSTER_CONTAINER_CONTEXT")
     return RepositoryPythonOrigin(
         executable_path=sys.executable,

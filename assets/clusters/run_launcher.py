@@ -1,98 +1,30 @@
-"""Where runs execute: on this machine, on a Ray cluster or on a Slurm cluster.
+"""The launcher of all runs, named in ``dagster.yaml``: each run goes where its tag or the environment says.
 
-    darkroom/runs_on: ray://head:10001        a run's tag: by `darkroom materialize --on`, in the launchpad, or from
-                                              DARKROOM_RUN_ON when the run is launched; a repeated run inherits it
-
-One run is one shard and one worker. Kubernetes has a launcher of its own in ``dagster.yaml`` (docs/scale.md).
+Kubernetes has a launcher of its own in ``dagster.yaml`` (docs/scale.md).
 """
 
-from __future__ import annotations
-
-import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Self
 
 import dagster as dg
-from dagster._config.config_schema import UserConfigSchema
 from dagster._core.errors import DagsterUserCodeUnreachableError
-from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext
-from dagster._core.launcher.base import RunLauncher
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
-from darkroom.assets.clusters.worker import LocalRunLauncher
-from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
-from darkroom.sandbox.errors import UserError
-
-if TYPE_CHECKING:
-    from dagster._core.instance import DagsterInstance
-
-HERE, SLURM, KUBERNETES = "here", "slurm", "kubernetes"
-TAG = "darkroom/runs_on"
-PREFIX = "DARKROOM_RUN_"
-Kind = Literal["here", "ray", "slurm", "kubernetes"]
-_FORWARDED = "DARKROOM_"
-_FOLDERS = ("DARKROOM_HOME", "DARKROOM_LOCAL", "DARKROOM_IMAGES", "DARKROOM_ENVIRONMENTS")
-"""Variables that may name a folder by a relative path."""
-_ALSO_FORWARDED = ("DAGSTER_POSTGRES_URL", "HF_HUB_OFFLINE")
-
-
-class PlaceError(UserError):
-    """A place where runs cannot execute: what is wrong, and the mend."""
-
-
-class PlaceAway(PlaceError):
-    """A place that does not answer: it may later."""
-
-
-class RunSettings(EnvironmentSettings):
-    """Where runs of the UI and of the queue execute, and what each takes there (``DARKROOM_RUN_…``)."""
-
-    on: str = setting(
-        "ON",
-        HERE,
-        description="`here`; `ray://HOST:PORT`, `http://HOST:8265` (its dashboard) or `auto` (the cluster that this "
-        "machine is a node of) for Ray; `slurm`; `kubernetes`. `--on` and the tag `darkroom/runs_on` override it.",
-    )
-    n_cpus: int = setting("CPUS", 1, ge=1, description="CPUs that a run takes of a Ray or Slurm cluster.")
-    memory_mb: int = setting("MEMORY_MB", 0, ge=0, description="Memory that a run takes of it; 0: not counted.")
-    options: str = setting("OPTIONS", "", description="More options of sbatch, as in `--partition=cpu --time=8:00:00`.")
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Raises ``PlaceError``, naming the variable that is wrong."""
-        return cls.read(environment, PREFIX, error=PlaceError)
-
-
-def kind_of(place: str) -> Kind:
-    """``ray`` for an address of a Ray cluster. Raises ``PlaceError`` for what is no place."""
-    if place == "auto" or place.startswith(("ray://", "http://", "https://")):
-        return "ray"
-    if place in (HERE, SLURM, KUBERNETES):
-        return place  # type: ignore[return-value]
-    raise PlaceError(
-        f"{place!r} is no place for runs: `ray://HOST:PORT`, `http://HOST:8265`, `auto` (Ray), `slurm`, `kubernetes` "
-        "or `here`"
-    )
-
-
-def forwarded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a run on another machine gets of this one's environment: Darkroom's settings, the databases, and the keys
-    that the settings name."""
-    settings = {
-        name: value
-        for name, value in environment.items()
-        if name.startswith(_FORWARDED) and not name.startswith(PREFIX)
-    }
-    keys = {value for name, value in settings.items() if name.endswith("_KEY")} | {"OPENAI_API_KEY"}
-    settings |= {name: environment[name] for name in (*_ALSO_FORWARDED, *keys) if environment.get(name)}
-    settings["DARKROOM_HOME"] = settings.get("DARKROOM_HOME") or "data"
-    # a worker's own folder is another
-    folders = {name: settings[name] for name in _FOLDERS if settings.get(name) and "://" not in settings[name]}
-    return settings | {name: os.path.abspath(os.path.expanduser(folder)) for name, folder in folders.items()}
+from darkroom.assets.clusters.placement import (
+    KUBERNETES,
+    LOCAL,
+    RUNS_ON_TAG,
+    ClusterUnavailable,
+    PlacementError,
+    RunSettings,
+    check_databases,
+    kind_of,
+)
+from darkroom.assets.clusters.worker import CheckRunHealthResult, LaunchRunContext, LocalRunLauncher, RunLauncher
 
 
 class PlacedRunLauncher(RunLauncher, ConfigurableClass):
-    """Launches each run where its tag or the environment says, and asks there how it is."""
+    """Launch each run where it is placed, and ask there how it is."""
 
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
         self._inst_data = inst_data
@@ -101,11 +33,11 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:
-        """What ``dagster.yaml`` says."""
+        """The entry of ``dagster.yaml``."""
         return self._inst_data
 
     @classmethod
-    def config_type(cls) -> UserConfigSchema:
+    def config_type(cls) -> dict[str, Any]:
         """Nothing: the environment configures it."""
         return {}
 
@@ -113,26 +45,25 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]) -> Self:
         return cls(inst_data=inst_data)
 
-    def check(self, place: str) -> None:
-        """Raises ``PlaceError`` or ``LaunchError`` where a run cannot get to."""
-        self._at(place)
+    def check(self, runs_on: str) -> None:
+        """Raises ``PlacementError`` if a run cannot get there."""
+        self._at(runs_on)
 
     def launch_run(self, context: LaunchRunContext) -> None:
-        """Records the place first, so that the run is looked for where it was launched.
+        """Record the placement first, so that the run is looked for where it was launched.
 
-        Raises ``PlaceError``, and ``DagsterUserCodeUnreachableError`` where the place is away: the one error after
-        which the queue takes a run back (``max_user_code_failure_retries`` in ``dagster.yaml``).
+        Raises ``PlacementError``, and ``DagsterUserCodeUnreachableError`` while the cluster is unavailable: the one
+        error after which the queue takes a run back (``max_user_code_failure_retries`` in ``dagster.yaml``).
         """
         run = context.dagster_run
-        place = run.tags.get(TAG) or RunSettings.from_environment().on
-        if place != HERE:
+        runs_on = run.tags.get(RUNS_ON_TAG) or RunSettings.from_environment().on
+        if runs_on != LOCAL:
             check_databases(self._instance)
-        self._instance.add_run_tags(run.run_id, {TAG: place})
+            context = context._replace(dagster_run=_with_interpreter(run))
+        self._instance.add_run_tags(run.run_id, {RUNS_ON_TAG: runs_on})
         try:
-            self._at(place).launch_run(
-                context if place == HERE else context._replace(dagster_run=_with_interpreter(run))
-            )
-        except PlaceAway as error:
+            self._at(runs_on).launch_run(context)
+        except ClusterUnavailable as error:
             raise DagsterUserCodeUnreachableError(str(error)) from error
 
     def terminate(self, run_id: str) -> bool:
@@ -158,18 +89,18 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
             launcher.join(timeout)
 
     def _of(self, run: dg.DagsterRun) -> RunLauncher:
-        return self._at(run.tags.get(TAG, HERE))
+        return self._at(run.tags.get(RUNS_ON_TAG, LOCAL))
 
-    def _at(self, place: str) -> RunLauncher:
-        if place not in self._launchers:
-            launcher = _launcher(place, RunSettings.from_environment())
+    def _at(self, runs_on: str) -> RunLauncher:
+        if runs_on not in self._launchers:
+            launcher = _launcher(runs_on, RunSettings.from_environment())
             launcher.register_instance(self._instance)
-            self._launchers[place] = launcher
-        return self._launchers[place]
+            self._launchers[runs_on] = launcher
+        return self._launchers[runs_on]
 
 
-def _launcher(place: str, settings: RunSettings) -> RunLauncher:
-    kind = kind_of(place)
+def _launcher(runs_on: str, settings: RunSettings) -> RunLauncher:
+    kind = kind_of(runs_on)
     if kind == "here":
         return LocalRunLauncher()
     if kind == "slurm":
@@ -180,13 +111,15 @@ def _launcher(place: str, settings: RunSettings) -> RunLauncher:
         try:
             from darkroom.assets.clusters.ray import ray_launcher
         except ImportError as error:
-            raise PlaceError("runs on Ray need its packages: pip install 'darkroom-toolkit[ray]'") from error
-        return ray_launcher(place, settings)
-    raise PlaceError("runs on Kubernetes need its launcher in dagster.yaml: copy assets/kubernetes/dagster.yaml there")
+            raise PlacementError("runs on Ray need its packages: pip install 'darkroom-toolkit[ray]'") from error
+        return ray_launcher(runs_on, settings)
+    raise PlacementError(
+        "runs on Kubernetes need its launcher in dagster.yaml: copy assets/kubernetes/dagster.yaml there"
+    )
 
 
 def _with_interpreter(run: dg.DagsterRun) -> dg.DagsterRun:
-    """With the code location's Python as what starts it: `dagster` alone would be looked for in the worker's PATH."""
+    """The run, started by its code location's Python: `dagster` alone would be looked for in the worker's PATH."""
     origin = run.job_code_origin
     if origin is None:
         return run
@@ -195,15 +128,17 @@ def _with_interpreter(run: dg.DagsterRun) -> dg.DagsterRun:
     return run._replace(job_code_origin=origin._replace(repository_origin=repository._replace(entry_point=entry_point)))
 
 
-def check_databases(instance: DagsterInstance) -> None:
-    """Raises ``PlaceError`` where Dagster's history or the ledger is in SQLite: several machines would corrupt it."""
-    if any("sqlite" in kind.__module__ for kind in type(instance.event_log_storage).__mro__):
-        raise PlaceError(
-            "Dagster's history is in SQLite, which is for one machine: copy assets/dagster_team.yaml to "
-            "$DAGSTER_HOME/dagster.yaml and set DAGSTER_POSTGRES_URL"
+def check_placement(instance: dg.DagsterInstance, runs_on: str) -> None:
+    """Raises ``PlacementError`` if runs of this instance cannot be placed there."""
+    kind, launcher = kind_of(runs_on), instance.run_launcher
+    check_databases(instance)
+    if kind == KUBERNETES:
+        if type(launcher).__name__ != "K8sRunLauncher":
+            raise PlacementError("dagster.yaml names another launcher: copy assets/kubernetes/dagster.yaml there")
+        return
+    if not isinstance(launcher, PlacedRunLauncher):
+        raise PlacementError(
+            f"dagster.yaml names another launcher: put `run_launcher: {{module: {__name__}, class: "
+            "PlacedRunLauncher}` there"
         )
-    ledger = os.environ.get("DARKROOM_LEDGER", "")
-    if not ledger or ledger.startswith("sqlite"):
-        raise PlaceError(
-            "the ledger is in SQLite, which is for one machine: set DARKROOM_LEDGER=postgresql+psycopg://…"
-        )
+    launcher.check(runs_on)

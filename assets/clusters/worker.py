@@ -1,23 +1,36 @@
-"""Which process works on a run, and whether it is gone: Dagster itself doesn't look after a run that has started.
+"""Workers of runs: which process works on a run, and whether it is gone.
 
     darkroom/worker: 8a1c…/host-3/812/90411        run, host, process, and when that started
 
-The tag names its run: a retry inherits the tags of the run that it repeats.
+Dagster itself doesn't look after a run that has started. The tag names its run: a retry inherits the tags of the run
+that it repeats.
 """
 
 import os
 import socket
 
 import dagster as dg
-from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
+from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLauncher, WorkerStatus
 
 from darkroom.pipelines.storage.leases import known_process, runs
 
+__all__ = ["CheckRunHealthResult", "LaunchRunContext", "RunLauncher"]  # Dagster's own, for all launchers
 WORKER_TAG = "darkroom/worker"
+RUNNING = CheckRunHealthResult(WorkerStatus.RUNNING)
+
+
+def lost(reason: str) -> CheckRunHealthResult:
+    """The answer to run monitoring that a run's worker is gone."""
+    return CheckRunHealthResult(WorkerStatus.FAILED, reason)
+
+
+def is_lost(health: CheckRunHealthResult) -> bool:
+    """Whether a launcher says that the worker is gone."""
+    return health.status == WorkerStatus.FAILED
 
 
 def worker_tags(run_id: str) -> dict[str, str]:
-    """For a run that this process works on."""
+    """The tag of a run that this process works on."""
     return {WORKER_TAG: f"{run_id}/{socket.gethostname()}/{known_process(os.getpid())}"}
 
 
@@ -42,6 +55,4 @@ class LocalRunLauncher(dg.DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        if is_abandoned(run):
-            return CheckRunHealthResult(WorkerStatus.FAILED, "its process is gone")
-        return CheckRunHealthResult(WorkerStatus.RUNNING)
+        return lost("its process is gone") if is_abandoned(run) else RUNNING

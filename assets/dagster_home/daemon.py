@@ -16,8 +16,8 @@ from pathlib import Path
 
 import dagster as dg
 
+from darkroom.pipelines.processes.supervisor import SAFE_PATH
 from darkroom.sandbox.errors import UserError
-from darkroom.train.runs.supervisor import SAFE_PATH
 
 WORKSPACE = str(files("darkroom.assets") / "workspace.yaml")
 _QUEUE = "QUEUED_RUN_COORDINATOR"
@@ -71,7 +71,7 @@ class Daemon:
 
     def _start(self) -> subprocess.Popen[bytes]:
         # ended with this command, also where it is killed
-        supervised = [sys.executable, "-m", "darkroom.train.runs.supervisor", str(os.getpid())]
+        supervised = [sys.executable, "-m", "darkroom.pipelines.processes.supervisor", str(os.getpid())]
         command = [*supervised, sys.executable, "-m", "dagster._daemon", "run", "-w", WORKSPACE]
         with self._log.open("wb") as log:
             return subprocess.Popen(

@@ -1,26 +1,23 @@
-"""Dagster runs of commands: DAGSTER_HOME, runs left open by killed processes, jobs in this process.
-
-Runs go to the instance that the UI shows; the terminal gets a line per asset.
-"""
+"""The Dagster home of a workspace: its settings, its shards, and runs that killed processes left open."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import dagster as dg
-from rich.console import Console
 
-from darkroom.assets.clusters.worker import is_abandoned, worker_tags
+from darkroom.assets.clusters.worker import is_abandoned
 from darkroom.assets.dagster_home.history import open_instance
 from darkroom.assets.graph.partitions import update_partitions
-from darkroom.assets.terminal.run_lines import OnAsset, RunLines
 from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.storage_errors import storage_errors
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.sandbox.errors import SandboxError, UserError
 
 _FORMER_SETTINGS = {
     "23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6",
@@ -29,26 +26,39 @@ _FORMER_SETTINGS = {
 }
 """Digests of the files that Darkroom wrote before: without what notices and repeats lost runs, and without other
 places than this machine."""
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-
-
-class MaterializationFailed(UserError):
-    """A job failed: the asset and its error message."""
+_FORMER_MODULES = {
+    re.compile(r"\b(?:darkroom\.)?assets\.runs\.places\b"): "darkroom.assets.clusters.run_launcher",
+    re.compile(r"\b(?:darkroom\.)?assets\.runs\.worker\b"): "darkroom.assets.clusters.worker",
+}
+"""Modules that settings of earlier versions name, also where a user has edited them."""
 
 
 def prepare_dagster_home(workspace: Workspace) -> Path:
-    """Makes ``<home>/dagster`` with the bundled ``dagster.yaml``; ``DAGSTER_HOME`` points there unless it is set."""
+    """Make ``<home>/dagster`` with the bundled ``dagster.yaml``; ``DAGSTER_HOME`` points there unless it is set.
+
+    In settings of an earlier version, modules get their present names.
+    """
     settings = _dagster_settings(workspace)
     with storage_errors(str(settings.parent)):
         settings.parent.mkdir(parents=True, exist_ok=True)
         if not settings.exists() or digest_bytes(settings.read_bytes()) in _FORMER_SETTINGS:
             settings.write_text((files("darkroom.assets") / "dagster.yaml").read_text())
+        else:
+            _rename_modules(settings)
     os.environ["DAGSTER_HOME"] = str(settings.parent)
     return settings.parent
 
 
+def _rename_modules(settings: Path) -> None:
+    before = text = settings.read_text()
+    for former, module in _FORMER_MODULES.items():
+        text = former.sub(module, text)
+    if text != before:
+        write_whole(settings, text, mode=settings.stat().st_mode & 0o777)
+
+
 def refresh_dagster(workspace: Workspace) -> None:
-    """Closes abandoned runs and makes the sources' shards partitions, where there is a Dagster instance."""
+    """Close abandoned runs and make the sources' shards partitions, where there is a Dagster instance."""
     if _dagster_settings(workspace).exists():
         prepare_dagster_home(workspace)
         with open_instance() as instance:
@@ -61,7 +71,7 @@ def _dagster_settings(workspace: Workspace) -> Path:
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> int:
-    """Marks runs as failed whose process on this machine is gone, as run monitoring does where a daemon runs.
+    """Mark runs as failed whose process on this machine is gone, as run monitoring does where a daemon runs.
 
     Returns their number.
     """
@@ -72,74 +82,30 @@ def close_abandoned_runs(instance: dg.DagsterInstance) -> int:
     return len(abandoned)
 
 
-def materialize(
-    job: dg.JobDefinition,
-    instance: dg.DagsterInstance,
-    console: Console,
-    *,
-    partition: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-    only: Sequence[dg.AssetKey] | None = None,
-    on_asset: OnAsset,
-) -> None:
-    """Runs ``job`` and prints a line per asset. ``settings``: config of the assets by op name; ``only``: a subset.
+def keep_from_ctrl_c(instance: dg.DagsterInstance) -> None:
+    """Let the processes that copy a step's output end with the step, and not by Ctrl-C.
 
-    Raises ``MaterializationFailed``, and ``KeyboardInterrupt`` where Ctrl-C ended the run.
+    Dagster copies what steps print to the terminal and into its logs, with two processes for each stream. They are in
+    the command's process group: Ctrl-C reached them as well, and those that are Python left a traceback each between
+    the command's own lines.
     """
-    title, run_id = f"{job.name} {partition}" if partition else job.name, str(uuid4())
-    lines = RunLines(console, title, len(job.nodes) if only is None else len(only), on_asset)
-    instance.add_event_listener(run_id, lines.record)
-    with lines.live():
-        run = job.execute_in_process(
-            instance=instance,
-            partition_key=partition,
-            run_config={**_QUIET, "ops": {step: {"config": config} for step, config in (settings or {}).items()}},
-            run_id=run_id,
-            tags=worker_tags(run_id),
-            asset_selection=only,
-            raise_on_error=False,
-        )
-    if any(event.is_step_failure and _is_interrupt(event.step_failure_data) for event in run.all_events):
-        raise KeyboardInterrupt
-    if not run.success:
-        raise MaterializationFailed("\n".join(_failures(run)))
+    manager = instance.compute_log_manager
+    capture: Callable[[Sequence[str]], AbstractContextManager[Any]] = manager.capture_logs
+
+    @contextmanager
+    def capture_logs(log_key: Sequence[str]) -> Iterator[Any]:
+        with ExitStack() as captured:
+            with _blocked(signal.SIGINT):  # which processes inherit that are started meanwhile
+                context = captured.enter_context(capture(log_key))
+            yield context
+
+    setattr(manager, "capture_logs", capture_logs)  # noqa: B010  # mypy allows no assignment to a method
 
 
-def root_cause(failure: Any) -> str:
-    """What to print of a failed step: the error that was raised for users, else the first one with its class.
-
-    The whole trace is in the UI.
-    """
-    error, for_users = failure.error, {kind.__name__ for kind in _subclasses(UserError, SandboxError)}
-    while error is not None and error.cause is not None and error.cls_name not in for_users:
-        error = error.cause
-    if error is None:
-        return "failed"
-    text: str = error.message.strip()
-    return text.partition(": ")[2] if error.cls_name in for_users else text
-
-
-def _is_interrupt(failure: Any) -> bool:
-    """Dagster makes a failed step of Ctrl-C."""
-    error, names = failure.error, {dg.DagsterExecutionInterruptedError.__name__, KeyboardInterrupt.__name__}
-    while error is not None and error.cls_name not in names:
-        error = error.cause
-    return error is not None
-
-
-def _subclasses(*kinds: type[Exception]) -> Iterator[type[Exception]]:
-    for kind in kinds:
-        yield from (kind, *_subclasses(*kind.__subclasses__()))
-
-
-def _failures(run: dg.ExecuteInProcessResult) -> list[str]:
-    steps = [
-        f"{event.step_key}: {root_cause(event.step_failure_data)}" for event in run.all_events if event.is_step_failure
-    ]
-    checks = [
-        f"check {check.check_name} of {check.asset_key.to_user_string()} failed: "
-        + ", ".join(f"{name} {value.value}" for name, value in check.metadata.items())
-        for check in run.get_asset_check_evaluations()
-        if not check.passed and check.severity == dg.AssetCheckSeverity.ERROR
-    ]
-    return checks + steps or ["the run failed; see it in the UI"]
+@contextmanager
+def _blocked(number: signal.Signals) -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import dagster as dg
 
+from darkroom.assets.clusters.programs import LauncherResource, launch
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, conservation_spec, progress_lines
 from darkroom.assets.graph.training_config import SftConfig, sft_program
-from darkroom.assets.launching import LauncherResource, launch
 from darkroom.assets.pages.columns import table_columns
 from darkroom.assets.pages.metadata import funnel as rows_left
 from darkroom.assets.pages.metadata import rejects_metadata

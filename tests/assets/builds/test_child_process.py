@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from darkroom.assets.builds.child_process import BAR, beside
-from darkroom.assets.dagster_home.instance import MaterializationFailed
-from darkroom.assets.launching import Program
+from darkroom.assets.builds.child_process import BAR, child_build
+from darkroom.assets.builds.failures import MaterializationFailed
+from darkroom.assets.clusters.programs import Program
 
 pytestmark = pytest.mark.e2e
 
@@ -19,12 +19,12 @@ STEPS = [f"{BAR}step {number}/3" for number in (1, 2, 3)]
 
 
 def little(*words: str) -> Program:
-    return Program("tests.assets.little", Path(), words)
+    return Program("tests.assets.little", words)
 
 
 def test_its_lines_are_whole_and_marked_and_the_command_waits_for_it() -> None:
     output = StringIO()
-    with beside(Console(file=output), little()) as other:
+    with child_build(Console(file=output), little()) as other:
         other.start()
         other.start()  # starts nothing more
     assert output.getvalue().splitlines() == STEPS
@@ -32,7 +32,7 @@ def test_its_lines_are_whole_and_marked_and_the_command_waits_for_it() -> None:
 
 def test_it_is_started_at_the_end_if_nothing_started_it() -> None:
     output = StringIO()
-    with beside(Console(file=output), little()):
+    with child_build(Console(file=output), little()):
         assert not output.getvalue()
     assert output.getvalue().splitlines() == STEPS
 
@@ -48,7 +48,7 @@ def test_its_error_comes_where_a_mark_is_waited_for() -> None:
 
 
 def wait_for_half(words: str, *, then: Exception) -> None:
-    with beside(Console(file=StringIO()), little(words)) as other:
+    with child_build(Console(file=StringIO()), little(words)) as other:
         other.wait("half")
         raise then  # which ends it, too
 
@@ -56,7 +56,7 @@ def wait_for_half(words: str, *, then: Exception) -> None:
 def test_its_error_is_the_commands() -> None:
     with (
         pytest.raises(MaterializationFailed, match=r"^no dataset$"),
-        beside(Console(file=StringIO()), little("no dataset")),
+        child_build(Console(file=StringIO()), little("no dataset")),
     ):
         pass
 
@@ -69,8 +69,8 @@ def test_an_error_of_the_commands_own_jobs_ends_it() -> None:
 
 
 def fail_beside_a_server() -> None:
-    before, server = children(), Program("http.server", Path(), ("0", "--bind", "127.0.0.1"))
-    with beside(Console(file=StringIO()), server) as other:
+    before, server = children(), Program("http.server", ("0", "--bind", "127.0.0.1"))
+    with child_build(Console(file=StringIO()), server) as other:
         other.start()
         assert children() != before
         raise ZeroDivisionError

@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from darkroom.assets.builds.unfinished_shards import Finished
+from darkroom.assets.builds.unfinished_shards import UnfinishedShards
 from darkroom.assets.definitions import RL, SFT, definitions
 from darkroom.assets.graph.families import stage_key
 from darkroom.assets.graph.rl import RL_STAGES
@@ -58,8 +58,8 @@ def history(made: tuple[Path, dg.DagsterInstance]) -> dg.DagsterInstance:
 
 
 def left(workspace: Workspace, instance: dg.DagsterInstance, keys: list[dg.AssetKey]) -> dict[str, bool]:
-    finished = Finished(workspace, instance, dict(definitions().resources or {}), keys)
-    return dict(finished.unfinished([PARTITION, OTHER]))
+    shards = UnfinishedShards(workspace, instance, dict(definitions().resources or {}), keys)
+    return dict(shards.among([PARTITION, OTHER]))
 
 
 @pytest.mark.parametrize("keys", [CROP, PROMPTS, [ROWS, *CROP, *PROMPTS][::-1]], ids=["family", "rl", "any order"])

@@ -23,9 +23,10 @@ from dagster._core.code_pointer import CodePointer
 from dagster._core.launcher import LaunchRunContext, WorkerStatus
 from dagster._core.origin import RepositoryPythonOrigin
 
-from darkroom.assets.clusters.lost_runs import fail_lost_starts
-from darkroom.assets.clusters.queued_runs import LOCATION, check_place
-from darkroom.assets.clusters.run_launcher import PlaceError
+from darkroom.assets.clusters.lost_runs import fail_lost_runs
+from darkroom.assets.clusters.placement import PlacementError
+from darkroom.assets.clusters.queued_runs import LOCATION
+from darkroom.assets.clusters.run_launcher import check_placement
 from tests.json_endpoint import JsonHandler
 
 RUN, OTHER = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"
@@ -155,9 +156,9 @@ def test_kubernetes_is_a_place_only_where_dagster_has_its_launcher(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("darkroom.assets.clusters.queued_runs.check_databases", lambda _: None)
-    check_place(instance, "kubernetes")
-    with dg.instance_for_test() as other, pytest.raises(PlaceError, match=r"copy assets/kubernetes/dagster\.yaml"):
-        check_place(other, "kubernetes")
+    check_placement(instance, "kubernetes")
+    with dg.instance_for_test() as other, pytest.raises(PlacementError, match=r"copy assets/kubernetes/dagster\.yaml"):
+        check_placement(other, "kubernetes")
 
 
 @pytest.mark.parametrize(("status", "n_failed"), [({"active": 1}, 0), ({"failed": 1}, 1)])
@@ -168,7 +169,7 @@ def test_a_run_whose_pod_could_not_start_is_not_waited_for(
     instance.add_run(dg.DagsterRun(**(starting._asdict() | {"job_code_origin": run.job_code_origin})))
     instance.run_launcher.launch_run(LaunchRunContext(instance.get_run_by_id(OTHER), workspace=None))
     server.status = status
-    assert fail_lost_starts(instance) == n_failed
+    assert fail_lost_runs(instance) == n_failed
     found = instance.get_run_by_id(OTHER)
     assert found is not None
     assert found.is_failure is bool(n_failed)

@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 from dagster._core.events import DagsterEventType
 
+from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.assets.clusters.queued_runs import QueuedRuns
-from darkroom.assets.clusters.run_launcher import TAG
 
 SHARDS = ["signs-0000", "signs-0001", "signs-0002"]
 PLANNED = {DagsterEventType.ASSET_MATERIALIZATION_PLANNED, DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED}
@@ -24,6 +24,12 @@ def rows() -> None:
 @dg.asset(partitions_def=dg.StaticPartitionsDefinition(SHARDS))
 def others() -> None:
     """Of a shard."""
+
+
+class Steps(dg.Config):
+    """Settings of a checkpoint."""
+
+    n_steps: int = 1
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +60,7 @@ def test_each_shard_is_a_queued_run_at_the_place(queued: QueuedRuns, instance: d
     runs = runs_of(instance)
     assert sorted(runs) == SHARDS
     assert {run.status for run in runs.values()} == {dg.DagsterRunStatus.QUEUED}
-    assert {run.tags[TAG] for run in runs.values()} == {"auto"}
+    assert {run.tags[RUNS_ON_TAG] for run in runs.values()} == {"auto"}
     assert {run.asset_selection for run in runs.values()} == {frozenset({dg.AssetKey("rows")})}
     # what a daemon needs to launch and to repeat them
     origins = {run.remote_job_origin.location_name for run in runs.values() if run.remote_job_origin}
@@ -160,3 +166,22 @@ def test_a_run_that_is_queued_in_a_pod_gets_what_the_chart_gives_to_runs(
     origin = run.job_code_origin.repository_origin
     assert origin.container_image == "registry.example.org/darkroom:0.1.0"
     assert origin.container_context == {"k8s": {"env_secrets": ["darkroom"]}}
+
+
+def test_a_job_without_shards_is_one_run_with_its_settings(instance: dg.DagsterInstance) -> None:
+    @dg.asset
+    def checkpoint(config: Steps) -> None: ...
+
+    trained = dg.Definitions(
+        assets=[checkpoint], jobs=[dg.define_asset_job("train", "*", tags={"dagster-k8s/config": "{}"})]
+    ).resolve_job_def("train")
+    config = {"ops": {"checkpoint": {"config": {"n_steps": 3}}}}
+    for _ in range(2):
+        runs = QueuedRuns(instance, trained, "slurm")
+        runs.submit([""], run_config=config)
+    QueuedRuns(instance, trained, "slurm").submit([""], run_config={"ops": {"checkpoint": {"config": {"n_steps": 4}}}})
+    other, run = instance.get_runs()
+    assert (run.run_config, runs.n_open()) == (config, 1)
+    assert (run.tags[RUNS_ON_TAG], run.tags["dagster-k8s/config"]) == ("slurm", "{}")
+    assert "dagster/partition" not in run.tags
+    assert other.run_config != config, "other settings are other work"

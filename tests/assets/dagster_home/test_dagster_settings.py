@@ -9,9 +9,10 @@ import dagster as dg
 import pytest
 from dagster._core.instance.config import dagster_instance_config
 
-from darkroom.assets.runs.history import InstanceUnavailable, open_instance
-from darkroom.assets.runs.instance import prepare_dagster_home, refresh_dagster
-from darkroom.assets.runs.places import PlacedRunLauncher
+from darkroom.assets.clusters.run_launcher import PlacedRunLauncher
+from darkroom.assets.clusters.worker import LocalRunLauncher
+from darkroom.assets.dagster_home.history import InstanceUnavailable, open_instance
+from darkroom.assets.dagster_home.instance import prepare_dagster_home, refresh_dagster
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 
@@ -30,7 +31,7 @@ def here_only() -> str:
     now = (files("darkroom.assets") / "dagster.yaml").read_text()
     launcher = "run_launcher: {module: assets.runs.worker, class: LocalRunLauncher}"
     return now.replace(
-        "run_launcher: {module: darkroom.assets.runs.places, class: PlacedRunLauncher}", launcher
+        "run_launcher: {module: darkroom.assets.clusters.run_launcher, class: PlacedRunLauncher}", launcher
     ).replace("is gone; runs elsewhere need PostgreSQL (docs/scale.md)\n", "is gone\n")
 
 
@@ -78,6 +79,32 @@ def test_settings_of_an_earlier_version_are_replaced_and_those_of_users_are_not(
     (own_home / "dagster.yaml").write_text(before)
     prepare_dagster_home(workspace)
     assert ((own_home / "dagster.yaml").read_text() != before) == is_replaced
+
+
+@pytest.mark.parametrize("module", ["assets.runs.places", "darkroom.assets.runs.places"])
+@pytest.mark.parametrize("edited", ["", "# ours\n"], ids=["as written", "edited"])
+def test_modules_that_settings_of_an_earlier_version_name_get_their_present_names(
+    workspace: Workspace, own_home: Path, module: str, edited: str
+) -> None:
+    bundled = (files("darkroom.assets") / "dagster.yaml").read_text()
+    own_home.mkdir(parents=True)
+    settings = own_home / "dagster.yaml"
+    settings.write_text(edited + bundled.replace("darkroom.assets.clusters.run_launcher", module))
+    settings.chmod(0o600)
+    prepare_dagster_home(workspace)
+    assert settings.read_text() == edited + bundled
+    assert not edited or settings.stat().st_mode & 0o777 == 0o600
+    with open_instance() as instance:
+        assert isinstance(instance.run_launcher, PlacedRunLauncher)
+
+
+def test_a_launcher_of_this_machine_keeps_its_class(workspace: Workspace, own_home: Path) -> None:
+    own_home.mkdir(parents=True)
+    settings = own_home / "dagster.yaml"
+    settings.write_text("run_launcher: {module: assets.runs.worker, class: LocalRunLauncher}  # ours\n")
+    prepare_dagster_home(workspace)
+    with open_instance() as instance:
+        assert isinstance(instance.run_launcher, LocalRunLauncher)
 
 
 def test_without_an_instance_there_is_nothing_to_refresh(workspace: Workspace, own_home: Path) -> None:

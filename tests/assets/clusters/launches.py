@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from darkroom.assets.launching import LauncherResource, Program, launch
+from darkroom.assets.clusters.programs import LauncherResource, Program, launch
 
 
-def run(
-    output: Path, launcher: LauncherResource, instance: dg.DagsterInstance, *words: str
-) -> dg.ExecuteInProcessResult:
+def run(launcher: LauncherResource, instance: dg.DagsterInstance, *words: str) -> dg.ExecuteInProcessResult:
     """A run of an asset that launches the little program."""
 
     def little(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        return launch(context, Program("tests.assets.little", output, words), launcher)
+        return launch(context, Program("tests.assets.little", words), launcher)
 
     little.__annotations__ = {"context": dg.AssetExecutionContext}
     return dg.materialize([dg.asset(little)], instance=instance, raise_on_error=False)

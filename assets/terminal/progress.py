@@ -1,10 +1,11 @@
-"""How far a command is, on a terminal and in a file."""
+"""Progress: what shows a stage's progress lines, and a bar of a command."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,6 +16,22 @@ from darkroom.pipelines.models.serving.cli import LINE_SECONDS
 
 if TYPE_CHECKING:
     from darkroom.pipelines.storage.stage import Progress as OnProgress
+
+
+Show = Callable[[str, float], None]
+"""Takes a line, and how many seconds are left of the stage (0: not known)."""
+progress_sink: ContextVar[Show | None] = ContextVar("progress_sink", default=None)
+"""Shows the progress lines of this process's runs."""
+
+
+@contextmanager
+def shown_by(show: Show) -> Iterator[None]:
+    """Send every progress line of this process's runs to ``show``, besides the log."""
+    token = progress_sink.set(show)
+    try:
+        yield
+    finally:
+        progress_sink.reset(token)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from darkroom.assets.clusters.programs import Program
 from darkroom.assets.graph.training_config import (
     DEMO_SETTINGS,
     BaseModelConfig,
@@ -21,11 +23,9 @@ from darkroom.assets.graph.training_config import (
     sft_program,
     tiny_program,
 )
-from darkroom.assets.launching import LauncherResource, Program
-from darkroom.assets.launching.jobs import LaunchError
 
 pytestmark = pytest.mark.e2e
-HERE, DATA, MODEL = Path("/data/out"), Path("/data/rows"), Path("/data/model")
+OUTPUT, DATA, MODEL = Path("/data/out"), Path("/data/rows"), Path("/data/model")
 
 
 def flags(program: Program) -> dict[str, list[str]]:
@@ -50,7 +50,7 @@ def test_flags_are_written_as_a_person_would() -> None:
         "rate": None,
         "dataset": ["a", "b"],
     }
-    program = Program.of("train.x", HERE, given)
+    program = Program.of("train.x", given | {"output": OUTPUT})
     assert program.arguments == (
         *("--max-steps", "3", "--lora", "0", "--resume", "--dataset", "a", "--dataset", "b"),
         *("--output", "/data/out"),
@@ -58,10 +58,10 @@ def test_flags_are_written_as_a_person_would() -> None:
 
 
 def test_one_process_is_a_module_and_several_are_launched_by_accelerate() -> None:
-    program = Program.of("darkroom.train.sft", HERE, {"seed": 1})
-    assert program.command("python") == ["python", "-m", "darkroom.train.sft", "--seed", "1", "--output", "/data/out"]
-    several = program.command("python", n_processes=4)
-    assert several[:5] == ["python", "-m", "accelerate.commands.launch", "--num_processes", "4"]
+    program = Program.of("darkroom.train.sft", {"seed": 1, "output": OUTPUT})
+    assert program.command() == [sys.executable, "-m", "darkroom.train.sft", "--seed", "1", "--output", "/data/out"]
+    several = program.command(n_processes=4)
+    assert several[:5] == [sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "4"]
     assert several[several.index("--module") + 1 :] == ["darkroom.train.sft", "--seed", "1", "--output", "/data/out"]
 
 
@@ -69,9 +69,9 @@ def test_one_process_is_a_module_and_several_are_launched_by_accelerate() -> Non
 @pytest.mark.parametrize(
     "program",
     [
-        lambda tiny: sft_program([DATA], MODEL, HERE, SftConfig(max_pixels=1000, lora=8), tiny=tiny),
-        lambda tiny: grpo_program(DATA, MODEL, HERE, GrpoConfig(save_steps=5), tiny=tiny),
-        lambda tiny: evaluation_program([DATA], MODEL, HERE, EvaluationConfig(benchmarks={"a": "/b"}), tiny=tiny),
+        lambda tiny: sft_program([DATA], MODEL, OUTPUT, SftConfig(max_pixels=1000, lora=8), tiny=tiny),
+        lambda tiny: grpo_program(DATA, MODEL, OUTPUT, GrpoConfig(save_steps=5), tiny=tiny),
+        lambda tiny: evaluation_program([DATA], MODEL, OUTPUT, EvaluationConfig(benchmarks={"a": "/b"}), tiny=tiny),
     ],
     ids=["sft", "grpo", "evaluate"],
 )
@@ -82,40 +82,40 @@ def test_every_flag_is_one_of_the_program(program: Any, tiny: bool) -> None:
 
 
 def test_what_is_not_set_is_left_to_the_program_but_for_the_tiny_model() -> None:
-    assert "--learning-rate" not in flags(sft_program([DATA], MODEL, HERE, SftConfig(), tiny=False))
-    assert flags(sft_program([DATA], MODEL, HERE, SftConfig(), tiny=True))["--learning-rate"] == ["0.008"]
-    assert flags(sft_program([DATA], MODEL, HERE, SftConfig(learning_rate=1e-5), tiny=True))["--learning-rate"] == [
+    assert "--learning-rate" not in flags(sft_program([DATA], MODEL, OUTPUT, SftConfig(), tiny=False))
+    assert flags(sft_program([DATA], MODEL, OUTPUT, SftConfig(), tiny=True))["--learning-rate"] == ["0.008"]
+    assert flags(sft_program([DATA], MODEL, OUTPUT, SftConfig(learning_rate=1e-5), tiny=True))["--learning-rate"] == [
         "1e-05"
     ]
 
 
 def test_a_recipe_is_not_overridden_by_what_was_left_alone() -> None:
-    found = flags(sft_program([DATA], MODEL, HERE, SftConfig(recipe="thyme"), tiny=True))
+    found = flags(sft_program([DATA], MODEL, OUTPUT, SftConfig(recipe="thyme"), tiny=True))
     assert set(found) == {"--dataset", "--model", "--recipe", "--output"}
 
 
 def test_any_other_flag_can_be_given_by_name() -> None:
-    found = flags(grpo_program(DATA, MODEL, HERE, GrpoConfig(flags={"beta": "0.01", "ats": "true"}), tiny=False))
+    found = flags(grpo_program(DATA, MODEL, OUTPUT, GrpoConfig(flags={"beta": "0.01", "ats": "true"}), tiny=False))
     assert (found["--beta"], found["--ats"]) == (["0.01"], [])
 
 
 def test_the_demos_settings_stand_over_those_of_the_tiny_model() -> None:
     base, sft = BaseModelConfig(**DEMO_SETTINGS["base_model"]), SftConfig(**DEMO_SETTINGS["sft_checkpoint"])
     grpo, asked = GrpoConfig(**DEMO_SETTINGS["grpo_checkpoint"]), EvaluationConfig(**DEMO_SETTINGS["evaluation"])
-    built = tiny_program(HERE, [DATA], base)
-    assert built.arguments[0] == str(HERE)
+    built = tiny_program(OUTPUT, [DATA], base)
+    assert built.arguments[0] == str(OUTPUT)
     assert built.arguments[1:] == ("--dataset", str(DATA), "--seed", "0", "--digits", "--spread", "0.1")
-    assert flags(sft_program([DATA], MODEL, HERE, sft, tiny=True))["--max-steps"] == ["300"]
-    rollouts = flags(grpo_program(DATA, MODEL, HERE, grpo, tiny=True))
+    assert flags(sft_program([DATA], MODEL, OUTPUT, sft, tiny=True))["--max-steps"] == ["300"]
+    rollouts = flags(grpo_program(DATA, MODEL, OUTPUT, grpo, tiny=True))
     assert (rollouts["--max-steps"], rollouts["--no-ats"]) == (["3"], [])
-    assert flags(evaluation_program([DATA], MODEL, HERE, asked, tiny=True))["--limit"] == ["48"]
+    assert flags(evaluation_program([DATA], MODEL, OUTPUT, asked, tiny=True))["--limit"] == ["48"]
 
 
 def test_fields_of_a_method_are_set_on_the_launchpad() -> None:
     config = GrpoConfig(method="codev", method_fields={"weight_tool": "0.3", "weight_accuracy": "0.9"})
-    found = flags(grpo_program(DATA, MODEL, HERE, config, tiny=False))
+    found = flags(grpo_program(DATA, MODEL, OUTPUT, config, tiny=False))
     assert found["--set"] == ["method.weight_tool=0.3", "method.weight_accuracy=0.9"]
-    assert "--set" not in flags(grpo_program(DATA, MODEL, HERE, GrpoConfig(), tiny=False))
+    assert "--set" not in flags(grpo_program(DATA, MODEL, OUTPUT, GrpoConfig(), tiny=False))
 
 
 @pytest.mark.parametrize(
@@ -125,21 +125,9 @@ def test_fields_of_a_method_are_set_on_the_launchpad() -> None:
 )
 def test_evaluations_during_training_are_set_on_the_launchpad(program: Any, config: Any) -> None:
     asked = config(eval_every=5, early_stop=2, keep_best=True, flags={"eval_limit": "9"})
-    found = flags(program(MODEL, HERE, asked, tiny=False))
+    found = flags(program(MODEL, OUTPUT, asked, tiny=False))
     assert [found[name] for name in ("--eval-every", "--early-stop", "--keep-best")] == [["5"], ["2"], []]
     assert found["--eval-limit"] == ["9"]
     assert (
-        not {"--eval-every", "--early-stop", "--keep-best"} & flags(program(MODEL, HERE, config(), tiny=False)).keys()
+        not {"--eval-every", "--early-stop", "--keep-best"} & flags(program(MODEL, OUTPUT, config(), tiny=False)).keys()
     )
-
-
-def test_settings_come_from_the_environment() -> None:
-    environment = {"DARKROOM_LAUNCH": "slurm", "DARKROOM_LAUNCH_PROCESSES": "4", "DARKROOM_LAUNCH_SUBMIT": "1"}
-    found = LauncherResource.from_environment(environment)
-    assert (found.kind, found.n_processes, found.submit, found.n_gpus) == ("slurm", 4, True, 0)
-
-
-@pytest.mark.parametrize(("variable", "value"), [("DARKROOM_LAUNCH", "mars"), ("DARKROOM_LAUNCH_PROCESSES", "many")])
-def test_a_setting_that_cannot_be_is_named(variable: str, value: str) -> None:
-    with pytest.raises(LaunchError, match=f"{variable} is '{value}'"):
-        LauncherResource.from_environment({variable: value})

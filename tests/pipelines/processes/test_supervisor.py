@@ -8,12 +8,10 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from threading import Thread
 
 import psutil
 import pytest
 
-from darkroom.train.runs.supervisor import JobDirectory, attend
 from tests.waiting import wait_until
 
 STUBBORN = """
@@ -35,7 +33,7 @@ def lifeline(parent: int, code: str, note: Path) -> list[str]:
     return [
         sys.executable,
         "-m",
-        "darkroom.train.runs.supervisor",
+        "darkroom.pipelines.processes.supervisor",
         str(parent),
         sys.executable,
         "-c",
@@ -55,7 +53,7 @@ def test_the_exit_status_is_the_commands(status: int) -> None:
     command = [
         sys.executable,
         "-m",
-        "darkroom.train.runs.supervisor",
+        "darkroom.pipelines.processes.supervisor",
         str(os.getpid()),
         sys.executable,
         "-c",
@@ -66,7 +64,15 @@ def test_the_exit_status_is_the_commands(status: int) -> None:
 
 def test_a_command_that_a_signal_ended_says_which() -> None:
     code = "import os; os.kill(os.getpid(), 9)"
-    command = [sys.executable, "-m", "darkroom.train.runs.supervisor", str(os.getpid()), sys.executable, "-c", code]
+    command = [
+        sys.executable,
+        "-m",
+        "darkroom.pipelines.processes.supervisor",
+        str(os.getpid()),
+        sys.executable,
+        "-c",
+        code,
+    ]
     assert subprocess.run(command, check=False).returncode == 128 + signal.SIGKILL
 
 
@@ -90,7 +96,7 @@ def test_a_killed_parent_takes_the_command_with_it(tmp_path: Path) -> None:
     note = tmp_path / "note"
     middle = f"""
         import os, subprocess, sys
-        subprocess.Popen([{sys.executable!r}, "-m", "darkroom.train.runs.supervisor", str(os.getpid()),
+        subprocess.Popen([{sys.executable!r}, "-m", "darkroom.pipelines.processes.supervisor", str(os.getpid()),
         *sys.argv[1:]]).wait()
     """
     command = [sys.executable, "-c", textwrap.dedent(middle), sys.executable, "-c", textwrap.dedent(ORDERLY), str(note)]
@@ -113,9 +119,3 @@ def test_a_command_whose_parent_is_gone_already_does_not_stay(tmp_path: Path) ->
     note = tmp_path / "note"
     done = subprocess.run(lifeline(ended.pid, ORDERLY, note), check=False, timeout=120)
     assert done.returncode in (7, 128 + signal.SIGTERM)
-
-
-def test_a_program_that_ends_at_once_has_given_a_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Thread, "start", lambda thread: None)  # as where the thread does not run before the end
-    with attend(JobDirectory(tmp_path), first=True):
-        assert JobDirectory(tmp_path).alive.exists()
