@@ -24,8 +24,6 @@ from darkroom.assets.graph import annotation, training
 from darkroom.assets.graph.automation import nightly, shard_sensor
 from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
 from darkroom.assets.graph.families import family_assets, samples_asset
-from darkroom.assets.graph.flywheel import GROUP as FLYWHEEL
-from darkroom.assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
 from darkroom.assets.graph.options import ALL, Options
 from darkroom.assets.graph.partitions import source_partitions
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
@@ -48,9 +46,8 @@ _DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(e
 
 def definitions(options: Options = ALL) -> dg.Definitions:
     """The code location with these optional assets, from the environment and the recipes on disk."""
-    workspace, flywheel = Workspace.from_environment(), FlywheelResource.from_environment()
     recipes = [recipe for recipe in all_recipes().values() if options.releases or recipe.writer != "released"]
-    assets = [*_assets(recipes), *_optional_assets(options, recipes, workspace, flywheel)]
+    assets = [*_assets(recipes), *_optional_assets(options, recipes)]
     sensors = [source_partitions, lost_runs, *_shard_sensors(recipes)]
     return dg.Definitions(
         assets=list(with_code_references(_linked(assets))),
@@ -63,7 +60,6 @@ def definitions(options: Options = ALL) -> dg.Definitions:
             "converter": PolicyResource.from_environment("CONVERT"),
             "judge": PolicyResource.from_environment("JUDGE"),
             "student": PolicyResource.from_environment("STUDENT"),
-            "flywheel": flywheel,
             "launcher": LauncherResource.from_environment(),
         },
         # stages are parallel inside; a process per step would only add its start-up time
@@ -81,13 +77,9 @@ def _assets(recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDefinition]:
     yield from (training.base_model, training.sft_checkpoint, training.grpo_checkpoint, training.evaluation)
 
 
-def _optional_assets(
-    options: Options, recipes: Sequence[Recipe], workspace: Workspace, flywheel: FlywheelResource
-) -> Iterator[dg.AssetsDefinition]:
+def _optional_assets(options: Options, recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDefinition]:
     if options.expert_reviews:
         yield expert_reviews_asset(recipes)
-    if options.flywheel:
-        yield from flywheel_assets(turn_partitions(workspace, flywheel.source))
     if options.annotation:
         yield from (annotation.annotation_pool, annotation.annotation_rounds)
     if options.pre_annotations:
@@ -135,8 +127,6 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[Any]:
         selections[RELEASED] = groups(*released)
     if options.street_signs:
         selections[STREET_SIGNS] = assets("street_signs")
-    if options.flywheel:
-        selections[FLYWHEEL] = groups(FLYWHEEL)
     if options.annotation:
         selections[ANNOTATION] = assets(*rounds)
         selections[FINISHED_ANNOTATIONS] = assets(*rounds, "rl_dataset")

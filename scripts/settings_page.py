@@ -9,7 +9,6 @@ from pathlib import Path
 
 from darkroom.assets.clusters.placement import RunSettings
 from darkroom.assets.clusters.programs import LauncherResource
-from darkroom.assets.graph.flywheel import FlywheelResource
 from darkroom.pipelines.models.policies.settings import EndpointSettings
 from darkroom.pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings
 
@@ -88,12 +87,6 @@ def page() -> str:
     sections = [
         ("Workspace", "Where data is stored.\n", WorkspaceSettings, "DARKROOM"),
         ("Endpoints", POLICY, EndpointSettings, "DARKROOM_POLICY"),
-        (
-            "The flywheel",
-            "Whose questions a student writes on ([the flywheel](reproductions.md#a-students-own-rows)).\n",
-            FlywheelResource,
-            "DARKROOM_FLYWHEEL_",
-        ),
         (
             "Runs on other machines",
             "Where the shards' runs execute ([from a laptop to a cluster](scale.md)).\n",

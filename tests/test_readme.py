@@ -15,7 +15,6 @@ from packaging.requirements import Requirement
 from darkroom.assets.cli import app
 from darkroom.assets.clusters.placement import RunSettings
 from darkroom.assets.clusters.programs import LauncherResource
-from darkroom.assets.graph.flywheel import FlywheelResource
 from darkroom.pipelines.models.policies.settings import EndpointSettings, Role
 from darkroom.pipelines.storage.settings import WorkspaceSettings
 
@@ -60,7 +59,6 @@ def test_every_setting_is_on_the_settings_page_and_in_the_code() -> None:
     used |= {*EndpointSettings.variables("DARKROOM_POLICY").values(), *WorkspaceSettings.variables("DARKROOM").values()}
     used |= set(LauncherResource.variables("DARKROOM_LAUNCH_").values())
     used |= set(RunSettings.variables("DARKROOM_RUN_").values())
-    used |= set(FlywheelResource.variables("DARKROOM_FLYWHEEL_").values())
     documented = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", (ROOT / "docs" / "settings.md").read_text()))
     assert used == documented
 

@@ -60,13 +60,6 @@ def test_a_campaign_brings_what_it_asks_for(workspace: Workspace, line: str, nam
     assert options(workspace) == names
 
 
-@pytest.mark.parametrize("environment", [{"DARKROOM_FLYWHEEL_SOURCE": "streets"}, {"DARKROOM_STUDENT": "local"}])
-def test_the_flywheel_needs_settings_or_a_checkpoint(workspace: Workspace, environment: dict[str, str]) -> None:
-    assert options(workspace, environment) == {"flywheel"}
-    workspace.checkpoint("flywheel").mkdir(parents=True)
-    assert options(workspace) == {"flywheel"}
-
-
 @pytest.mark.parametrize("present", [NONE, ALL], ids=["none", "all"])
 def test_the_graph_loads_and_every_asset_in_it_can_be_materialised(workspace: Workspace, present: Options) -> None:
     graph = definitions(present).resolve_asset_graph()

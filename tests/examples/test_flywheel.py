@@ -27,8 +27,10 @@ from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import signed
 from tests.e2e.demo_runs import digests, ledger
-from tests.e2e.flywheel_run import run_turn
 
+pytestmark = pytest.mark.e2e
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "flywheel.py"
 BOX = (200, 150, 248, 174)
 """Of every sign: where it is need not be learned."""
 QUESTION = "What does the sign in the region 190, 140, 258, 184 say?"
@@ -89,36 +91,41 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path
     home, killed = root / "home", root / "killed"
     add_signs(home, root / "signs")
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in {
-            "DARKROOM_STUDENT": "local",
-            "DARKROOM_STUDENT_MODEL": str(train_student(root / "first")),
-            "DARKROOM_STUDENT_TEMPERATURE": "0",
-            "DARKROOM_STUDENT_MAX_TOKENS": "160",
-            "DARKROOM_STUDENT_MAX_PIXELS": "3136",
-            "DARKROOM_STUDENT_CONCURRENCY": "2",
-            "DARKROOM_FLYWHEEL_SOURCE": "signs",
-        }.items():
-            patched.setenv(name, value)
+        student = train_student(root / "first")
         patched.setenv("DARKROOM_HOME", str(home))
-        assert run_turn("turn-1").success
+        turns(student, 1)
         shutil.copytree(home, killed)
-        assert run_turn("turn-2").success
+        turns(student, 2)
         patched.setenv("DARKROOM_HOME", str(killed))
         before = set(ledger(killed))
-        kill_while_it_writes("turn-2", killed)
+        kill_while_it_writes(student, killed)
         written = {key: made_at for key, made_at in ledger(killed).items() if key not in before}
         assert written
-        assert not (killed / "datasets/flywheel/turn-2-kept").exists()
-        assert run_turn("turn-2").success
+        assert not (killed / "datasets/flywheel/turn-2").exists()
+        turns(student, 2)
         assert written.items() <= ledger(killed).items()
         yield home, killed
 
 
-def kill_while_it_writes(turn: str, home: Path) -> None:
-    """Starts the turn and kills it with SIGKILL after its first call is on the ledger."""
+def command(student: Path, n_turns: int) -> list[str]:
+    """The example; its SFT need not learn anything more."""
+    words = ["--max-pixels", "3136", "--epochs", "1", "--batch-size", "1", "--learning-rate", "1e-4"]
+    return [sys.executable, str(EXAMPLE), "signs", str(student), str(n_turns), *words]
+
+
+def turns(student: Path, n_turns: int) -> None:
+    subprocess.run(command(student, n_turns), env=environment(), check=True)
+
+
+def environment() -> dict[str, str]:
+    """With the programs of this Python."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def kill_while_it_writes(student: Path, home: Path) -> None:
+    """Start the second turn and kill it with SIGKILL after its first call is on the ledger."""
     n_before = len(ledger(home))
-    command = [sys.executable, "-m", "tests.e2e.flywheel_run", turn]
-    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command(student, 2), env=environment(), start_new_session=True) as process:
         while process.poll() is None and len(ledger(home)) == n_before:
             time.sleep(0.01)
         assert process.poll() is None, "it ended before it could be killed"
