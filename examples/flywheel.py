@@ -1,6 +1,6 @@
 """The flywheel: a student writes on new questions, sandbox and checks keep rows, SFT on them gives the next student.
 
-python examples/flywheel.py photos data/checkpoints/sft 3 --epochs 1    # a shard a turn; resumes; options of `train sft`
+python examples/flywheel.py photos data/checkpoints/sft 3 --epochs 1    # options of `train sft`; it resumes
 """
 
 import argparse
