@@ -169,11 +169,11 @@ def test_a_run_that_is_queued_in_a_pod_gets_what_the_chart_gives_to_runs(
 
 
 def test_a_job_without_shards_is_one_run_with_its_settings(instance: dg.DagsterInstance) -> None:
-    @dg.asset
     def checkpoint(config: Steps) -> None: ...
 
+    checkpoint.__annotations__["config"] = Steps
     trained = dg.Definitions(
-        assets=[checkpoint], jobs=[dg.define_asset_job("train", "*", tags={"dagster-k8s/config": "{}"})]
+        assets=[dg.asset(checkpoint)], jobs=[dg.define_asset_job("train", "*", tags={"dagster-k8s/config": "{}"})]
     ).resolve_job_def("train")
     config = {"ops": {"checkpoint": {"config": {"n_steps": 3}}}}
     for _ in range(2):

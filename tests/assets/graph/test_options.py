@@ -11,16 +11,16 @@ from darkroom.assets.graph.options import ALL, Options
 from darkroom.pipelines.sources.catalog import Catalog, public_source
 from darkroom.pipelines.storage.workspace import Workspace
 
-NONE = Options(*[False] * 6)
+NONE = Options(*[False] * 5)
 
 
-def options(workspace: Workspace, environment: dict[str, str] | None = None) -> set[str]:
-    present = Options.of(workspace, environment or {})
+def options(workspace: Workspace) -> set[str]:
+    present = Options.of(workspace)
     return {name for name in Options.__dataclass_fields__ if getattr(present, name)}
 
 
 def test_a_fresh_workspace_has_none(workspace: Workspace) -> None:
-    assert Options.of(workspace, {}) == NONE
+    assert Options.of(workspace) == NONE
 
 
 @pytest.mark.parametrize(
