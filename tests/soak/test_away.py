@@ -10,8 +10,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from darkroom.assets.definitions import SFT
 from darkroom.assets.clusters.placement import RUNS_ON_TAG
+from darkroom.assets.definitions import SFT
 from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
 from measurements.drafting import DECISION
