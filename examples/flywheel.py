@@ -8,12 +8,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from darkroom.pipelines.storage.places import Place
-
 from darkroom.pipelines.generation.engine import Family, intake
 from darkroom.pipelines.generation.recipes import load_recipes, without_hints
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.models.local_policy import LocalPolicy
@@ -30,7 +29,7 @@ class TurnDataset(SftDataset):
         return TableKey(("flywheel", "dataset"), self.partitions[0])
 
     @property
-    def folder(self) -> Place:
+    def folder(self) -> StorePath:
         return self.workspace.dataset("flywheel", self.partitions[0])
 
 
