@@ -21,7 +21,8 @@ from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
 from darkroom.pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
 from darkroom.pipelines.selection.decontamination.benchmarks import ShownImage
-from darkroom.pipelines.selection.duplicates import Look, look_of, near_looks
+from darkroom.pipelines.selection.duplicates.look_search import near_looks
+from darkroom.pipelines.selection.duplicates.looks import Look, look_of
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.sources.catalog import EMBEDDED, Catalog
 from darkroom.pipelines.storage.atomic_write import write_whole

@@ -27,7 +27,7 @@ from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.selection.decontamination.images import ImageIndex
-from darkroom.pipelines.selection.duplicates import near_texts
+from darkroom.pipelines.selection.duplicates.texts import near_texts
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.tables import TableKey

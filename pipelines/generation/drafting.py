@@ -46,7 +46,7 @@ DRAFT_CODE = (
 
 
 class UsageMeter:
-    """What a row has cost and what was written for it so far; a reject keeps both."""
+    """Cost of a row and what was written for it so far; a reject keeps both."""
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -156,7 +156,7 @@ class Drafts(RecipeStage[Sample, Draft]):
         return recipe.prompt, task_of(recipe, sample, prepared.images, now, prepared.mode, writer, prompt=recipe.prompt)
 
     def _as_given(self, sample: Sample, prepared: PreparedSample) -> Mapping[str, Any]:
-        """What was measured of the image that the recipe made, where it is another than the sample's."""
+        """Visibility in the image that the recipe made, where it is another than the sample's."""
         if SLOT not in self.recipe.prompt.slots or prepared.images == sample.images:
             return {}
         given = visibility_as_given(sample, prepared.images, prepared.hint, self.store)

@@ -66,7 +66,7 @@ def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
 
 @dataclass(frozen=True, slots=True)
 class Yield:
-    """What became of a family's partition: ``n_most`` samples were to be drafted, ``n_drafted`` could be."""
+    """Drafting of a family's partition: ``n_most`` samples were to be drafted, ``n_drafted`` could be."""
 
     n_most: int
     n_drafted: int
@@ -74,12 +74,12 @@ class Yield:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether there is no further sample to draft."""
+        """True if there is no further sample to draft."""
         return self.n_drafted < self.n_most
 
 
 def next_limit(n_wanted: int, so_far: Yield | None) -> int | None:
-    """How many samples of the partition to draft in all; None when it is filled or exhausted."""
+    """Number of the partition's samples to draft in all; None when it is filled or exhausted."""
     if so_far is None:
         return n_wanted
     missing = n_wanted - so_far.n_accepted

@@ -50,7 +50,7 @@ class JudgedLabel:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What came of a file of labels: the calibration and where it lies, the rows behind it, the lines without use."""
+    """Result of a file of labels: the calibration and its path, the rows behind it, the lines without use."""
 
     frozen: StoredCalibration
     path: StorePath

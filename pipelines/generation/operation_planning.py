@@ -25,7 +25,7 @@ _MAX_ISSUE = 300
 
 
 class Decision(BaseModel):
-    """What was decided. ``primary`` is the operation itself unless it is combined."""
+    """A decided operation. ``primary`` is the operation itself unless it is combined."""
 
     operation: Operation
     primary: Operation = Operation.NONE
@@ -42,13 +42,13 @@ class Decision(BaseModel):
 
     @property
     def work(self) -> str:
-        """What is to be done to the image, in words and without a number."""
+        """Instruction for the image, in words and without a number."""
         several = "more than one thing; above all, " if self.operation is Operation.COMBINED else ""
         return f"{several}{_WORK[self.primary]}"
 
     @property
     def needs_work(self) -> bool:
-        """Whether the image must be worked on."""
+        """True if the image must be worked on."""
         return self.operation != Operation.NONE
 
 

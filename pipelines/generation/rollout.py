@@ -20,12 +20,12 @@ class CodeSession(typing.Protocol):
     """Executes programs; state lives across them."""
 
     async def run(self, code: str) -> Observation:
-        """What the program printed and showed."""
+        """Run code; the observation is what it printed and showed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How far a policy came. ``error`` says why it has no answer; its rounds are kept all the same."""
+    """Result of a policy. ``error`` says why it has no answer; its rounds are kept all the same."""
 
     rounds: tuple[Round, ...]
     final_thought: str
@@ -108,7 +108,7 @@ async def write_turn(policy: Policy, turn: CompletionRequest) -> Completion:
 
 
 def _exchange(turn: Round, protocol: Protocol, *, first: bool, follow_up: str) -> tuple[Message, Message]:
-    """What a round adds to the conversation: rendered from the record, so that any reader can render it again."""
+    """Messages that a round adds, rendered from the record, so that any reader can render them again."""
     text = protocol.write_round(turn.thought, turn.code, first=first)
     return message("assistant", text), message(
         "user", *protocol.wrap(turn.observation), *([follow_up] if follow_up else [])

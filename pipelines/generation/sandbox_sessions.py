@@ -148,7 +148,7 @@ class RecordedSession:
         self._session: sandbox.Session | None = None
 
     async def run(self, code: str) -> Observation:
-        """What ``code`` gives after all earlier programs. Raises ``RowError`` when the sandbox itself fails."""
+        """Run ``code`` after all earlier programs. Raises ``RowError`` when the sandbox itself fails."""
         act = await self._sandboxes.ledger.get_or_run("sandbox", self._request(code), lambda: self._execute(code))
         self._programs.append(code)
         return from_row(Observation, act.result)

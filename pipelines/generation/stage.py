@@ -52,7 +52,7 @@ _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.
 
 
 class Origin(typing.Protocol):
-    """Where a row comes from: a sample, or an image of an annotation pool."""
+    """Origin of a row: a sample, or an image of an annotation pool."""
 
     @property
     def source(self) -> str:
@@ -102,7 +102,7 @@ class Stage(ABC, Generic[O, T, R]):
 
     @property
     def family(self) -> str:
-        """Of the rejects, where the stage belongs to a family."""
+        """Family of the rejects, where the stage belongs to one."""
         return ""
 
     @property
@@ -112,12 +112,12 @@ class Stage(ABC, Generic[O, T, R]):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What determines the result besides rows, policies and code (JSON)."""
+        """Settings that determine the result besides rows, policies and code (JSON)."""
         return {}
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """What pages and cards say of how the stage measured (JSON)."""
+        """Facts for pages and cards on how the stage measured (JSON)."""
         models = {role: policy.identity.model for role, policy in policies_of(self).items()}
         return {"models": models, "settings": dict(self.settings)}
 
@@ -128,7 +128,7 @@ class Stage(ABC, Generic[O, T, R]):
 
     @abstractmethod
     def rows(self, shard: Shard) -> Sequence[tuple[O, T]]:
-        """What there is to measure, each with its origin. Raises ``TableMissing``, ``TableStale``."""
+        """Rows to measure, each with its origin. Raises ``TableMissing``, ``TableStale``."""
 
     def order(self, rows: Sequence[tuple[O, T]]) -> Sequence[int]:
         """The places of ``rows`` in the order in which they are measured."""
@@ -287,7 +287,7 @@ class _StageRun(Generic[O, T, R]):
 
 
 def usage_of(record: Any) -> Usage:
-    """What a measurement cost: the record's ``usage``, or that of a plain row."""
+    """Cost of a measurement: the record's ``usage``, or that of a plain row."""
     if isinstance(record, dict):
         return from_row(Usage, record.get("usage") or {})
     return getattr(record, "usage", Usage())

@@ -1,4 +1,4 @@
-"""What people write and say about images, trajectories and samples."""
+"""Records of people's work on images, trajectories and samples."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,13 +27,13 @@ class PoolImage(_FromPool):
 
     @property
     def shown(self) -> ImageRef:
-        """What people see."""
+        """Title that people see."""
         return self.view or self.image
 
 
 @dataclass(frozen=True, slots=True)
 class PreAnnotation:
-    """What a policy drafted about an image of the pool, for people to correct."""
+    """Draft of a policy about an image of the pool, for people to correct."""
 
     sha256: str
     question: str
@@ -47,7 +47,7 @@ class PreAnnotation:
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """What a checker or an expert changed of a record: a field, before and after (boxes as JSON)."""
+    """A checker's or expert's change of a record: a field, before and after (boxes as JSON)."""
 
     name: str
     before: str

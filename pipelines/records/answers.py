@@ -1,4 +1,4 @@
-"""Whether two answers say the same: choices by letter or text, numbers by value, text by its words.
+"""Compare answers: choices by letter or text, numbers by value, text by its words.
 
 Strict on purpose: an answer that hedges ("A or B"), negates or lists several things matches nothing; "12%" is not
 "12", and "007" is a code, not seven. Compatible spellings are one (NFKC: fullwidth digits are digits), case is none.
@@ -21,7 +21,7 @@ _QUOTED = re.compile(r"""\A(?:"(.+)"|'(.+)'|`(.+)`|“(.+)”|‘(.+)’)\Z""", 
 
 
 def matches(answer: str, expected: str, choices: Sequence[str] = ()) -> bool:
-    """Whether ``answer`` is the expected answer.
+    """True if ``answer`` is the expected answer.
 
     With ``choices`` (each ``"A. red"``), ``expected`` is a letter or a choice's text, and ``answer`` may be either, or
     both if they agree; a letter alone is a choice's letter, even where another choice's text is that letter. Without,
@@ -40,7 +40,7 @@ def matches(answer: str, expected: str, choices: Sequence[str] = ()) -> bool:
 
 
 def final_answer(text: str) -> str | None:
-    """What a model's words end in: the last ``<answer>…</answer>``, or the last ``\\boxed{…}``; None without one."""
+    """Extract the answer: the last ``<answer>…</answer>``, or the last ``\boxed{…}``; None without one."""
     tagged = _TAGGED.findall(text)
     if tagged:
         return str(tagged[-1]).strip()
@@ -81,7 +81,7 @@ def compatible(text: str) -> str:
 
 
 def _braced(text: str, start: int) -> str | None:
-    """What stands from ``start`` to the brace that closes there; None without one."""
+    """Text from ``start`` to the brace that closes there; None without one."""
     depth = 1
     for place in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)

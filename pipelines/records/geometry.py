@@ -38,7 +38,7 @@ class Box(NamedTuple):
         return max(0, self.width) * max(0, self.height)
 
     def contains(self, box: Box, *, slack: int = 0) -> bool:
-        """Whether ``box`` lies inside, each side allowed to stick out by ``slack`` pixels."""
+        """True if ``box`` lies inside, each side allowed to stick out by ``slack`` pixels."""
         return (
             self.x1 - slack <= box.x1
             and self.y1 - slack <= box.y1
@@ -59,7 +59,7 @@ class Box(NamedTuple):
         return self.intersection(Box(0, 0, width, height))
 
     def fits(self, width: int, height: int) -> bool:
-        """Whether the box is not empty and lies inside an image of ``width`` x ``height`` pixels."""
+        """True if the box is not empty and lies inside an image of ``width`` x ``height`` pixels."""
         return self.area > 0 and Box(0, 0, width, height).contains(self)
 
 

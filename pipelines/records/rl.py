@@ -1,4 +1,4 @@
-"""What is measured of a sample on its way to becoming an RL prompt, votes among it, and the prompt."""
+"""Measurements of a sample on its way to becoming an RL prompt, votes among them, and the prompt."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +16,7 @@ def majority(n_yes: int, n_no: int) -> Majority:
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """How several independent answers of one model to one question went (``pipelines/models/self_consistency.py``).
+    """Votes: independent answers of one model to one question (``pipelines/models/self_consistency.py``).
 
     ``ballots``: yes, no, or None for one that was no answer, in the order of their seeds. ``n_wanted``: how many were
     to be asked for; fewer are there where the result was certain before. ``reasons``: what each said, as far as it did.
@@ -57,22 +57,22 @@ class Votes:
 
     @property
     def share(self) -> float:
-        """Of all ballots, those that say yes."""
+        """Share of all ballots that say yes."""
         return self.n_yes / self.n if self.n else 0.0
 
     @property
     def says_yes(self) -> bool:
-        """Whether a filter lets the row pass: by the threshold, or without one by the majority of all ballots."""
+        """True if a filter lets the row pass: by the threshold, or without one by the majority of all ballots."""
         return 2 * self.n_yes > self.n if self.threshold is None else self.share >= self.threshold
 
     @property
     def majority(self) -> Majority:
-        """Of the valid ballots; as many on either side is a value of its own."""
+        """Majority of the valid ballots; a tie is a value of its own."""
         return majority(self.n_yes, self.n_no)
 
     @property
     def agreement(self) -> float:
-        """Of the valid ballots, those on the larger side; 1.0 where they all agree."""
+        """Share of the valid ballots on the larger side; 1.0 where they all agree."""
         valid = self.n_yes + self.n_no
         return max(self.n_yes, self.n_no) / valid if valid else 0.0
 
@@ -86,7 +86,7 @@ GraderKind = Literal["choice", "number", "text", "list", "maths", "box", "judged
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """How answers to one question are graded: by which rule, and what the rule needs to know."""
+    """Grading of answers to one question: the rule, and what it needs to know."""
 
     kind: GraderKind
     tolerance: float = 0.0
@@ -114,7 +114,7 @@ class _Voted:
 
     @property
     def usage(self) -> Usage:
-        """What it cost."""
+        """Cost of all votes."""
         return self.votes.usage
 
 
@@ -128,14 +128,14 @@ class CheckedLabel(_Voted):
 
 @dataclass(frozen=True, slots=True)
 class PassRate(_Voted):
-    """How often the model to be trained answers a question rightly; a ballot says yes where it does."""
+    """Pass rate of the model to be trained; a ballot says yes where it answers rightly."""
 
     never_solved: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ToolNecessity:
-    """How often a question is answered rightly with its tools forced and forbidden (Look Less, Reason More, eq. 4).
+    """Accuracy with tools forced and with tools forbidden (Look Less, Reason More, eq. 4).
 
     A prior only: what a model needs changes while it is trained, and training estimates it again.
     """
@@ -151,18 +151,18 @@ class ToolNecessity:
 
     @property
     def usage(self) -> Usage:
-        """What it cost."""
+        """Cost of both measurements."""
         return self.forced.usage + self.forbidden.usage
 
 
 @dataclass(frozen=True, slots=True)
 class SuitabilityVotes(_Voted):
-    """Whether drawing would help to solve a problem, asked several times (FIGR, §3.3 and appendix B.1)."""
+    """Votes on whether drawing would help to solve a problem (FIGR, §3.3 and appendix B.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuitabilityLabel:
-    """What the votes come to. ``suitable`` resolves a tie as the settings say; ``majority`` keeps that it was one."""
+    """Result of the votes. ``suitable`` resolves a tie as the settings say; ``majority`` keeps that it was one."""
 
     sample_id: str
     suitable: bool

@@ -49,7 +49,7 @@ class VideoRef:
 
 @dataclass(frozen=True, slots=True)
 class TruthBox:
-    """Where something is: pixels of ``images[image]``, top-left origin, right and bottom exclusive."""
+    """Place of a target: pixels of ``images[image]``, top-left origin, right and bottom exclusive."""
 
     label: str
     x1: int
@@ -66,7 +66,7 @@ class TruthBox:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is known about a sample. Privileged: no policy sees it unless the recipe says so."""
+    """Known facts of a sample. Privileged: no policy sees it unless the recipe says so."""
 
     boxes: tuple[TruthBox, ...] = ()
     angle: float | None = None
@@ -136,7 +136,7 @@ def temporal_segments(sample: Sample) -> tuple[TemporalSegment, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceSolution:
-    """How one problem is solved. ``drawn``: its first program draws a figure."""
+    """Solution of a problem. ``drawn``: its first program draws a figure."""
 
     idea: str
     steps: tuple[str, ...]
@@ -173,7 +173,7 @@ def families_of(sample: Sample) -> tuple[str, ...] | None:
 
 
 def reference_solution(sample: Sample) -> ReferenceSolution:
-    """How the sample is solved. Raises ``RowError`` (unsuitable) where its source does not say: only a model can."""
+    """Solution of the sample. Raises ``RowError`` (unsuitable) where its source has none: only a model can."""
     solution = details_of(sample).get("worked")
     if solution is None:
         raise RowError(Reason.UNSUITABLE, "the source knows no program for this problem; only a model can write one")

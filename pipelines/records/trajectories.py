@@ -23,7 +23,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What came back from one execution; the images that it shows are references into the store."""
+    """Result of one execution; the images that it shows are references into the store."""
 
     status: Status
     text: str
@@ -58,7 +58,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the policy was paid for. ``cost_usd`` is 0 where the policy has no price."""
+    """Paid usage of the policy. ``cost_usd`` is 0 where the policy has no price."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -134,7 +134,7 @@ class Trajectory:
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed; a trajectory that was not checked has not passed."""
+        """True if every check passed; a trajectory that was not checked has not passed."""
         return bool(self.checks) and all(check.passed for check in self.checks)
 
     @property

@@ -1,4 +1,4 @@
-"""What can be made out in a sample's image as a model sees it: one measurement, from which all families take the same.
+"""Visibility of a sample's target as a model sees it: one measurement for all families.
 
 Measured by ``pipelines/vision/visibility.py``. A target between ``SMALL_SIDE`` and ``LARGE_SIDE`` may be looked at
 closer or not; the embedded policy says of it neither that it cannot be seen nor that it is plain to see.
@@ -52,7 +52,7 @@ class Visibility:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any] | None) -> Self:
-        """Of what ``as_json`` returned; nothing is known of None."""
+        """Read what ``as_json`` returned; nothing is known of None."""
         return cls(**(values or {}))
 
     def as_json(self) -> dict[str, Any]:
@@ -74,16 +74,16 @@ class Visibility:
 
     @property
     def is_detail(self) -> bool:
-        """Whether the target is a detail of a large image."""
+        """True if the target is a detail of a large image."""
         return self.share is not None and self.share < DETAIL_SHARE and self.longest > DETAIL_SIDE
 
     @property
     def needs_closer_look(self) -> bool:
-        """Whether a part has to be cut out or enlarged: the target is small, or a detail and not large."""
+        """True if a part has to be cut out or enlarged: the target is small, or a detail and not large."""
         return self.size == "small" or (self.size == "between" and self.is_detail)
 
     @property
     def is_plain(self) -> bool:
-        """Whether one may say that the target is plain to see."""
+        """True if one may say that the target is plain to see."""
         clear = self.levels is not None and self.levels >= CLEAR_LEVELS
         return self.size == "large" and clear and not self.is_turned

@@ -1,4 +1,4 @@
-"""Which samples may become RL prompts: their answers can be graded, and question and image belong together.
+"""Samples that may become RL prompts: their answers can be graded, and question and image belong together.
 
 What costs nothing comes first: a grader that cannot tell the sample's answer from corrupted ones, a near-duplicate, a
 row of a benchmark. Then a judge votes: does the question belong to these images (Thyme, §4.1), and can it be answered
@@ -72,7 +72,7 @@ def graded(sample: Sample, grader: Grader, judge: Policy | None) -> Callable[[Co
 
 
 async def ballot_of(answer: str, sample: Sample, grader: Grader, judge: Policy | None) -> Vote:
-    """Whether ``answer`` is the sample's answer, by its grader; free text by ``judge``, without one by its words."""
+    """True if ``answer`` is the sample's answer, by its grader; free text by ``judge``, without one by its words."""
     excerpt = answer[:_MAX_SAID]
     if grader.kind == "judged" and judge is not None:
         judged = await grade_judged(answer, sample, judge)

@@ -1,4 +1,4 @@
-"""What the RL stages came to, over all shards: for the card and the pages."""
+"""Totals of the RL stages over all shards, for the card and the pages."""
 
 import json
 from collections import Counter
@@ -45,7 +45,7 @@ class Polled:
 
 
 def shards_with(workspace: Workspace, partitions: Sequence[str], asset: str) -> list[Shard]:
-    """Those that have the stage's table."""
+    """Shards that have the stage's table."""
     keys = [Shard(workspace, partition).key(asset) for partition in partitions]
     return [Shard(workspace, key.partition) for key in workspace.tables.existing(keys)]
 

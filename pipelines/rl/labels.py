@@ -71,7 +71,7 @@ class CheckedLabels(Stage[Sample, RLCandidate, CheckedLabel]):
         return Rejection(RowError(Reason.LABEL_DISPUTED, evidence), label)
 
     def _stands(self, n_yes: int, n_no: int) -> bool:
-        """Of all answers that were wanted: an invalid one does not confirm the label."""
+        """Share of all requested answers: an invalid one does not confirm the label."""
         return 2 * n_yes > self.n_answers
 
 

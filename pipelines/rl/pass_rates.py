@@ -74,7 +74,7 @@ class PassRates(Stage[Sample, RLCandidate, PassRate]):
         return pass_rate
 
     def _band(self, n_right: int, n_wrong: int) -> Band:
-        """Of all answers that were wanted: an invalid one is not right, and counts."""
+        """Share of all requested answers: an invalid one is not right, and counts."""
         if not n_right:
             return "never solved"
         return "too easy" if n_right / self.n_answers > self.max_rate else "between"

@@ -60,7 +60,7 @@ def annotated_row(sample: Sample) -> RLRow:
 
 
 def tables_of(shard: Shard) -> Sequence[TableKey]:
-    """What the rows of a shard are made from."""
+    """Tables that the rows of a shard are made from."""
     return [shard.samples_key, *map(shard.key, STAGES)]
 
 

@@ -68,7 +68,7 @@ class Suitability(Stage[Sample, RLCandidate, SuitabilityVotes]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuitabilityLabels(Stage[Sample, SuitabilityVotes, SuitabilityLabel]):
-    """What the votes come to; ``tie`` says what as many votes on either side are taken for."""
+    """Label of the votes; a ``tie`` is taken for what it says."""
 
     tie: Tie = "no"
 
@@ -104,12 +104,12 @@ REVIEWS = ("suitability_reviews",)
 
 
 def reviews_key(source: str) -> TableKey:
-    """Where people's words on a source's problems lie."""
+    """Path of people's verdicts on a source's problems."""
     return TableKey(REVIEWS, source)
 
 
 def labels_of(tables: Tables, sources: Sequence[str]) -> dict[str, bool]:
-    """What people say of each problem; one on which they are divided, or cannot tell, is not there."""
+    """People's verdict on each problem; one on which they are divided, or cannot tell, is not there."""
     balances: dict[str, int] = defaultdict(int)
     for source in sources:
         key = reviews_key(source)

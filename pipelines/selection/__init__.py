@@ -1,1 +1,1 @@
-"""Which rows may ship: duplicates, decontamination, stratified samples, splits."""
+"""Selection of the rows that may ship: duplicates, decontamination, stratified samples, splits."""

@@ -28,7 +28,7 @@ _KEY_DIGITS = 16  # of a row's digest: 64 bits decide its turn
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What selection needs to know of a row."""
+    """A row as selection sees it."""
 
     row_id: str
     category: str = ""
@@ -65,7 +65,7 @@ class Strata:
         return np.array(self._places, np.int64)[~is_selected]
 
     def _turns(self) -> NDArray[np.int64]:
-        """Which candidate is selected first, second and so on."""
+        """Candidates in the order of selection."""
         ranks = np.empty(len(self._numbers), np.int32)
         ranks[[self._numbers[stratum] for stratum in sorted(self._numbers, key=repr)]] = np.arange(len(ranks))
         strata = ranks[np.array(self._strata, np.int32)]
@@ -97,7 +97,7 @@ def mixture(weights: Mapping[str, int], n_rows: int) -> dict[str, int]:
 
 
 def difficulty(sample: Sample) -> str:
-    """How small the target is: ``tiny`` below a thousandth of the image, ``small`` below a hundredth."""
+    """Size of the target: ``tiny`` below a thousandth of the image, ``small`` below a hundredth."""
     if not sample.images or not sample.truth.boxes:
         return "none"
     target = sample.truth.boxes[0]
@@ -114,7 +114,7 @@ _DIGEST_LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """Which split a sample is in. ``validation_share`` is of the groups, on average."""
+    """Split of each sample. ``validation_share`` is of the groups, on average."""
 
     keys: NDArray[np.uint64]
     """Of the samples' ids, sorted."""
@@ -171,7 +171,7 @@ def grouped(
 def _components(
     sources: NDArray[np.uint64], owners: NDArray[np.int32], same: Sequence[tuple[int, int]]
 ) -> NDArray[np.int32]:
-    """Of every sample the number of its group. ``owners``: the samples, from 0 on, whose ``sources`` they are."""
+    """Number the groups of samples. ``owners``: the samples, from 0 on, whose ``sources`` they are."""
     from scipy.sparse import coo_array  # takes half a second to import
     from scipy.sparse.csgraph import connected_components
 
@@ -189,7 +189,7 @@ def _components(
 
 
 def _buckets(labels: NDArray[np.int32], digests: NDArray[np.bytes_]) -> NDArray[np.uint16]:
-    """Of every sample the bucket of its group's smallest digest."""
+    """Bucket of each sample's group, by the group's smallest digest."""
     order = np.argsort(digests, kind="stable")
     groups, first = np.unique(labels[order], return_index=True)
     smallest = (bytes(digests[place]).decode() for place in order[first])

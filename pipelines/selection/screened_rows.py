@@ -1,4 +1,4 @@
-"""What screening compares of rows, on disk: ids, questions and first images. In memory are 48 bytes of every row."""
+"""Ids, questions and first images of the rows to be screened, on disk; 48 bytes of each row are in memory."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -64,7 +64,7 @@ class ScreenedRows:
         return self._row(place)[0]
 
     def questions(self) -> Iterator[str]:
-        """Of all rows, in order."""
+        """Questions of all rows, in order."""
         return (self._row(place)[1] for place in range(len(self)))
 
     def questions_about(self, image: int) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What may not ship although it passed its checks: rows that are near-duplicates of another, and rows of a benchmark.
+"""Reject rows that passed their checks but repeat another row or a benchmark's.
 
 A row is a near-duplicate when its first image is an earlier row's, changed, *and* its question is near; one without
 images, when its question is. The benchmarks are those of ``<home>/benchmarks.yaml`` (docs/decontamination.md); without
@@ -32,9 +32,11 @@ from darkroom.pipelines.selection.decontamination import (
     read_benchmarks,
     to_table,
 )
-from darkroom.pipelines.selection.duplicates import Duplicate, Look, look_of, near_looks, near_texts
+from darkroom.pipelines.selection.duplicates import Duplicate
+from darkroom.pipelines.selection.duplicates.look_search import near_looks
+from darkroom.pipelines.selection.duplicates.looks import Look, look_of
 from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
-from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
+from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in, near_texts
 from darkroom.pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
 from darkroom.pipelines.storage.atomic_write import whole_file, write_whole
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
@@ -77,7 +79,7 @@ class Screening:
         return self._screened(name, RowStream(len(samples), lambda: map(TrainingRow.of_sample, samples)))
 
     def same_images(self, images: Iterable[ImageRef]) -> dict[str, str]:
-        """Of every image that is an earlier one, changed: both by sha256, the earlier one being none such itself.
+        """Map images to the earlier image that they are, changed: both by sha256; the earlier one is none such itself.
 
         What came out for the latest sets of images is kept in ``<local>/same_images``.
         """
@@ -119,7 +121,7 @@ class Screening:
         return Scanner(index, self.workspace.images)
 
     def _duplicates(self, rows: ScreenedRows) -> dict[str, RowError]:
-        """Of rows whose first images look alike, and of those without any, such as have near questions."""
+        """Reject rows with near questions among those whose first images look alike, and those without images."""
         texts = banded_texts(rows.questions(), folder=self._folder)
         # only these have another image with a near question: no other look is needed
         chosen = texts.owners_that_meet(rows.images.numbers).tolist()
@@ -141,7 +143,7 @@ class Screening:
         *,
         questions_about: Callable[[int], frozenset[str]] | None = None,
     ) -> Iterator[Duplicate]:
-        """Which of the ``chosen`` images, by number, is an earlier one, changed.
+        """Find the ``chosen`` images, by number, that are an earlier one, changed.
 
         With the questions about each, only pairs with a near question are compared, which takes most of the time.
         """
@@ -191,7 +193,7 @@ class Screening:
 
 
 def _digest(images: Iterable[ImageRef]) -> str:
-    """Of the images in their order, and of the code that compares them."""
+    """Digest of the images in their order, and of the code that compares them."""
     total = sha256(
         code_digest("darkroom.pipelines.selection.duplicates", "darkroom.pipelines.vision", __name__).encode()
     )
@@ -201,7 +203,7 @@ def _digest(images: Iterable[ImageRef]) -> str:
 
 
 def _have_near(questions: Collection[str], others: Collection[str]) -> bool:
-    """Whether a question of the one set is near one of the other."""
+    """True if a question of one set is near one of the other."""
     if not set(questions).isdisjoint(others):
         return True
     if len(questions) * len(others) <= _FEW_PAIRS:
@@ -215,5 +217,5 @@ def _evidence(finding: Contamination) -> str:
 
 
 def counts_against(finding: Contamination, *, has_images: bool) -> bool:
-    """Whether a finding takes the row out: words alone do not where the question is about another image."""
+    """True if a finding rejects the row: words alone do not where the question is about another image."""
     return not has_images or finding.kind not in _TEXT_KINDS

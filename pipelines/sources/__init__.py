@@ -53,7 +53,7 @@ class Source(Protocol):
 
     @property
     def n_shards(self) -> int:
-        """How many shards there are; shards are numbered from 0."""
+        """Number of shards, which are numbered from 0."""
 
     @property
     def fingerprint(self) -> str:

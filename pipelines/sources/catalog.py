@@ -132,12 +132,12 @@ class Catalog:
         return {name: language for name, language in stated.items() if language}
 
     def visual_search(self) -> dict[str, bool]:
-        """Whether each source's questions are visual search, of those that state it."""
+        """Map the sources that state it to whether their questions are visual search."""
         stated = {name: config.visual_search for name, config in self.configs().items()}
         return {name: is_search for name, is_search in stated.items() if is_search is not None}
 
     def uses(self) -> dict[str, tuple[Use, ...]]:
-        """What takes the shards of each source."""
+        """Uses of each source's shards."""
         embedded: dict[str, tuple[Use, ...]] = {
             name: getattr(source, "used_for", ("sft",)) for name, source in _opened().items()
         }
@@ -207,7 +207,7 @@ def placed(name: str, path: Path | None = None, *, n_shards: int = 1) -> SourceC
 
 
 def needs_folder(config: SourceConfig) -> bool:
-    """Whether its images or videos are separate files, which must be downloaded and unpacked first."""
+    """True if its images or videos are separate files, which must be downloaded and unpacked first."""
     return config.kind == "jsonl" or bool(config.about and config.about.get)
 
 

@@ -62,7 +62,7 @@ BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
 
 
 class TranscriptColumns(BaseModel):
-    """Where a released trajectory stands in a row, and how it is written (``transcripts.py``)."""
+    """Column and dialect of a released trajectory in a row (``transcripts.py``)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -109,7 +109,7 @@ def _checked_answer(row: SourceRow) -> str:
 
 
 def _media_names(row: SourceRow) -> list[str]:
-    """Of the images, then of the videos: ``image 0 (street.jpg)``."""
+    """Names of the images, then of the videos: ``image 0 (street.jpg)``."""
     names = [f"{kind} {n}" for kind, files in (("image", row.images), ("video", row.videos)) for n in range(len(files))]
     return [f"{name} ({file})" if file else name for name, file in zip_longest(names, row.files[: len(names)])]
 

@@ -179,7 +179,7 @@ def _converter(frame: BoxFrame, images: Sequence[bytes]) -> Callable[[Sequence[f
 
 
 def _size(images: Sequence[bytes]) -> tuple[int, int]:
-    """Of the first image, upright: the frame of relative boxes."""
+    """Size of the first image, upright: the frame of relative boxes."""
     if not images:
         raise RowError(Reason.MISSING_IMAGE, "boxes relative to an image, but no image")
     image = probe(images[0])

@@ -70,7 +70,7 @@ def media(
 
 
 def file_names(row: Mapping[str, Any], column: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """Of the files that ``media`` reads, each as the row names it; empty where it names none."""
+    """Names of the files that ``media`` reads, as the row has them; empty where it names none."""
     names: list[str] = []
     for name in alternatives(column) if column else ():
         value = filled(row, name)

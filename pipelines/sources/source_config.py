@@ -69,12 +69,12 @@ class SourceConfig(BaseModel):
 
     @property
     def is_release(self) -> bool:
-        """Whether rows are released trajectories: their samples go to the families of ``generation/released.py``."""
+        """True if rows are released trajectories: their samples go to the families of ``generation/released.py``."""
         return self.kind == "trajectories"
 
     @property
     def uses(self) -> tuple[Use, ...]:
-        """What takes its shards without being asked to."""
+        """Uses of its shards that need no request."""
         if self.is_release:
             return ("released",)
         return (("rl",) if self.about else ("sft",)) if self.used_for is None else self.used_for

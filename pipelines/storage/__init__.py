@@ -1,1 +1,1 @@
-"""What a workspace holds on disk: tables, the ledger, images and videos, each written whole or not at all."""
+"""A workspace on disk: tables, the ledger, images and videos, each written whole or not at all."""

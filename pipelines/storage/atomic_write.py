@@ -36,7 +36,7 @@ _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})
 
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:
-    """Of all processes that name the file ``lock``, where its file system has locks. One that is killed leaves it free.
+    """Lock the file ``lock`` against other processes, where its file system has locks; a killed process frees it.
 
     Raises ``StorageError``.
     """
@@ -148,7 +148,7 @@ def share_folder(folder: Path, to: StorePath) -> None:
 
 
 def _local_copies(folder: StorePath, to: Path) -> Path:
-    """Of the folders below."""
+    """Copy the folders below."""
     if content(to / MARKER) is not None:
         shutil.rmtree(to)
     names = [child.name for child in children(folder) if child.name[0] != "." and child.is_dir()]

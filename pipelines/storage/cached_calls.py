@@ -52,7 +52,7 @@ _MOST_KEYS = 8_192
 
 @dataclass(frozen=True, slots=True)
 class CachedCall:
-    """What an act gave, what it took, what it cost."""
+    """Result, duration and cost of a cached call."""
 
     result: Mapping[str, Any]
     seconds: float = 0.0
@@ -125,7 +125,7 @@ class CallTable:
         return self.write([CallEntry(key, kind, to_json(request), act)])[0]
 
     def look_up(self, keys: Sequence[str]) -> dict[str, Recorded]:
-        """Those of ``keys`` that are on record, with what was asked and when."""
+        """Look up the recorded calls among ``keys``, with request and time."""
         return {recorded.key: recorded for recorded in self._recorded(_acts.c.key.in_(keys))}
 
     def with_seeds(self, kind: str, seeds: Sequence[int]) -> list[Recorded]:
@@ -165,7 +165,7 @@ class CallTable:
         return [acts.get(key) for key in keys]
 
     def take(self, keys: Sequence[str]) -> list[CachedCall | bool]:
-        """Of each of ``keys`` its act, or whether it is now this holder's to perform; else another performs it."""
+        """Claim calls: each is the recorded one, True if this holder may run it now, or False if another runs it."""
         acts = {key: act for key, act in zip(keys, self.read(keys), strict=True) if act is not None}
         missing = [key for key in keys if key not in acts]
         taken: set[str] = set()
@@ -175,7 +175,7 @@ class CallTable:
         return [acts.get(key, key in taken) for key in keys]
 
     def _claim(self, connection: sa.Connection, keys: Sequence[str]) -> tuple[set[str], dict[str, CachedCall]]:
-        """Those of ``keys`` that are now this holder's, and the acts of those that were made since they were read."""
+        """Lease keys: those that this holder got, and calls recorded since the first look."""
         taken: set[str] = set()
         for part in _parts(keys):
             taken |= self._claims.take(connection, part)
@@ -260,6 +260,6 @@ def to_json(request: Mapping[str, Any]) -> str:
 
 
 def _around(before: str, after: str, field: str, comma: str) -> tuple[str, str]:
-    """What stands before and after the value of ``field`` in an object that has the members of all three."""
+    """Text before and after the value of ``field`` in an object with the members of all three."""
     head = f"{before[:-1]}{comma if before != '{}' else ''}{field}"
     return head, f"{comma}{after[1:]}" if after != "{}" else "}"

@@ -67,7 +67,7 @@ def create_table(engine: sa.Engine, table: sa.Table) -> None:
 
 
 def transact(engine: sa.Engine, work: Callable[[sa.Connection], _T]) -> _T:
-    """What ``work`` returns, in a transaction of its own.
+    """Run ``work`` in a transaction of its own and return its result.
 
     While a PostgreSQL is away, as when it is started again, it is tried again: ``work`` bears being done twice, since a
     server may be lost after it committed. Raises ``LedgerUnavailable`` after ``AWAY_SECONDS``.
@@ -89,7 +89,7 @@ def transact(engine: sa.Engine, work: Callable[[sa.Connection], _T]) -> _T:
 
 
 def padded(keys: Sequence[str]) -> list[str]:
-    """As many as the next power of two: the driver keeps 128 statements, and one of each length would be 100 MB."""
+    """Pad keys to the next power of two: the driver keeps 128 statements, and one of each length would be 100 MB."""
     n_more = (1 << (len(keys) - 1).bit_length()) - len(keys)
     return [*keys, *[keys[0]] * n_more]
 
@@ -123,7 +123,7 @@ def open_engine(url: sa.URL) -> sa.Engine:
 
 
 def _readable(url: sa.URL) -> sa.URL:
-    """As it is; for reading alone where a finished ledger lies in a folder that cannot be written.
+    """Open read-only if the ledger's folder is not writable.
 
     There SQLite opens it only as a file that does not change, and then does not see what is in a log beside it.
     """

@@ -67,7 +67,7 @@ class ImageCache:
         return data
 
     def has(self, sha256: str) -> bool:
-        """Whether there is a file of it, unread."""
+        """True if the cache has the file, which is not read."""
         return self._path(sha256).exists()
 
     def put(self, sha256: str, data: bytes) -> None:
@@ -94,7 +94,7 @@ class ImageCache:
             Path(file.path).unlink(missing_ok=True)  # another process may be quicker
 
     def _files(self) -> Iterator[_File]:
-        """What is here, but for parts that are being written."""
+        """Cached files, without parts that are being written."""
         now = time.time()
         for folder in sorted(self.folder.iterdir()):
             with os.scandir(folder) as entries:
@@ -242,7 +242,7 @@ class ImageStore:
         return _DECODED.get(ref.sha256, data, decode) if ref.width * ref.height <= _KEPT_PIXELS else decode(data)
 
     def path(self, ref: ImageRef) -> str:
-        """Where the image's file lies in its file system."""
+        """Path of the image's file in its file system."""
         return self._path(ref.sha256)
 
     def _path(self, sha256: str) -> str:

@@ -64,7 +64,7 @@ class Leases:
             self._read_clock(connection)
 
     def take(self, connection: sa.Connection, keys: Sequence[str]) -> set[str]:
-        """Those of ``keys`` that are free: they are this holder's from now on."""
+        """Lease the free ones among ``keys`` to this holder."""
         now = self._now()
         in_order = sorted(set(keys))  # the same for all, or two that share keys would wait for each other
         values = {"holder": self.holder, "now": now, "old": now - DEAD_SECONDS}
@@ -156,7 +156,7 @@ def stat_of(pid: int) -> Stat | None:
 
 
 def boot_id() -> str:
-    """Of this machine since it was started."""
+    """Id of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -166,7 +166,7 @@ def new_holder() -> str:
 
 
 def has_ended(holder: str) -> bool:
-    """Whether the process of a holder has ended, as far as can be seen from here: it was on this machine."""
+    """True if the holder's process was on this machine and has ended."""
     space, process = _space(), holder.split("/")[2:4]
     return holder.startswith(f"{space}/") and not runs("/".join(process))
 
@@ -182,5 +182,5 @@ def known_process(pid: int) -> str:
 
 
 def runs(process: str) -> bool:
-    """Whether a process named so still runs."""
+    """True if the process still runs."""
     return known_process(int(process.partition("/")[0])) == process

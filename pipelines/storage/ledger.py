@@ -106,7 +106,7 @@ class Ledger(CallTable):
         super().close()
 
     async def has(self, kind: str, request: Mapping[str, Any]) -> bool:
-        """Whether the act that ``request`` determines was made."""
+        """True if the call is on record."""
         (act,) = await self._line().reads.ask([call_key(kind, request)])
         return act is not None
 
@@ -127,7 +127,7 @@ class Ledger(CallTable):
         seeds: Sequence[int],
         perform: Callable[[int], Awaitable[CachedCall]],
     ) -> list[CachedCall]:
-        """As ``get_or_run`` for ``request`` with each of ``seeds``, at the same time; ``perform`` is given one's place.
+        """``get_or_run`` of ``request`` with each of ``seeds``, at the same time; ``perform`` gets the seed's position.
 
         All are waited for, whatever one of them raises: what was paid for is on record.
         """
@@ -160,7 +160,7 @@ class Ledger(CallTable):
         seeds: Sequence[int],
         perform: Callable[[Sequence[int]], Awaitable[Mapping[int, CachedCall]]],
     ) -> list[CachedCall]:
-        """As ``get_or_run`` for ``request`` with each of ``seeds``.
+        """``get_or_run`` of ``request`` with each of ``seeds``, run in groups.
 
         ``perform`` is given the places of those that are not on record, performs one or more of them, and is asked
         again until none is left. What it made before it raised stays on record; what it made at once is durable
@@ -187,7 +187,7 @@ class Ledger(CallTable):
         return [acts[place] for place in range(len(keys))]
 
     async def _take(self, line: _Line, keys: Sequence[str]) -> list[CachedCall | bool]:
-        """As ``take``; who is cancelled meanwhile keeps no claim."""
+        """Claim calls; a task that is cancelled meanwhile keeps no claim."""
         taking = asyncio.ensure_future(line.takes.ask(keys))
         try:
             return await asyncio.shield(taking)

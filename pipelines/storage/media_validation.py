@@ -1,4 +1,4 @@
-"""What an image or a video file really is: probed before it is trusted.
+"""Probe images and videos before they are trusted.
 
 Accepted as they are: single-frame JPEG, PNG and WebP in modes L, RGB and RGBA whose orientation is already upright.
 Derived (a PNG whose parent is the original): other formats (TIFF, GIF, AVIF, BMP, …: few endpoints take them), EXIF
@@ -244,7 +244,7 @@ def thumbnail(pixels: NDArray[np.uint8], *, side: int) -> Thumbnails:
 
 
 def _video_header(data: bytes) -> tuple[str, int]:
-    """How a file of its kind is called, and the pixels of one frame."""
+    """Suffix of a file of its kind, and the pixels of one frame."""
     import av  # of the extra `video`
 
     options = {"format_whitelist": ",".join(VIDEO_FORMATS), "protocol_whitelist": "file"}

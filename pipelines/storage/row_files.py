@@ -70,7 +70,7 @@ class RowSpill:
         self._end = 0
 
     def add(self, row: Any) -> int:
-        """Where the row begins."""
+        """Append a row; returns where it begins."""
         begin = self._end
         self._file.seek(begin)
         pickle.dump(row, self._file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -141,7 +141,7 @@ def footer(path: StorePath) -> Any:
 
 
 def file_digest(path: StorePath, n_bytes: int | None = None) -> str:
-    """Of the first ``n_bytes``; None: of all."""
+    """sha256 of the first ``n_bytes``; None: of all."""
     hashed, remaining = hashlib.sha256(), path.stat().st_size if n_bytes is None else n_bytes
     with path.open("rb") as file:
         while remaining > 0:

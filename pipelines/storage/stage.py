@@ -39,7 +39,7 @@ class NotFinished(Exception):
 
 
 class RejectKind(NamedTuple):
-    """What is counted of rejects."""
+    """Reason and error of a reject, for counts."""
 
     reason: str
     check: str
@@ -48,7 +48,7 @@ class RejectKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[R]):
-    """What a stage made of its ``n_in`` rows."""
+    """Records and rejects that a stage made of ``n_in`` rows."""
 
     rows: Collection[R]
     rejects: Collection[Reject]
@@ -64,7 +64,7 @@ class Outcome(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """How a stage went, for people: counts, reasons, cost, and whether anything had to be done."""
+    """Report of a stage for people: counts, reasons, cost, and whether anything had to be done."""
 
     key: TableKey
     n_in: int
@@ -212,7 +212,7 @@ async def map_rows(
 
 
 class StageProgress(NamedTuple):
-    """Where a stage stands. ``usd``: spent in this run; None where nothing has a price."""
+    """Progress of a stage. ``usd``: spent in this run; None where nothing has a price."""
 
     n_done: int
     n_rows: int

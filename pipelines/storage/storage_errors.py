@@ -1,4 +1,4 @@
-"""What goes wrong with disks and object stores, in one line that says how to mend it."""
+"""Errors of disks and object stores, in one line that says how to mend it."""
 
 import errno
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class ReplacedWhileRead(StorageError):
 
 
 class Store(NamedTuple):
-    """What an object store needs: an extra of this package, credentials, and where to set another address."""
+    """Requirements of an object store: an extra of this package, credentials, and where to set another address."""
 
     extra: str
     credentials: str
@@ -137,24 +137,24 @@ def _explained(where: str, error: Exception) -> StorageError | None:
 
 
 def _is_of_client(error: Exception) -> bool:
-    """Whether it was raised within a store's client, though its class is another's."""
+    """True if it was raised within a store's client, though its class is another's."""
     frames = (frame for frame, _ in walk_tb(error.__traceback__))
     return any(str(frame.f_globals.get("__name__")).split(".")[0] in CLIENTS for frame in frames)
 
 
 def disk_message(where: str, error: OSError) -> str | None:
-    """Of a disk's error, and what to do; None for any other."""
+    """Advice for a disk's error; None for any other."""
     mend = _DISK.get(error.errno or 0)
     return mend and f"cannot use {where}: {error.strerror}. To do: {mend}"
 
 
 def sqlite_mend(reason: str) -> str | None:
-    """What to do where SQLite cannot use a file that may be sound; None where it says anything else."""
+    """Advice where SQLite cannot use a file that may be sound; None for other errors."""
     return next((mend for words, mend in _SQLITE.items() if words in reason), None)
 
 
 def _answer_of_store(where: str, error: Exception, reason: str, store: Store | None) -> StorageError | None:
-    """What a store, or the way to it, answered."""
+    """Answer of a store, or of the network on the way to it."""
     said = str(error).lower()
     if any(words in said for words in _NO_BUCKET):
         return no_bucket(where)

@@ -1,4 +1,4 @@
-"""Where data lies: a local folder, or a prefix of an object store by its URL; both are paths with the same methods.
+"""Paths of data: a local folder, or a prefix of an object store by its URL, with the same methods.
 
 >>> store_path("data"), store_path("s3://bucket/home")
 (PosixPath('data'), S3Path('bucket/home', protocol='s3'))
@@ -93,7 +93,7 @@ def _reach_bucket(where: UPath) -> None:
 
 
 def children(folder: StorePath) -> list[StorePath]:
-    """What lies in a folder, sorted by name; nothing where there is none."""
+    """Contents of a folder, sorted by name; empty where there is none."""
     try:
         if isinstance(folder, Path):
             return sorted(folder.iterdir(), key=str)
@@ -105,7 +105,7 @@ def children(folder: StorePath) -> list[StorePath]:
 
 
 def has_file(path: StorePath) -> bool:
-    """Whether a file is there that is not empty.
+    """True if a non-empty file is there.
 
     In a store it is one request for a byte: clients ask for a folder of this name, too, by a listing, which costs ten
     times as much.
@@ -119,7 +119,7 @@ def has_file(path: StorePath) -> bool:
 
 
 def content(path: StorePath) -> bytes | None:
-    """Of a small file; None where there is none. In a store it is one request."""
+    """Bytes of a small file; None where there is none. In a store it is one request."""
     try:
         return path.read_bytes() if isinstance(path, Path) else read_at_once(path.fs, path.path)
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def content(path: StorePath) -> bytes | None:
 
 @contextmanager
 def opened(path: StorePath, *, ahead: bool = True) -> Iterator[Path | BinaryIO]:
-    """What pyarrow reads a file from; of an object, what is read next comes with what was asked for.
+    """Open a file for pyarrow; of an object, the next block comes with what was asked for.
 
     ``ahead`` False: who reads some columns gets these bytes only, unless the object is small. Raises
     ``FileNotFoundError``, ``StorageError``, ``ReplacedWhileRead``.
@@ -149,14 +149,14 @@ def opened(path: StorePath, *, ahead: bool = True) -> Iterator[Path | BinaryIO]:
 
 
 def _is_replaced(file: Any) -> bool:
-    """Whether another object has its name. S3's client asks with each request, those of Google and Azure do not."""
+    """True if the object was replaced meanwhile, which only S3's client checks with each request."""
     if not hasattr(file, "details") or "s3" in file.fs.protocol:
         return False
     return bool(file.fs.info(file.path)["etag"] != file.details["etag"])
 
 
 def whole(path: StorePath) -> Path | BinaryIO:
-    """As ``opened``, for who reads all of it; of an object by one request, so that no writer comes in between."""
+    """Open a file to read all of it; an object by one request, so that no writer comes in between."""
     if isinstance(path, Path):
         return path
     with storage_errors(str(path)):

@@ -76,7 +76,7 @@ _WHOLE: Mapping[tuple[str, ...], str] = {
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """Which table: the asset's path (``("crop", "drafts")``) and the partition."""
+    """Key of a table: the asset's path (``("crop", "drafts")``) and the partition."""
 
     asset: tuple[str, ...]
     partition: str
@@ -86,7 +86,7 @@ class TableKey:
 
     @property
     def command(self) -> str:
-        """What makes it: a stage's table is made with all of its source."""
+        """Command that makes it: a stage's table is made with all of its source."""
         source = re.fullmatch(r"(.+)-\d{4,}", self.partition)
         if source is None:
             return _WHOLE.get(self.asset, f"darkroom ui, and materialise {self.asset[0]} there")
@@ -110,7 +110,7 @@ class Tables:
         return self.root.joinpath(*key.asset, f"{key.partition}.parquet")
 
     def rejects_path(self, key: TableKey) -> StorePath:
-        """Where the table's rejects are, or will be."""
+        """Path of the table's rejects, whether or not they exist."""
         metadata = None if isinstance(self.root, Path) else self._metadata(key)
         return self._rejects_path(key, metadata or {})
 
@@ -179,7 +179,7 @@ class Tables:
             begin = end
 
     def columns(self, key: TableKey, *names: str) -> Iterator[Any]:
-        """Of every row a tuple with the values of some columns, as plain objects. Raises ``TableMissing``."""
+        """Stream some columns as a tuple of plain objects per row. Raises ``TableMissing``."""
         for batch in self._batches(self.path(key), key, names):
             yield from zip(*(batch[name].to_pylist() for name in names), strict=True)
 
@@ -193,13 +193,13 @@ class Tables:
         return from_table(Reject, self._load(self.rejects_path(key), key))
 
     def exists(self, key: TableKey) -> bool:
-        """Whether the stage has finished for this partition."""
+        """True if the stage has finished for this partition."""
         path = self.path(key)
         with storage_errors(str(path)):
             return has_file(path)
 
     def existing(self, keys: Iterable[TableKey]) -> list[TableKey]:
-        """Those whose stage has finished, in their order; many of an asset by one listing."""
+        """Select the finished ones, in their order; many of an asset by one listing."""
         by_asset: dict[tuple[str, ...], list[TableKey]] = defaultdict(list)
         for key in (asked := list(keys)):
             by_asset[key.asset].append(key)
@@ -244,7 +244,7 @@ class Tables:
         return metadata[_INPUTS].decode()
 
     def facts(self, key: TableKey) -> Any:
-        """What the stage said of itself."""
+        """Facts that the stage stored with the table."""
         return json.loads(self._footer(key).metadata[_FACTS])
 
     def fingerprint(self, key: TableKey) -> str:
@@ -257,7 +257,7 @@ class Tables:
         return digest([rows_digest(self.path(key)), rows_digest(self.rejects_path(key))])
 
     def _metadata(self, key: TableKey) -> dict[bytes, bytes] | None:
-        """Of the table's footer; None when it is not there."""
+        """Metadata of the table's footer; None when it is not there."""
         try:
             metadata: dict[bytes, bytes] = self._footer(key).metadata
         except TableMissing:

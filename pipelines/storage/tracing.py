@@ -42,12 +42,12 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Not
 
 
 def _nothing(attributes: Mapping[str, Any]) -> None:
-    """Where nothing is traced."""
+    """Ignore attributes: nothing is traced."""
 
 
 @cache
 def _tracer() -> Any:
-    """Of this process; None where no collector is named. What is not sent yet is sent when the process ends."""
+    """Tracer of this process; None where no collector is named. Unsent spans are sent when the process ends."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or not any(map(os.environ.get, ENDPOINTS)):
         return None
     if not _is_installed():

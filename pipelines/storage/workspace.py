@@ -1,4 +1,4 @@
-"""Where everything lies: a home (``DARKROOM_HOME``), a folder or a prefix of an object store, and a local folder.
+"""The workspace: a home (``DARKROOM_HOME``), a folder or a prefix of an object store, and a local folder:
 
 <home>/images/         every image once, by content
 <home>/tables/         the stages' tables and rejects, by asset and partition
@@ -102,7 +102,7 @@ class Workspace:
         return local_copy(self.home.joinpath("datasets", *names), self.local.joinpath("datasets", *names))
 
     def local_dataset(self, name: str | Path) -> Path:
-        """As ``local_datasets``, of any folder, or URL of this home or another one. Raises ``StorageError``."""
+        """``local_datasets`` of any folder, or URL of this home or another one. Raises ``StorageError``."""
         folder = store_path(name)
         below, is_ours = str(folder), str(folder).startswith(f"{self.home}/datasets/")
         parts = below.removeprefix(f"{self.home}/datasets/") if is_ours else f"by_url/{digest(below)[:16]}"

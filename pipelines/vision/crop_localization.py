@@ -89,7 +89,7 @@ def _refined(crop: Image.Image, original: Image.Image, box: Box, scale: float, s
 
 
 def _match(field: Gray, patch: Gray) -> _Match | None:
-    """Where ``patch`` fits best in ``field``. A plain patch fits everywhere, so it is found nowhere."""
+    """Best position of ``patch`` in ``field``; None for a plain patch, which fits everywhere."""
     if min(patch.shape) < _MIN_SIDE or patch.shape[0] > field.shape[0] or patch.shape[1] > field.shape[1]:
         return None
     if patch.std() < _PLAIN:

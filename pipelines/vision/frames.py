@@ -1,4 +1,4 @@
-"""Which frames of a video an image shows, measured on pixels: a frame alone, in axes of a figure, or in a sheet.
+"""Match the frames of a video that an image shows, by pixels: a frame alone, in axes of a figure, or in a sheet.
 
 A figure is taken apart at its background: every region with the shape of a frame, or of a sheet of rows and columns of
 frames, is compared with all frames of the video. Not covered: cut-outs, turned or recoloured frames; they count as a
@@ -60,7 +60,7 @@ def match_frames(image: Image.Image, film: Thumbnails, *, aspect: float) -> tupl
 
 
 def _regions(pixels: NDArray[np.uint8]) -> Iterator[Box]:
-    """What stands out from the background: the whole image where nothing of it does, else its larger parts."""
+    """Parts that stand out from the background: the larger ones, or the whole image where nothing does."""
     height, width = pixels.shape[:2]
     whole = Box(0, 0, width, height)
     border = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])

@@ -1,4 +1,4 @@
-"""How one image was made from another, measured on pixels: turned, cut out, enlarged, its contrast changed.
+"""Measure on pixels how one image was made from another: turned, cut out, enlarged, its contrast changed.
 
 Tried in this order: the whole image in one of the eight positions of a rectangle; a part of it
 (``crop_localization.py``) in one of four; and, for other angles, local features that both images share
@@ -43,7 +43,7 @@ _POSITIONS = [(angle, mirrored) for mirrored in (False, True) for angle in _TURN
 
 
 class Operation(IntEnum):
-    """What can be done to an image, by the tool ids of Thyme's table 9."""
+    """Operations on an image, by the tool ids of Thyme's table 9."""
 
     NONE = -1
     DIRECTION = 1
@@ -54,7 +54,7 @@ class Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImageTransform:
-    """What was done to an image.
+    """Measured change of an image.
 
     ``angle``: degrees counter-clockwise, 0..360. ``box``: the part that is shown, in the frame of the original.
     ``enlargement``: pixels per pixel of the original, along a side. ``contrast_gain``: how much wider the grey levels
@@ -71,17 +71,17 @@ class ImageTransform:
 
     @property
     def turns(self) -> bool:
-        """Whether it was turned or mirrored."""
+        """True if it was turned or mirrored."""
         return self.mirrored or residual(self.angle) > TURNED_DEGREES
 
     @property
     def relights(self) -> bool:
-        """Whether contrast was gained or brightness moved."""
+        """True if contrast was gained or brightness moved."""
         return self.contrast_gain >= CONTRAST_GAIN or abs(self.brightened) >= BRIGHTER_LEVELS
 
     @property
     def rescales(self) -> bool:
-        """Whether a part was chosen or the image enlarged."""
+        """True if a part was chosen or the image enlarged."""
         return self.share <= PART_SHARE or self.enlargement >= ENLARGED
 
     @property
@@ -98,14 +98,14 @@ class ImageTransform:
 
 
 def residual(angle: float) -> float:
-    """How many degrees ``angle`` is from no turn at all, 0..180."""
+    """Degrees between ``angle`` and no turn at all, 0..180."""
     return abs((angle + 180) % 360 - 180)
 
 
 def measure_transform(
     output: Image.Image, original: Image.Image, boxes: Sequence[Box] = (), *, is_tilted: bool = False
 ) -> ImageTransform | None:
-    """What made ``output`` of ``original``; None when they have nothing in common. ``boxes``: candidates for a crop.
+    """Measure what made ``output`` of ``original``; None if they share nothing. ``boxes``: candidates for a crop.
 
     ``is_tilted``: features are compared first, which is quicker where a turn by any angle is expected.
     """
@@ -141,7 +141,7 @@ def _whole(output: Image.Image, original: Image.Image) -> ImageTransform | None:
 
 
 def _has_shape(output: Image.Image, angle: int, original: Image.Image) -> bool:
-    """Whether ``output``, put back by ``angle``, has the sides of ``original`` in proportion."""
+    """True if ``output``, put back by ``angle``, has the sides of ``original`` in proportion."""
     width, height = reversed(output.size) if angle in (90, 270) else output.size
     return abs(math.log(width / height * original.height / original.width)) <= 0.05
 

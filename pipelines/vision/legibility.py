@@ -1,4 +1,4 @@
-"""How well a part of an image can be read: by contrast, and by how close an OCR reader comes to the known text.
+"""Legibility of a part of an image: contrast, and how close an OCR reader comes to the known text.
 
 The reader is PP-OCR by RapidOCR on the CPU (extra ``ocr``), whose wheel holds its models; no download. Without the
 extra there is no reader, and checks fall back on contrast.
@@ -68,7 +68,7 @@ class OcrReader:
 
 
 def ocr_version() -> str:
-    """What the verdicts by reading depend on: the reader's version, empty without one."""
+    """Version of the reader, on which its verdicts depend; empty without one."""
     return f"rapidocr {version('rapidocr')}" if _is_installed() else ""
 
 
@@ -115,7 +115,7 @@ def plain(text: str) -> str:
 
 
 def anls(read: Sequence[TextLine], expected: str) -> tuple[float, str]:
-    """How close some run of words that was read comes to ``expected``, 0..1, and those words.
+    """Similarity of the closest run of words to ``expected``, 0..1, and those words.
 
     Average normalised Levenshtein similarity (ST-VQA): below one half it is 0.
     """
@@ -148,7 +148,7 @@ NOISE = (0.0, 0.0, 0.4, 0.7)
 
 @dataclass(frozen=True, slots=True)
 class Degradation:
-    """How an image was faded: ``kind`` in a word, and what was done, in this order."""
+    """Degradation of an image: ``kind`` in a word, and what was done, in this order."""
 
     kind: str
     gamma: float
@@ -158,7 +158,7 @@ class Degradation:
     seed: int
 
     def __str__(self) -> str:
-        """As ``made_by`` records it; the name is that of the rows that shipped before."""
+        """Text that ``made_by`` records; the name is that of the rows that shipped before."""
         return repr(self).replace(type(self).__name__, "Fading", 1)
 
     def faded(self, image: Image.Image) -> Image.Image:

@@ -1,4 +1,4 @@
-"""Whether one can see that an image is turned: textures, noise, plain and rotationally symmetric images don't tell.
+"""Tell whether a turn of an image can be seen: textures, noise, plain and rotationally symmetric images don't tell.
 
 Three measures of the grey levels tell them apart. Photographs vary coarsely (sky above, ground below), which textures
 don't; print, walls and charts run along two directions; and what looks the same after a quarter or a half turn has no
@@ -28,7 +28,7 @@ MAX_SYMMETRY = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Orientation:
-    """What speaks for an upper side, each 0..1 (``symmetry``: against it, -1..1)."""
+    """Evidence of an upper side, each 0..1 (``symmetry``: against it, -1..1)."""
 
     layout: float
     grid: float
@@ -36,7 +36,7 @@ class Orientation:
 
     @property
     def visible(self) -> bool:
-        """Whether a turn of the image can be seen."""
+        """True if a turn of the image can be seen."""
         return (self.layout >= MIN_LAYOUT or self.grid >= MIN_GRID) and self.symmetry <= MAX_SYMMETRY
 
     @property

@@ -1,4 +1,4 @@
-"""How one image lies in another, measured on pixels: the turn, the scale and the shift that lay it over the other.
+"""Register one image in another by pixels: the turn, the scale and the shift that lay it over the other.
 
 Local features of both are matched, a similarity is fitted to the matches and verified by laying the images over each
 other: quick binary features (ORB) first, then SIFT, which also finds small parts that were enlarged. A mirrored image
@@ -52,7 +52,7 @@ _MAX_RATIO = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """Where an image lies in the one that shows it.
+    """Pose of an image in the one that shows it.
 
     ``angle``: degrees, counter-clockwise as in PIL, 0 <= angle < 360. ``agreement``: correlation of the grey levels
     where both have pixels. ``matrix``: 2 x 3, pixels of the image to pixels of the one that shows it.
@@ -65,7 +65,7 @@ class Pose:
     shown_size: tuple[int, int]
 
     def share_shown(self, box: Box) -> float:
-        """How much of a box of the image lies inside the image that shows it, 0..1."""
+        """Share of a box of the image that lies inside the image that shows it, 0..1."""
         corners = np.array([(box.x1, box.y1), (box.x2, box.y1), (box.x2, box.y2), (box.x1, box.y2)], np.float64)
         placed = (corners @ self.matrix[:, :2].T + self.matrix[:, 2]).astype(np.float32)
         width, height = self.shown_size
@@ -110,7 +110,7 @@ class _Fit(NamedTuple):
 
 
 def pose_of(image: Image.Image, view: Image.Image) -> Pose | None:
-    """Where ``image`` lies in ``view``; None when it is not there, or there as its mirror image only."""
+    """Pose of ``image`` in ``view``; None when it is not there, or there as its mirror image only."""
     attempts = [(side, _fit_orb) for side in _ORB_SIDES] + [(_SIFT_SIDE, _fit_sift)]
     return next((pose for side, fit in attempts if (pose := _pose_at(side, fit, image, view))), None)
 
@@ -140,7 +140,7 @@ def correlation(left: NDArray[np.generic], levels_beside: NDArray[np.generic]) -
 
 
 def degrees_between(angle: float, reference: float) -> float:
-    """How many degrees lie between two directions: -180 < degrees <= 180."""
+    """Degrees between two directions: -180 < degrees <= 180."""
     return 180 - (180 - angle + reference) % 360
 
 
@@ -289,7 +289,7 @@ def refined(
 
 
 def details(gray: Gray, finest: float = 1.0, coarsest: float = 4.0) -> NDArray[np.float32]:
-    """What is neither noise nor shading: between two blurs, standard deviations in pixels."""
+    """Details without noise and shading: between two blurs, standard deviations in pixels."""
     exact = gray.astype(np.float32)
     fine, coarse = (np.asarray(cv2.GaussianBlur(exact, (0, 0), sigma), np.float32) for sigma in (finest, coarsest))
     return fine - coarse

@@ -32,7 +32,7 @@ def visibility_hint(sample: Sample, store: ImageStore) -> dict[str, Any]:
 
 
 def visibility_of(sample: Sample, store: ImageStore) -> Visibility:
-    """Of the first target, or of the first image where none is known; of no image: nothing is known.
+    """Visibility of the first target, or of the first image where none is known; without images nothing is known.
 
     Raises what opening the image raises.
     """
@@ -61,7 +61,7 @@ def visibility_as_given(
 
 
 def visibility_in(image: ImageRef, target: Box | None, store: ImageStore, *, angle: float | None = None) -> Visibility:
-    """Of ``target``, in pixels of ``image``, or of the whole image."""
+    """Visibility of ``target``, in pixels of ``image``, or of the whole image."""
     longest = max(image.width, image.height)
     if target is None:
         return Visibility(None, None, _stored_levels(store, image, None), angle, longest)
@@ -73,7 +73,7 @@ def visibility_in(image: ImageRef, target: Box | None, store: ImageStore, *, ang
 
 @dataclass(frozen=True, slots=True)
 class VisionModel:
-    """How a model sees: ``side`` of the square that one token stands for, bounds on an image's pixels."""
+    """A model's view: ``side`` of the square that one token stands for, bounds on an image's pixels."""
 
     name: str
     side: int

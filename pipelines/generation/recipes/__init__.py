@@ -63,7 +63,7 @@ def visibility_facts(seen: Visibility) -> str:
 
 
 def facts_of_hint(hint: Mapping[str, Any]) -> str:
-    """Those of a draft's hint: of the image as the policy was given it; empty where none was measured."""
+    """Facts of a draft's hint: of the image as the policy was given it; empty where none was measured."""
     measured = hint.get("visibility_as_given") or hint.get("visibility")
     return visibility_facts(Visibility.from_json(measured)) if measured else ""
 
@@ -95,7 +95,7 @@ class RecipeError(UserError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What the drafting policy writes before the trajectory, and no trajectory shows: a decision, a long solution.
+    """Text that the drafting policy writes before the trajectory, and no trajectory shows: a decision, a long solution.
 
     The prompt's slots are ``question`` and ``sizes``, so families with the same plan pay for it once.
     """

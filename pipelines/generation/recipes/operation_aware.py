@@ -67,7 +67,7 @@ def _text(sides: Sequence[float]) -> str:
 
 
 def _is_zoomed(seen: Visibility, sample: Sample) -> bool:
-    """Whether the row zooms in; of the targets that may be looked at closer or not, half do."""
+    """True if the row zooms in; half of the targets that may or may not be looked at closer do."""
     if seen.size == "between":
         return seen.is_detail or bool(seed_from("operation_aware/style", sample.sample_id) % 2)
     return seen.needs_closer_look

@@ -76,7 +76,7 @@ def _require_measurable(upright_image: Image.Image, turned: Image.Image, angle: 
 
 
 def _keeps(boxes: tuple[TruthBox, ...], image: ImageRef, angle: int) -> bool:
-    """Whether a canvas of the image's size still holds the target; where no target is known, it may be anywhere."""
+    """True if a canvas of the image's size still holds the target; an unknown target may be anywhere."""
     if not boxes or boxes[0].image != 0:
         return False
     cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))

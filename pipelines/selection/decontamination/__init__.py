@@ -1,4 +1,4 @@
-"""Which training rows show or say what a benchmark shows or says (docs/decontamination.md).
+"""Find training rows that show or say what a benchmark shows or says (docs/decontamination.md).
 
 index = BenchmarkIndex.build(read_benchmarks(Path("benchmarks.yaml")), workspace.local / "benchmarks")
 report = Scanner(index, workspace.images).report(TrainingRow.of_sample(sample) for sample in samples)

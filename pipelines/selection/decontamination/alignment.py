@@ -1,4 +1,4 @@
-"""Whether one image really shows what another shows: the shared places give the frame, the pixels decide.
+"""Verify that one image shows a part of another: the shared places give the frame, the pixels decide.
 
 Every pair of matching features proposes a similarity (scale, angle, shift). The few proposals that most other pairs
 agree with are refined on the pixels, and the two images are correlated where they overlap. A matrix takes a place of
@@ -53,7 +53,7 @@ class Alignment:
 
     @property
     def same(self) -> bool:
-        """Whether one of the two is a part of the other."""
+        """Tell whether one of the two is a part of the other."""
         covered = max(self.of_query, self.of_image)
         return self.correlation >= ALIKE and covered >= COVERED and self.n_agreeing >= AGREEING
 
@@ -138,7 +138,7 @@ def _rescaled(matrix: Matrix, query: Gray, small_query: Gray, image: Gray, small
 
 
 def _correlated(query: Gray, image: Gray, matrix: Matrix) -> tuple[float, NDArray[np.bool_]]:
-    """How far the details agree where the two overlap, and where that is; 0 where one shows hardly any."""
+    """Correlate the details where the two overlap: the share, and the region; 0 where one shows hardly any."""
     overlay = laid_over(image, matrix, query.shape[::-1], border=cv2.BORDER_REPLICATE)
     inside = overlay.coverage == 255
     if inside.sum() < _SMALLEST_SIDE**2:

@@ -76,7 +76,7 @@ class ShownImage:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """What of a training row can contaminate: its texts and every image that it shows."""
+    """The parts of a training row that can contaminate: its texts and every image that it shows."""
 
     trajectory_id: str
     sample_id: str

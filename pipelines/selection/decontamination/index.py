@@ -28,8 +28,7 @@ from darkroom.pipelines.selection.decontamination.benchmarks import (
     count,
 )
 from darkroom.pipelines.selection.decontamination.images import CACHE_VERSION, FingerprintCache, ImageIndex, ImageMatch
-from darkroom.pipelines.selection.duplicates import normalised
-from darkroom.pipelines.selection.duplicates.text_bands import Words, n_grams, words
+from darkroom.pipelines.selection.duplicates.text_bands import Words, n_grams, normalised, words
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.images import ImageStore
@@ -117,7 +116,7 @@ class BenchmarkPlace:
 
 
 class BenchmarkIndex:
-    """What training rows are compared with. ``rows`` has every benchmark's rows, the unread ones included."""
+    """The benchmarks, to compare training rows with. ``rows`` has every benchmark's rows, the unread ones included."""
 
     def __init__(self, rows: dict[str, list[BenchmarkRow]], cache: FingerprintCache, *, n_words: int = N_WORDS) -> None:
         self.rows = rows

@@ -1,20 +1,25 @@
-"""Near-duplicates among images and among texts, each with the one that stays and the measured distance."""
+"""Near-duplicates among images and among texts, each with the one that stays and the measured distance.
 
-from darkroom.pipelines.selection.duplicates.base import Duplicate, DuplicateKind
-from darkroom.pipelines.selection.duplicates.look_search import near_looks
-from darkroom.pipelines.selection.duplicates.looks import Look, PerceptualHash, look_of, perceptual_hash
-from darkroom.pipelines.selection.duplicates.text_bands import normalised
-from darkroom.pipelines.selection.duplicates.texts import THRESHOLD, near_texts
+The first in order stays. Nothing is merged through a third one: every duplicate was itself compared with the one that
+it names, so a chain of small changes does not make one cluster of its two ends.
+"""
 
-__all__ = [
-    "THRESHOLD",
-    "Duplicate",
-    "DuplicateKind",
-    "Look",
-    "PerceptualHash",
-    "look_of",
-    "near_looks",
-    "near_texts",
-    "normalised",
-    "perceptual_hash",
-]
+from dataclasses import dataclass
+from typing import Literal
+
+DuplicateKind = Literal["near_image", "near_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """Item ``index`` duplicates the earlier item ``of``, which stays; both are positions in the compared sequence.
+
+    ``distance``: differing bits of 64 for images, 1 - Jaccard for texts. ``turn``: how the image must be turned to look
+    like the one that stays.
+    """
+
+    index: int
+    of: int
+    kind: DuplicateKind
+    distance: float
+    turn: str = ""

@@ -98,7 +98,7 @@ class _KeyShelf:
         return self._length
 
     def find(self, keys: Keys, most: int | None) -> FoundKeys:
-        """Of sorted keys; few are looked up at a time, for the pages read are this process's until it lets go."""
+        """Look up sorted keys in small batches, so that mapped pages are released between them."""
         begins = range(0, len(keys), _AT_ONCE)
         found = [self._find(keys[begin : begin + _AT_ONCE], most) for begin in begins]
         which = [each.key + begin for begin, each in zip(begins, found, strict=True)]
@@ -119,7 +119,7 @@ class _KeyShelf:
         return FoundKeys(there[which], items)
 
     def _places(self, keys: Keys, side: Literal["left", "right"]) -> Positions:
-        """As ``np.searchsorted``, which would read pages all over the file for each key."""
+        """``np.searchsorted`` by way of the signposts: alone it would read pages all over the file for each key."""
         if not len(self):
             return np.zeros(len(keys), np.int64)
         own, passes = self._keys.array(np.uint64), np.less if side == "left" else np.less_equal
@@ -129,7 +129,7 @@ class _KeyShelf:
         return np.asarray(np.minimum(places, len(self)), np.int64)
 
     def cuts(self, borders: Keys) -> Iterator[int]:
-        """Where the keys from each of the ``borders`` on begin; before them 0, after them the end."""
+        """Positions at which the keys from each of the ``borders`` on begin; before them 0, after them the end."""
         yield 0
         for border in borders:
             yield int(self._places(border[None], "left")[0])

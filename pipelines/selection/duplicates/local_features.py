@@ -49,7 +49,7 @@ class Features:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
-    """Which features: at most ``most``, found at ``largest_side`` pixels and spread over ``cells`` x ``cells``.
+    """Features to detect: at most ``most``, found at ``largest_side`` pixels and spread over ``cells`` x ``cells``.
 
     ``contrast`` is SIFT's threshold, lower for fainter ones; a descriptor covers ``reach`` times the usual radius.
     """
@@ -62,7 +62,7 @@ class Sought:
 
 
 def features_of_both(gray: Gray, sought: Sought) -> tuple[Features, Features]:
-    """Those of the image and of its mirror image, whose descriptors are the same with bins in another order."""
+    """Features of the image and of its mirror image, whose descriptors have the same bins in another order."""
     places, descriptors = _described(gray, sought)
     mirrored = places * np.array([-1, 1, 1, -1], np.float32) + np.array([gray.shape[1] - 1, 0, 0, 180], np.float32)
     return Features(places, _signatures(descriptors)), Features(mirrored, _signatures(descriptors[:, _mirrored_bins()]))

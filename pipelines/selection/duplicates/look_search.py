@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from darkroom.pipelines.selection.duplicates.base import Duplicate
+from darkroom.pipelines.selection.duplicates import Duplicate
 from darkroom.pipelines.selection.duplicates.key_index import KeyIndex, Keys, Positions, mixed, pairs_once
 from darkroom.pipelines.selection.duplicates.looks import BITS, TURNS, Hashes, Look, band_keys, flips
 from darkroom.pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
@@ -57,7 +57,7 @@ class Proposals(NamedTuple):
         return Proposals(rows[order], of[order], evidence[order])
 
     def only(self, which: Positions | NDArray[np.bool_]) -> "Proposals":
-        """Those at some places."""
+        """Select proposals by their positions."""
         return Proposals(*(column[which] for column in self))
 
     def likeliest(self, n_most: int) -> "Proposals":
@@ -137,7 +137,7 @@ class _Block:
         )
 
     def without(self, rows: set[int]) -> "_Block":
-        """Those that stay when ``rows`` go."""
+        """Drop the images ``rows``."""
         stays, has_hash = (np.isin(own, list(rows), invert=True) for own in (self.rows, self.hashed))
         return _Block(
             self.keys[stays], self.rows[stays], self.features[stays], self.hashed[has_hash], self.turns[has_hash]
@@ -191,7 +191,7 @@ class _LookIndex:
 
 
 def _hash_keys(hashes: Hashes, number: int, patterns: NDArray[np.uint32] | None = None) -> Keys:
-    """Of every hash a key in one band; with bits flipped, by the ``patterns``: (hashes, patterns)."""
+    """Keys of hashes in one band; with bits flipped, by the ``patterns``: (hashes, patterns)."""
     band = band_keys(hashes, *_HASH_BANDS[number])
     probes = band if patterns is None else band[:, None] ^ patterns
     return mixed(probes.astype(np.uint64), np.array(number, np.uint64))

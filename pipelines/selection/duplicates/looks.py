@@ -1,4 +1,4 @@
-"""What is kept of an image so that the same image is found again: a hash, a small grey copy, and its local features.
+"""Look of an image, by which the same image is found again: a hash, a small grey copy, and its local features.
 
 Features are sought in a copy of 160 pixels, faint and large ones too, so that smooth images have some. About 25 kB per
 image.
@@ -98,7 +98,7 @@ def _unframed(gray: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _frame(gray: NDArray[np.uint8]) -> tuple[int, int]:
-    """How many rows at the top and at the bottom hold one colour; none where only one side does."""
+    """Count the rows at the top and at the bottom that hold one colour; none where only one side does."""
     most = int(gray.shape[0] * _LARGEST_FRAME)
     plain = np.ptp(gray, axis=1) <= _FRAME_LEVELS
     ends = [int(np.argmin(side)) if not side.all() else most for side in (plain, plain[::-1])]
@@ -143,7 +143,7 @@ class Look:
 
     @property
     def longer_side(self) -> int:
-        """Of the grey copy, pixels."""
+        """Longer side of the grey copy, pixels."""
         return max(Image.open(io.BytesIO(self.jpeg)).size)
 
     @property

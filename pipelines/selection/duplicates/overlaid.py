@@ -20,7 +20,7 @@ _PLAIN = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """What details are: between two blurs of ``sigmas``, with a ``variance`` (squared grey levels) in a ``window``.
+    """Scale of details: between two blurs of ``sigmas``, with a ``variance`` (squared grey levels) in a ``window``.
 
     All are in pixels. They agree when their correlation, whatever their brightness, is above ``alike``. On every side a
     share ``margin`` is left out: a turn by two degrees leaves its corners there.
@@ -80,7 +80,7 @@ class Overlaid:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPlaces:
-    """Of every place compared whether it has details and whether they agree, and the variance in each of the two."""
+    """Compared places: which have details, which of these agree, and the variance in each of the two images."""
 
     inner: Mask
     detailed: Mask
@@ -99,12 +99,12 @@ class ComparedPlaces:
 
     @property
     def share_agreeing(self) -> float:
-        """Of the places with details."""
+        """Share of the places with details that agree."""
         return float(self.agreeing.sum() / max(1, self.detailed.sum()))
 
     @property
     def covered(self) -> float:
-        """Of what is compared, the share with details that agree."""
+        """Share of all compared places with details that agree."""
         return float(self.agreeing.sum() / max(1, self.inner.sum()))
 
     @property
@@ -130,7 +130,7 @@ class ComparedPlaces:
         return float((self.differing & ~gray & ~beside).mean())
 
     def _put_on_one(self) -> tuple[Mask, Mask]:
-        """What differs and is plain in the other: of the first, of the second."""
+        """Places that differ and are plain in the other image: of the first, of the second."""
         of_gray, of_beside = self.of_beside < _PLAIN * self.own, self.own < _PLAIN * self.of_beside
         return self.differing & of_gray, self.differing & of_beside
 

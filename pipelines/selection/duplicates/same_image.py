@@ -1,4 +1,4 @@
-"""Whether two looks are one image, although one was cut, turned, mirrored, written on, or encoded anew.
+"""Decide whether two looks are one image, although one was cut, turned, mirrored, written on, or encoded anew.
 
 The frame comes from the hashes (the whole image, in a quarter turn or mirrored) or from the features that most others
 agree with; the pixels decide. Both are compared place by place: where one of the two has details, do the other's
@@ -74,12 +74,12 @@ class ImageComparison:
 
     @classmethod
     def of(cls, overlaid: Overlaid, places: ComparedPlaces) -> Self:
-        """That of places compared."""
+        """Agreement of the compared places."""
         return cls(overlaid.overlap, places.share_agreeing, places.covered, places.region)
 
     @property
     def same(self) -> bool:
-        """Whether the two are one image."""
+        """True if the two are one image."""
         if self.overlap < _MIN_OVERLAP:
             return False
         is_photograph = self.covered >= _PHOTOGRAPH_COVERED and self.agreeing >= _PHOTOGRAPH
@@ -88,12 +88,12 @@ class ImageComparison:
 
     @property
     def same_shading(self) -> bool:
-        """Whether the two may be one image if this compares their shading."""
+        """True if the two may be one image, to be decided by their shading."""
         return self.overlap >= _MIN_OVERLAP and self.agreeing >= _SHADING
 
 
 def same_image(look: Look, beside: Look) -> ImageComparison | None:
-    """How the two agree if they are one image; None if they are not."""
+    """Compare two looks; None unless they are one image."""
     first, second = sorted((look, beside), key=lambda one: one.jpeg)
     if first.jpeg == second.jpeg:
         return ImageComparison(1.0, 1.0, 1.0, 0.0)
@@ -111,7 +111,7 @@ def same_image(look: Look, beside: Look) -> ImageComparison | None:
 
 
 def _same_details(gray: Gray, beside: Gray, matrix: Matrix, n_agreeing: int) -> ImageComparison | None:
-    """How the two agree in their details, if they do; where these are few, the shading must agree too."""
+    """Compare the details; where these are few, the shading must agree too. None unless they agree."""
     overlaid = Overlaid.by(matrix, gray, beside)
     if overlaid is None:
         return None
@@ -133,7 +133,7 @@ def _same_details(gray: Gray, beside: Gray, matrix: Matrix, n_agreeing: int) -> 
 
 
 def _shading(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask) -> ImageComparison | None:
-    """How the two agree in the details of small copies, outside what was put on one of them."""
+    """Compare the details of small copies, outside what was put on one of them."""
     small, small_beside = (_shrunk(side) for side in (gray, beside))
     frame = _after(_whole(beside, small_beside), _after(matrix, _whole(small, gray)))
     mask = cv2.dilate((_shrunk(left_out.astype(np.uint8) * 255) > 0).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
@@ -168,7 +168,7 @@ def _refined(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask | None = N
 
 
 def _same_print(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
-    """Whether drawings on a plain ground also agree in their print; other images have none that would tell.
+    """Check that drawings on a plain ground also agree in their print; other images have too little of it.
 
     A table with other numbers has its lines and its blots of ink where the first has them.
     """
@@ -196,7 +196,7 @@ def _plain_share(gray: Gray) -> float:
 
 
 class _Placement(NamedTuple):
-    """How the first image comes to lie on the second: mirrored, then turned, then by the matrix (None: all on all).
+    """Pose of the first image on the second: mirrored, then turned, then by the matrix (None: all on all).
 
     ``n_agreeing``: features that say so; 0: the hashes do.
     """
@@ -267,7 +267,7 @@ def _mutual(signatures: Signatures, beside: Signatures) -> NDArray[np.int64]:
 
 
 def _similarities(here: Places, there: Places) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of every pair the similarity that takes one place to the other: (n, 2, 2) and (n, 2)."""
+    """Similarities that take one place of a pair to the other: (n, 2, 2) and (n, 2)."""
     scale = (there[:, 2] / here[:, 2]).astype(np.float64)
     turn = np.deg2rad((there[:, 3] - here[:, 3]).astype(np.float64))
     cos, sin = scale * np.cos(turn), scale * np.sin(turn)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from darkroom.pipelines.selection.duplicates.base import Duplicate
+from darkroom.pipelines.selection.duplicates import Duplicate
 from darkroom.pipelines.selection.duplicates.text_bands import N_WORDS, TextBands, Words, n_grams, numbers, words
 
 THRESHOLD = 0.8
@@ -53,7 +53,7 @@ def near_texts(
 
 
 def are_near(text: str, other: str) -> bool:
-    """What ``near_texts`` says of the two with its defaults, which misses one pair at the threshold in a thousand."""
+    """Compare two texts as ``near_texts`` does by default; it misses one pair at the threshold in a thousand."""
     (grams, of_text), (other_grams, of_other) = _runs_and_numbers(text), _runs_and_numbers(other)
     return bool(grams) and of_text == of_other and _jaccard(grams, other_grams) >= THRESHOLD
 

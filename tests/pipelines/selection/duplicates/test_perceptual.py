@@ -7,8 +7,7 @@ import pytest
 from PIL import Image
 
 from darkroom.pipelines.demo.images.material import photograph_image
-from darkroom.pipelines.selection.duplicates import perceptual_hash
-from darkroom.pipelines.selection.duplicates.looks import TURNS
+from darkroom.pipelines.selection.duplicates.looks import TURNS, perceptual_hash
 from tests.image_files import jpeg
 
 PHOTOGRAPHS = ("astronaut", "cat", "coffee", "pagoda", "motorcycle", "retina")

@@ -11,13 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.pipelines.selection.duplicates import (
-    near_texts,
-    normalised,
-    text_bands,
-)
-from darkroom.pipelines.selection.duplicates.text_bands import n_grams, numbers, words
-from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in
+from darkroom.pipelines.selection.duplicates import text_bands
+from darkroom.pipelines.selection.duplicates.text_bands import n_grams, normalised, numbers, words
+from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in, near_texts
 
 LONG = "What is the colour of the small car that is parked to the left of the red house near the bridge?"
 TEXTS = st.lists(st.text("abc 12.,\u200b", max_size=20), max_size=15)
