@@ -15,7 +15,7 @@ from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy
 from darkroom.pipelines.sources import SourceRow
-from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.image_files import encoded
 

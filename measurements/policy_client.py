@@ -33,7 +33,7 @@ from darkroom.pipelines.records import Draft, ImageRef, Provenance, Reject, Samp
 from darkroom.pipelines.records.reject_reasons import Reason, reject
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
-from darkroom.pipelines.storage.stage import map_rows
+from darkroom.pipelines.storage.stage_runs import map_rows
 from tests.image_files import encoded
 
 CONCURRENCY, IN_ALL = 256, 32

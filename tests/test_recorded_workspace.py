@@ -57,7 +57,7 @@ from darkroom.pipelines.rl.necessity import ToolNecessities
 from darkroom.pipelines.rl.pass_rates import PassRates
 from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
 from darkroom.pipelines.selection.screening import Screening
-from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.rl.rollouts.prompts import open_prompts, question_of

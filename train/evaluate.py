@@ -137,7 +137,7 @@ _EVALUATION_CODE = tuple(
 def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_sets: Sequence[QuestionSet]) -> str:
     from darkroom import sandbox
     from darkroom.pipelines.records.digest import digest, digest_files
-    from darkroom.pipelines.storage.stage import code_digest
+    from darkroom.pipelines.storage.stage_runs import code_digest
 
     here = Path(__file__).parent
     ours = [path for path in (here / "evaluation").rglob("*") if path.suffix in (".py", ".toml", ".jinja", ".css")]

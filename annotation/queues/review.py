@@ -28,7 +28,7 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.judge_stats import reviews_key
 from darkroom.pipelines.records import Review, Sample, Trajectory
-from darkroom.pipelines.storage.stage import StageReport, store_rows
+from darkroom.pipelines.storage.stage_runs import StageReport, store_rows
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks import judge_leak

@@ -32,7 +32,7 @@ from darkroom.pipelines.generation.stage import SAMPLES, Shard
 from darkroom.pipelines.records import Sample, SuitabilityReview, Verification
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.suitability import VOTES, agreement, reviews_key
-from darkroom.pipelines.storage.stage import StageReport, store_rows
+from darkroom.pipelines.storage.stage_runs import StageReport, store_rows
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.judges.calibration import Calibration

@@ -25,7 +25,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageMissing
 from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS, probe
-from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
+from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, run_stage
 from darkroom.pipelines.storage.workspace import Workspace
 
 RECORDED_POOL = replace(POOL, partition=RECORDED)

@@ -21,7 +21,7 @@ from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names
 from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage.stage_runs import code_digest
 
 FILE = "campaign.yaml"
 CATEGORY_NAMES = names(CATEGORIES)

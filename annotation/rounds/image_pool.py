@@ -27,7 +27,7 @@ from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.sources.catalog import EMBEDDED, Catalog
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS
-from darkroom.pipelines.storage.stage import Outcome, Progress, StageReport, run_stage
+from darkroom.pipelines.storage.stage_runs import Outcome, Progress, StageReport, run_stage
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
 

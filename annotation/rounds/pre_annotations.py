@@ -29,7 +29,7 @@ from darkroom.pipelines.records import PoolImage, PreAnnotation, Sample, Truth
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import box_from_frame
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.storage.stage import Progress, StageReport
+from darkroom.pipelines.storage.stage_runs import Progress, StageReport
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

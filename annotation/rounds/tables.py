@@ -26,7 +26,7 @@ from darkroom.pipelines.records import (
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
+from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, run_stage
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

@@ -21,7 +21,7 @@ from darkroom.assets.graph.stage_assets import StageInputs
 from darkroom.pipelines.generation.engine import STAGES, intake
 from darkroom.pipelines.generation.released import all_recipes
 from darkroom.pipelines.sources.catalog import Catalog
-from darkroom.pipelines.storage.stage import NotFinished, finished_only
+from darkroom.pipelines.storage.stage_runs import NotFinished, finished_only
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import UserError
 

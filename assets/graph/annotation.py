@@ -27,7 +27,7 @@ from darkroom.assets.pages.columns import table_columns
 from darkroom.assets.pages.metadata import plot, stage_metadata
 from darkroom.assets.pages.previews import samples_examples, samples_preview
 from darkroom.pipelines.records import Annotated, PoolImage, PreAnnotation, Reject
-from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

@@ -26,7 +26,7 @@ from darkroom.pipelines.generation.released import ReleasedPolicy
 from darkroom.pipelines.publishing.judge_stats import judge_stats_of
 from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory
 from darkroom.pipelines.sources.catalog import Catalog
-from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.tables import TableKey
 
 SAMPLES = dg.AssetKey(list(stage.SAMPLES))

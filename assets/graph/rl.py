@@ -22,7 +22,7 @@ from darkroom.pipelines.rl.pass_rates import PassRates
 from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import source_of
-from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.stage_runs import StageReport
 
 GROUP = "rl"
 

@@ -20,7 +20,7 @@ from darkroom.assets.pages.metadata import rejects_metadata, stage_metadata
 from darkroom.assets.terminal.progress import progress_sink
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.storage.database import LedgerUnavailable
-from darkroom.pipelines.storage.stage import Pace, StageProgress, StageReport
+from darkroom.pipelines.storage.stage_runs import Pace, StageProgress, StageReport
 from darkroom.pipelines.storage.storage_errors import StoreAway
 from darkroom.pipelines.storage.tables import TableKey, Tables, check_fingerprint
 from darkroom.pipelines.storage.workspace import Workspace

@@ -18,7 +18,7 @@ from darkroom.pipelines.rl import candidates, necessity, pass_rates, suitability
 from darkroom.pipelines.rl.facts import Polled, all_votes, grader_counts, polled
 from darkroom.pipelines.rl.suitability import agreement_in_words
 from darkroom.pipelines.sources.catalog import source_of
-from darkroom.pipelines.storage.stage import StageReport, reason_of
+from darkroom.pipelines.storage.stage_runs import StageReport, reason_of
 
 _N_GROUPS = 8
 Metadata = dict[str, dg.MetadataValue]

@@ -15,7 +15,7 @@ from darkroom.pipelines.command_line.console import CONSOLE
 from darkroom.pipelines.models.serving.cli import LINE_SECONDS
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.storage.stage import Progress as OnProgress
+    from darkroom.pipelines.storage.stage_runs import Progress as OnProgress
 
 
 Show = Callable[[str, float], None]

@@ -10,7 +10,7 @@ from darkroom.assets.terminal import folding
 from darkroom.pipelines.generation.judge_calibration import Calibrated, JudgedLabel
 from darkroom.pipelines.publishing.replay import Replay
 from darkroom.pipelines.records import Reject
-from darkroom.pipelines.storage.stage import reason_of
+from darkroom.pipelines.storage.stage_runs import reason_of
 
 _N_LISTED = 20
 _N_DIFFERENCES = 50

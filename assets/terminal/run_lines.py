@@ -18,7 +18,7 @@ from darkroom.assets.terminal import relative
 from darkroom.assets.terminal.progress import shown_by
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import Sample, Trajectory
-from darkroom.pipelines.storage.stage import duration
+from darkroom.pipelines.storage.stage_runs import duration
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

@@ -28,7 +28,7 @@ from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
-from darkroom.pipelines.storage.stage import reason_of
+from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.storage.store_paths import StorePath, children
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace

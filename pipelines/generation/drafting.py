@@ -21,7 +21,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import families_of
 from darkroom.pipelines.selection.sampling import Candidate, difficulty, ordered
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.stage import code_version
+from darkroom.pipelines.storage.stage_runs import code_version
 from darkroom.pipelines.vision.visibility import visibility_as_given, visibility_hint
 
 R = TypeVar("R")

@@ -30,7 +30,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.sources import Source
 from darkroom.pipelines.sources.ingest import ingest_shard
-from darkroom.pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, run_stage
+from darkroom.pipelines.storage.stage_runs import Outcome, StageProgress, StageReport, code_digest, run_stage
 from darkroom.pipelines.storage.tables import TableKey, TableStale
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks.necessity import Necessity

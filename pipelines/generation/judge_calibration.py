@@ -17,7 +17,7 @@ from darkroom.pipelines.generation.stage import SAMPLES, row_error
 from darkroom.pipelines.models.policies import Policy, RecordedPolicy
 from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory, Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.storage.stage import Progress, map_rows
+from darkroom.pipelines.storage.stage_runs import Progress, map_rows
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace

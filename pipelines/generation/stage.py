@@ -27,7 +27,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
 from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.ledger import Ledger
-from darkroom.pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, map_rows, run_stage
+from darkroom.pipelines.storage.stage_runs import Outcome, StageProgress, StageReport, code_digest, map_rows, run_stage
 from darkroom.pipelines.storage.storage_errors import StorageError, storage_errors
 from darkroom.pipelines.storage.tables import TableKey, TableStale, check_fingerprint
 from darkroom.pipelines.storage.workspace import Workspace
@@ -192,7 +192,7 @@ class Shard:
         )
 
         def perform() -> Outcome[R]:
-            outcome = _StageRun(self, stage).outcome()
+            outcome = _ShardRun(self, stage).outcome()
             for key, fingerprint in read.items():
                 check_fingerprint(tables, key, fingerprint)
             return outcome
@@ -201,7 +201,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class _StageRun(Generic[O, T, R]):
+class _ShardRun(Generic[O, T, R]):
     """A stage at work on a shard."""
 
     shard: Shard

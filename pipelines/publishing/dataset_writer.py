@@ -27,7 +27,7 @@ from darkroom.pipelines.selection.sampling import SPLITS, Split
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
 from darkroom.pipelines.storage.row_files import RowSpill, RowStream
-from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
+from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, run_stage
 from darkroom.pipelines.storage.store_paths import StorePath, content
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace

@@ -18,7 +18,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.models.tasks import image_names
 from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
 from darkroom.pipelines.storage.media_validation import decode, eight_bit
-from darkroom.pipelines.storage.stage import Progress
+from darkroom.pipelines.storage.stage_runs import Progress
 from darkroom.pipelines.storage.store_paths import StorePath
 
 What = Literal["status", "text", "error", "images", "pixels", "session"]

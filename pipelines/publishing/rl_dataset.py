@@ -35,7 +35,7 @@ from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, S
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog, source_of
 from darkroom.pipelines.storage.row_files import RowStream
-from darkroom.pipelines.storage.stage import StageReport, code_digest
+from darkroom.pipelines.storage.stage_runs import StageReport, code_digest
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace

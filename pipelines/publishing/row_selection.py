@@ -13,7 +13,7 @@ import numpy as np
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.selection.sampling import Strata
-from darkroom.pipelines.storage.stage import RejectKind
+from darkroom.pipelines.storage.stage_runs import RejectKind
 from darkroom.pipelines.storage.tables import Mask
 
 

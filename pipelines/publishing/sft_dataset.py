@@ -42,7 +42,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, Splits, Strata, difficulty, grouped
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.row_files import RowStream
-from darkroom.pipelines.storage.stage import StageReport, code_digest
+from darkroom.pipelines.storage.stage_runs import StageReport, code_digest
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace

@@ -1,4 +1,4 @@
-"""Who answers in a model's place where none is set: no figure of theirs may be read as a model's."""
+"""Labels of answers that no model gave: no figure of a stand-in may be read as a model's."""
 
 from collections.abc import Iterable
 from typing import Literal

@@ -1,13 +1,10 @@
 """Samples that may become RL prompts: their answers can be graded, and question and image belong together.
 
-What costs nothing comes first: a grader that cannot tell the sample's answer from corrupted ones, a near-duplicate, a
-row of a benchmark. Then a judge votes: does the question belong to these images (Thyme, §4.1), and can it be answered
-from them without looking facts up (CodeV, §5.1, which takes OK-VQA out)? All RL stages put their samples to policies,
-and grade answers, as this module does.
-
-Whether a question asks for something small at one place of an image: CodeV's dense tool rewards are for these alone.
-
-CodeV (§4.3) keeps the tool reward near 0 elsewhere, and gives no rule for which tasks these are.
+Free checks come first: a grader that cannot tell the sample's answer from corrupted ones, a near-duplicate, a row of a
+benchmark. Then a judge votes: does the question belong to these images (Thyme, §4.1), and can it be answered from them
+without looking facts up (CodeV, §5.1, which takes OK-VQA out)? All RL stages put their samples to policies, and grade
+answers, as this module does. CodeV (§4.3) keeps the dense tool reward for visual search, without a rule for which tasks
+these are; ``asks_visual_search`` is ours.
 """
 
 import asyncio

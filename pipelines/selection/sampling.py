@@ -1,13 +1,11 @@
-"""Selection: exactly so many accepted rows, balanced over categories and difficulties, the same ones every time.
+"""Samples and splits: exactly so many rows, balanced over categories and difficulties; splits that no image crosses.
 
-Rows are dealt round robin from their strata, within a stratum in an order that depends on the row alone:
-the rows for a smaller number are among those for a larger one, and a row that is added moves no other out of order.
+Rows are dealt round robin from their strata, within a stratum in an order that depends on the row alone: the rows for a
+smaller number are among those for a larger one, and an added row moves no other out of order.
 
-Splits that no image crosses: rows that share an image, or one that was made of it or is it changed, stay together.
-
-What shares images, directly or by way of other rows, is a group; the group's smallest digest decides its split. Rows
-without images are groups of one. A million samples of three images take about 300 MB while they are grouped and 10 MB
-afterwards: images are known by 64 bits, and two that share them are in one group.
+Rows that share an image, directly or by way of other rows, are a group, as are an image and what was made of it; the
+group's smallest digest decides its split. Rows without images are groups of one. A million samples of three images take
+about 300 MB while they are grouped and 10 MB afterwards: images are known by 64 bits.
 """
 
 import math

@@ -40,7 +40,7 @@ from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts
 from darkroom.pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
 from darkroom.pipelines.storage.atomic_write import whole_file, write_whole
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
-from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage.stage_runs import code_digest
 from darkroom.pipelines.storage.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})

@@ -27,7 +27,7 @@ from darkroom.pipelines.services.mcp_server import sandbox_server
 from darkroom.pipelines.services.observation_parts import ObservationPart
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description
-from darkroom.pipelines.storage.stage import code_version
+from darkroom.pipelines.storage.stage_runs import code_version
 from darkroom.sandbox.metrics import PoolCollector
 
 _MCP_PATH = re.compile(r"(?:/sessions/(?P<session>[\w-]+))?/mcp")

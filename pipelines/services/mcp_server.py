@@ -30,7 +30,7 @@ from darkroom.pipelines.services.files import encoded
 from darkroom.pipelines.services.observation_parts import without_marker
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description, no_tool
-from darkroom.pipelines.storage.stage import code_version
+from darkroom.pipelines.storage.stage_runs import code_version
 
 OPEN, CLOSE = "open_session", "close_session"
 _SESSION = {"type": "string", "description": "The name that open_session returned."}

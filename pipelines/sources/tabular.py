@@ -1,11 +1,8 @@
 """Hugging Face datasets (hub name or local folder), parquet and TSV files, streamed by shard through ``datasets``.
 
-A shard is a set of the dataset's files, so there are at most as many shards as files. Images are not decoded.
-
-The client with which datasets are read from the Hugging Face hub: where there is no network it gives up at once.
-
-`huggingface_hub` repeats a request that found no connection five times, for half a minute, and prints each. A process
-that has reached the hub before keeps to that: its network is there, and what failed may pass.
+A shard is a set of the dataset's files, so there are at most as many shards as files. Images are not decoded. Without a
+network the hub's client gives up at once, where `huggingface_hub` would repeat each request for half a minute; a
+process that has reached the hub before keeps the hub's own behaviour.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
-r"""Released trajectories, read turn by turn: what the model wrote, in a protocol of ours, and what it was shown.
+"""Released trajectories, read turn by turn: what the model wrote, in a protocol of ours, and what it was shown.
 
-    {"image": [original, processed], "question": "<image>\n…", "response": "<think>…<code>…</code><sandbox_output>…"}
+    {"image": [original, processed], "question": "<image>\\n…", "response": "<think>…<code>…</code><sandbox_output>…"}
     {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.jpg"}, {"type": "text", …}]}, …]}
 
 One text with the observations inside it (Thyme), or messages in turns, of texts with ``<image>`` or of parts. Each turn
-is translated (``dialects.py``) and must parse in its protocol. Texts are untrusted: bounded, and searched once.
-
-How releases write turns, translated into the protocols of ours that execute them.
+is translated from its dialect and must parse in a protocol of ours. Texts are untrusted: bounded, and searched once.
 
 | dialect | a call | the answer | protocol |
 | --- | --- | --- | --- |
 | thyme | ``<code>``, a fenced Python block | ``<answer>`` | thyme |
 | pyvision | ``<code>`` | ``<answer>`` | pyvision |
-| tool_call | ``crop_image_normalized``, corners from 0 to 1 | ``\boxed{}`` | tool_call |
-| pixel_reasoner | the same, also called ``crop_image``; ``select_frames`` is of videos | ``\boxed{}`` | tool_call |
+| tool_call | ``crop_image_normalized``, corners from 0 to 1 | ``\\boxed{}`` | tool_call |
+| pixel_reasoner | the same, also called ``crop_image``; ``select_frames`` is of videos | ``\\boxed{}`` | tool_call |
 | deepeyes | ``image_zoom_in_tool``, corners in pixels of an image that is counted from 0 | ``<answer>`` | tool_call |
 """
 

@@ -1,7 +1,7 @@
-"""The table of acts: reading, writing and claiming them, each a statement or two for any number of keys.
+"""The table of cached calls: reads, writes and claims, each a statement or two for any number of keys.
 
-``Ledger`` adds who asks and who waits. An act is claimed while it is performed (``claims.py``), so two processes that
-want the same one pay for it once.
+``Ledger`` adds callers that wait. A call holds a lease while it runs (``leases.py``), so two processes that want the
+same one pay for it once. The table keeps its first name, ``acts``.
 """
 
 import hashlib

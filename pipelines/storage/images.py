@@ -1,17 +1,9 @@
-"""The image store: every image and every video once, by the sha256 of its bytes, as the bytes it came in.
+"""The image store: every image and video once, by the sha256 of its bytes, as the bytes it came in.
 
-``<root>/ab/abcdef…`` on any fsspec URL (a folder by default). Writing the same bytes twice writes nothing (in a
-remote store: on one machine); a write is seen whole or not at all, so a killed process leaves no half image behind.
-What is read from a remote store is kept in a local cache (``image_cache.py``).
-
-A local copy of what was read from a remote image store, by digest: bounded in bytes, shared by processes.
-
-``<folder>/ab/abcdef…``. A file's modification time says when it was last used; the longest unused go first.
-
-Images that stay decoded for a while: the checks of a row open the same few again and again, several rows at a time.
-
-decoded = DecodedImages(128 * 2**20)
-decoded.get("5e6f…", data, decode)      # for the caller alone; decoded once, whoever asks at the same time
+``<root>/ab/abcdef…`` on any fsspec URL (a folder by default). Writing the same bytes twice writes nothing (in a remote
+store: on one machine); a write is seen whole or not at all. Files of a remote store are cached in a local folder,
+bounded in bytes and shared by processes: modification times say when each was last used, the longest unused go first.
+Decoded images stay in memory for a while: the checks of a row open the same few again and again.
 """
 
 import io

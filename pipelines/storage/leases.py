@@ -1,15 +1,12 @@
-"""Claims: who performs an act right now, so that no other process pays for it meanwhile.
+"""Leases: the process that makes a call holds its key, so that no other process pays for it meanwhile.
 
     key   holder                          since         beat
-    1f…   <boot>/<pid space>/812/90/7c…   1795570000.1  1795570012.3      one row per act that is being performed
+    1f…   <boot>/<pid space>/812/90/7c…   1795570000.1  1795570012.3      one row per call that is being made
 
-A holder renews its beat every few seconds. Its claims are free again when the beat is old, and at once when the process
-is seen to be dead, which only a process on the same machine can see. Who was stopped for longer than that (a suspended
-machine) loses its claims while it performs: then an act may be paid twice, and the first result stays.
-
-Times are by the clock of the database: those of its clients may differ, and be set while they hold claims.
-
-Which process a number means: process numbers are reused, with boot and start time they are one process for good.
+A holder renews its beat every few seconds. Its leases are free again when the beat is old, and at once when the process
+is seen to be dead, which only a process on the same machine can see. A holder that was stopped for longer (a suspended
+machine) loses its leases: then a call may be paid twice, and the first result stays. Times are by the clock of the
+database: clocks of its clients may differ. Process numbers are reused; with boot and start time they are unique.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""Rows that are read again whenever they are needed, or that wait on disk: neither is held in memory.
-
-One table's file: written whole with metadata in its footer; digests of its rows.
-"""
+"""Rows on disk: tables' files with metadata in the footer, streams that are read anew, spilled rows of a process."""
 
 import hashlib
 import pickle

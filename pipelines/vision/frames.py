@@ -1,10 +1,8 @@
-"""Match the frames of a video that an image shows, by pixels: a frame alone, in axes of a figure, or in a sheet.
+"""Frames of a video: matched with an image that shows some, and sampled uniformly for a context.
 
 A figure is taken apart at its background: every region with the shape of a frame, or of a sheet of rows and columns of
-frames, is compared with all frames of the video. Not covered: cut-outs, turned or recoloured frames; they count as a
-image that shows no frame.
-
-Frames of a video, uniformly sampled, for a context that shows a video: the baseline of PyVision-RL's figure 4.
+frames, is compared with all frames of the video. Not covered: cut-outs, turned or recoloured frames; they count as an
+image that shows no frame. Uniform samples are the baseline of PyVision-RL's figure 4.
 """
 
 import io

@@ -1,9 +1,8 @@
 """Legibility of a part of an image: contrast, and how close an OCR reader comes to the known text.
 
 The reader is PP-OCR by RapidOCR on the CPU (extra ``ocr``), whose wheel holds its models; no download. Without the
-extra there is no reader, and checks fall back on contrast.
-
-Faded images: contrast, brightness, gamma and noise taken from or added to an image, as a seed says.
+extra there is no reader, and checks fall back on contrast. Degradations fade an image as a seed says: contrast,
+brightness, gamma and noise.
 """
 
 import random

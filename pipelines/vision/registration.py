@@ -4,12 +4,8 @@ Local features of both are matched, a similarity is fitted to the matches and ve
 other: quick binary features (ORB) first, then SIFT, which also finds small parts that were enlarged. A mirrored image
 is no similarity, so it is not found; nor is another image, a plain one, or one whose parts all look alike. Angles are
 exact to about half a degree. Decontamination proposes similarities from an index of features
-(``selection/decontamination/alignment.py``) and verifies them by the same ``laid_over`` and ``correlation``.
-
-What both comparisons of overlaid images need: a frame to a fraction of a pixel, and details without shading.
-
-Used where the same image is sought (``selection/duplicates/same_image.py``) and where one is a part of another
-(``selection/decontamination/alignment.py``).
+(``selection/decontamination/alignment.py``) and verifies them by the same ``laid_over`` and ``correlation``; it and
+``selection/duplicates/same_image.py`` share the refinement to a fraction of a pixel.
 """
 
 import math

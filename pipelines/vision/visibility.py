@@ -1,11 +1,8 @@
-"""Measures what can be made out in an image as a model sees it, after its resize.
+"""Measure what can be made out in an image as a model sees it, after its resize; and its visual tokens.
 
-The records and the decision are in ``pipelines/records/visibility.py``.
-
-How many tokens an image costs a vision-language model: it is resized first, then cut into patches.
-
-Qwen's rule: both sides become multiples of a token's side (28 pixels for Qwen2.5-VL, 32 for Qwen3-VL), and the area is
-brought between the least and the most pixels with the ratio of the sides kept as nearly as that allows.
+Records and decision: ``pipelines/records/visibility.py``. Qwen's rule: both sides become multiples of a token's side
+(28 pixels for Qwen2.5-VL, 32 for Qwen3-VL), and the area is brought between the least and the most pixels with the
+ratio of the sides kept as nearly as that allows.
 """
 
 import math

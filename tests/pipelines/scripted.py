@@ -15,7 +15,7 @@ from darkroom.pipelines.models.policies import (
     oracle_policy,
 )
 from darkroom.pipelines.records import Usage
-from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.stage_runs import StageReport
 
 
 class Scripted:

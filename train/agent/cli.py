@@ -49,7 +49,7 @@ def serve(
     require_extra()
     with guarded():
         from darkroom.pipelines.services.listening import listen
-        from darkroom.pipelines.storage.stage import code_version
+        from darkroom.pipelines.storage.stage_runs import code_version
         from darkroom.pipelines.storage.workspace import Workspace
         from darkroom.train.agent.answers import check
         from darkroom.train.agent.http_api import application

@@ -57,7 +57,7 @@ def serve(
     require_extra()
     with guarded():
         from darkroom.pipelines.services.listening import listen
-        from darkroom.pipelines.storage.stage import code_version
+        from darkroom.pipelines.storage.stage_runs import code_version
         from darkroom.train.environment.episodes import Episodes
         from darkroom.train.environment.http_api import application
         from darkroom.train.rl.judging.judge_config import judges_of

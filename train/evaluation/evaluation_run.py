@@ -20,7 +20,7 @@ from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
 from darkroom.pipelines.records import ImageRef, Usage, to_row
 from darkroom.pipelines.records.reject_reasons import RowError
-from darkroom.pipelines.storage.stage import Pace, Progress, StageProgress, map_rows
+from darkroom.pipelines.storage.stage_runs import Pace, Progress, StageProgress, map_rows
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.sandbox import SandboxUnavailable

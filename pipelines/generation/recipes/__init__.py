@@ -3,9 +3,8 @@
 A recipe file defines ``recipe = Recipe(...)``. Every file in this folder is a family; so is every file in the folders
 that the environment variable ``DARKROOM_RECIPES`` lists (separated as in ``PATH``). docs/families.md adds one.
 
-What a policy may claim of an image, as a part of its prompt: the measurements that ``claims_hold`` compares with.
-
-Nothing of it is a number: a thought must not state what cannot be measured by looking.
+Prompts state what a policy may claim of an image: the measurements that ``claims_hold`` compares with, none as a
+number, since a thought must not state what cannot be measured by looking.
 """
 
 import importlib

@@ -30,7 +30,7 @@ from darkroom.pipelines.publishing.dataset_reader import (
 from darkroom.pipelines.publishing.features import check_columns
 from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.sources import BadRow, SourceRow
-from darkroom.pipelines.storage.stage import Progress
+from darkroom.pipelines.storage.stage_runs import Progress
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
 

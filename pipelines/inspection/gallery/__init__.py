@@ -16,7 +16,7 @@ from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
-from darkroom.pipelines.storage.stage import Progress
+from darkroom.pipelines.storage.stage_runs import Progress
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace

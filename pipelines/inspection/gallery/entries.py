@@ -20,7 +20,7 @@ from darkroom.pipelines.records.origin_labels import asked
 from darkroom.pipelines.selection.duplicates.looks import on_white
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
 from darkroom.pipelines.storage.media_validation import decode
-from darkroom.pipelines.storage.stage import reason_of
+from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.vision.crop_localization import locate_crop
 
 QUESTION_SIDE, OBSERVATION_SIDE = 900, 520

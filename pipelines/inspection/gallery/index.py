@@ -18,7 +18,7 @@ from darkroom.pipelines.inspection.gallery.entries import RejectedRows, link_of,
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
 from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.stage import Progress, reason_of
+from darkroom.pipelines.storage.stage_runs import Progress, reason_of
 from darkroom.pipelines.storage.store_paths import StorePath
 
 _Row = tuple[tuple[Any, ...], Sequence[Mapping[str, Any]]]

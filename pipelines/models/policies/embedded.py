@@ -15,7 +15,7 @@ from pathlib import Path
 
 from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity, PolicyUnavailable
 from darkroom.pipelines.records.digest import digest, digest_bytes
-from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage.stage_runs import code_digest
 from darkroom.pipelines.storage.user_files import loaded
 
 Script = Callable[[CompletionRequest], str]

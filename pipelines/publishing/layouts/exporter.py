@@ -23,7 +23,7 @@ from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.atomic_write import MARKER, replace_folder
 from darkroom.pipelines.storage.row_files import file_digest
-from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage.stage_runs import code_digest
 
 REWARD = Path(__file__).with_name("reward.py")
 _README = "layouts/readmes/readme.md.jinja"

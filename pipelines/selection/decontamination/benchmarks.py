@@ -1,4 +1,6 @@
-"""The benchmarks that a user points at: a YAML or JSON file that names each and maps its columns as a source's.
+"""The benchmarks that a user points at, and findings: a training row that shows or says what a benchmark's row does.
+
+A YAML or JSON file names each and maps its columns as a source's:
 
     vstar:
       kind: huggingface
@@ -14,8 +16,6 @@
       path: /benchmarks/private_photographs
 
 Answers are not looked for, so no column of answers is needed. Images as bare base64 must be made data URLs first.
-
-What contaminates: one training row that shows or says what a benchmark's row shows or says, with the evidence.
 """
 
 import json

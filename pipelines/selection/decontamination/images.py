@@ -2,15 +2,12 @@
 
 An index of the features of all benchmark images proposes a few, for the image and for its mirror image; hashes propose
 others. ``same_image`` tells whether one of them is the image (cut, turned, mirrored, written on); if not, the pixels
-tell whether a part of one is in the other.
-
-What is stored of a benchmark's image so that it is found again. Computed once and cached on disk by content:
+tell whether a part of one is in the other. Fingerprints are computed once and cached on disk by content:
 
     <folder>/pictures-<version>/ab/abcdef….npz   one per image, by the sha256 of its bytes
     <folder>/rows-<version>/<benchmark>-<digest>.json   its rows: texts and the images' digests
 
-Files are written atomically: an interrupted build resumes, a finished one reads nothing but this folder. About 300 kB
-per image of 1500 pixels.
+Files are written atomically: an interrupted build resumes. About 300 kB per image of 1500 pixels.
 """
 
 import io

@@ -1,9 +1,7 @@
 """The index of benchmarks, and training rows compared with it: every finding, and the counts for the dataset card.
 
-Questions of benchmarks that are found in training texts, by runs of words.
-
 A run of 13 words that a benchmark's question and a training text share is a finding (Brown et al., 2020, appendix C);
-a question that is shorter is one when it is a whole line of the training text. Runs, and whole questions, that several
+a shorter question is one when it is a whole line of the training text. Runs, and whole questions, that several
 questions about different images share are template text ("answer with the option's letter") and prove nothing.
 """
 

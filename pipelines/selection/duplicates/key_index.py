@@ -1,13 +1,9 @@
-"""An index on disk of 64-bit keys: which earlier items have one of these keys.
+"""An index on disk of 64-bit keys: the earlier items with one of these keys.
 
-Keys lie sorted in shelves, files without a name that go with the index. What is added becomes a shelf; shelves of like
-size are merged, so that there are few: n items cost n log n. In memory are a byte of 256 of every shelf, some bits of
-every key, the keys that are looked up and the items found. A search maps the files, reads a few pages for a key, and
-lets go of them again.
-
-Numbers in a file without a name that is mapped while they are read.
-
-What was read counts as memory of this process until it lets go of it; the system may take the pages back at any time.
+Keys lie sorted in shelves, files without a name that go with the index. Added keys become a shelf; shelves of like size
+are merged, so that there are few: n items cost n log n. In memory are a byte of 256 of every shelf, some bits of every
+key, the keys that are looked up and the items found. A search maps the files, reads a few pages for a key, and releases
+them: mapped pages count as memory of this process until then.
 """
 
 import mmap

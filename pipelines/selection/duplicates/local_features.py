@@ -4,10 +4,8 @@ SIFT (Lowe, 2004) with square-rooted descriptors (Arandjelović and Zisserman, 2
 signatures. Matching ones of a crop differ in 15 bits at the median, unrelated ones in about 130. They are spread evenly
 over the image, so that a small crop has its share of them and a caption does not take them all.
 
-An index of local features over many images: which of them share places with another image.
-
-Signatures that differ in few of 256 bits are the same place seen twice. The first 128 bits are cut into 8 bands; two
-that agree in one band are compared in full. About 64 bytes per feature.
+An index over many images cuts the first 128 bits into 8 bands; signatures that agree in one band are compared in full.
+About 64 bytes per feature.
 """
 
 import tomllib

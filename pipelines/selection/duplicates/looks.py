@@ -1,13 +1,9 @@
-"""Look of an image, by which the same image is found again: a hash, a small grey copy, and its local features.
+"""Looks of images, by which the same image is found again: a hash, a small grey copy, and local features.
 
 Features are sought in a copy of 160 pixels, faint and large ones too, so that smooth images have some. About 25 kB per
-image.
-
-Perceptual hashes: 64 bits that stay (nearly) the same when an image is resized, recompressed or framed.
-
-The signs of the 64 lowest cosine frequencies of a 32 x 32 thumbnail against their median, without the mean (the pHash
-of Zauner, 2010, as the ``imagehash`` package computes it, but taken in zigzag order). An image that has too few
-frequencies above the noise (a plain one, a gradient, one pixel) would get bits of chance and has no hash.
+image. The perceptual hash is the signs of the 64 lowest cosine frequencies of a 32 x 32 thumbnail against their median,
+without the mean (the pHash of Zauner, 2010, as the ``imagehash`` package computes it, but taken in zigzag order). An
+image with too few frequencies above the noise (a plain one, a gradient) would get bits of chance and has no hash.
 """
 
 import io

@@ -1,13 +1,11 @@
 """Decide whether two looks are one image, although one was cut, turned, mirrored, written on, or encoded anew.
 
-The frame comes from the hashes (the whole image, in a quarter turn or mirrored) or from the features that most others
-agree with; the pixels decide. Both are compared place by place: where one of the two has details, do the other's
-correlate? An image that was written on differs in one compact region. A chart of the same template with other numbers,
-or another page of a document, differs all over. Where details are few (a sky, a wall, what is out of focus), those of a
-copy four times smaller decide, the shading: without the places where something was put on one of the two. The verdict
-on two looks does not depend on their order.
-
-The frame of two images from their features: the similarity that most pairs of matching features agree with.
+The frame comes from the hashes (the whole image, in a quarter turn or mirrored) or from the similarity that most pairs
+of matching features agree with; the pixels decide. Both are compared place by place: where one of the two has details,
+do the other's correlate? An image that was written on differs in one compact region; a chart of the same template with
+other numbers, or another page of a document, differs all over. Where details are few (a sky, a wall), those of a copy
+four times smaller decide, the shading: without the places where something was put on one of the two. The verdict does
+not depend on the order of the two.
 """
 
 from collections.abc import Iterator

@@ -1,13 +1,10 @@
 """Texts on disk with the keys under which near ones meet: the bands of their MinHash signatures (Broder, 1997).
 
-Sets of word runs that are alike meet in at least one band. How many hashes a band has follows from the threshold: as
-many as leave a pair at the threshold a chance of at most one in a thousand of not meeting. In memory is a byte and a
-position of every text.
+Similar sets of word n-grams meet in at least one band. The threshold gives the hashes per band: as many as leave a pair
+at the threshold a chance of at most one in a thousand of not meeting. In memory are a byte and a position of each text.
 
-The words of a text, so that spelling makes no difference.
-
-Compatible spellings, case, invisible characters and punctuation make none. What carries meaning stays: numbers with
-their points, signs of arithmetic, brackets. Scripts that are written without spaces are split into their characters.
+Words make spelling no difference: compatible characters, case, invisible characters and punctuation. Numbers with their
+points, signs of arithmetic and brackets stay. Scripts written without spaces are split into their characters.
 Look-alikes of other alphabets are not folded.
 """
 

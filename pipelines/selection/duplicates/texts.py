@@ -1,7 +1,7 @@
 """Near-duplicates among texts: by the exact Jaccard index of word n-grams whose MinHash signatures meet.
 
-What the words of a text are: ``words.py``; how near texts meet: ``text_bands.py``. Texts, keys and the index of those
-that stay lie on disk; in memory are about 20 bytes of every text, besides the duplicates.
+Texts and their keys lie on disk (``text_bands.py``); in memory are about 20 bytes of every text, and 8 bytes a band of
+those that share a key with another one.
 """
 
 from collections.abc import Iterable, Iterator

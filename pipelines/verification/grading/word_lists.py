@@ -7,7 +7,7 @@ r"""Word lists and patterns that are data: a TOML file beside the module that us
     [addresses]
     "speaks to the judge" = ['\bdear @judge@\b']
 
-A stage's digest holds these files as it holds the modules (``pipelines/storage/stage.py``).
+A stage's digest holds these files as it holds the modules (``pipelines/storage/stage_runs.py``).
 """
 
 import re

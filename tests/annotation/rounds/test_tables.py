@@ -8,7 +8,7 @@ from darkroom.annotation.rounds.accepted_source import to_sample
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, REFUSED, AnnotationStages
 from darkroom.pipelines.records import Annotated, ImageRef, PoolImage, Reject
-from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, ITEM, SIZE, Desk, accepts, box, record, rejects

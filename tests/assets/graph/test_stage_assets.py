@@ -15,7 +15,7 @@ from darkroom.assets.graph import families, stage_assets
 from darkroom.assets.graph.stage_assets import progress_lines, repeated_while_away
 from darkroom.pipelines.records import Trajectory
 from darkroom.pipelines.storage.database import LedgerUnavailable
-from darkroom.pipelines.storage.stage import StageProgress, StageReport
+from darkroom.pipelines.storage.stage_runs import StageProgress, StageReport
 from darkroom.pipelines.storage.storage_errors import StoreAway, storage_errors
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace

@@ -23,8 +23,8 @@ from darkroom.pipelines.rl.labels import CheckedLabels
 from darkroom.pipelines.rl.necessity import ToolNecessities
 from darkroom.pipelines.rl.pass_rates import PassRates
 from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
-from darkroom.pipelines.storage import stage
-from darkroom.pipelines.storage.stage import code_digest
+from darkroom.pipelines.storage import stage_runs
+from darkroom.pipelines.storage.stage_runs import code_digest
 from tests.pipelines.scripted import Scripted
 
 PARTITION = "small-0000"
@@ -56,16 +56,16 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The packages' sources, to be edited."""
     copied = tmp_path / "darkroom"
     for package in ("pipelines", "annotation"):
-        original = stage.ROOT / "darkroom" / package
+        original = stage_runs.ROOT / "darkroom" / package
         shutil.copytree(original, copied / package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(stage, "ROOT", tmp_path)
-    stage._source_digest.cache_clear()
+    monkeypatch.setattr(stage_runs, "ROOT", tmp_path)
+    stage_runs._source_digest.cache_clear()
     yield copied
-    stage._source_digest.cache_clear()
+    stage_runs._source_digest.cache_clear()
 
 
 def digests() -> dict[str, str]:
-    stage._source_digest.cache_clear()
+    stage_runs._source_digest.cache_clear()
     return {name: code_digest(*code) for name, code in CODE.items()}
 
 
@@ -126,7 +126,7 @@ def test_tables_are_made_again_for_their_own_code_only(sources, workspace, small
     def edit(place: str) -> None:
         path = sources / place
         path.write_text(path.read_text() + "\n# edited\n")
-        stage._source_digest.cache_clear()
+        stage_runs._source_digest.cache_clear()
 
     assert not any(reused().values())
     n_turns = len(writer.turns), len(judge.turns)
@@ -142,11 +142,11 @@ def test_tables_are_made_again_for_their_own_code_only(sources, workspace, small
 
 UNDECIDING: dict[str, tuple[str, ...]] = {
     # a recipe names its checks and its oracle; drafts and runs call neither
-    "Drafts": ("darkroom.pipelines.verification", "darkroom.pipelines.demo", "darkroom.pipelines.storage.stage"),
+    "Drafts": ("darkroom.pipelines.verification", "darkroom.pipelines.demo", "darkroom.pipelines.storage.stage_runs"),
     "Runs": (
         "darkroom.pipelines.verification",
         "darkroom.pipelines.demo",
-        "darkroom.pipelines.storage.stage",
+        "darkroom.pipelines.storage.stage_runs",
         "darkroom.pipelines.generation.verdicts",
         "darkroom.pipelines.sources",
     ),
@@ -168,13 +168,13 @@ def imported(module: str) -> set[str]:
 
 
 def _imports(name: str) -> Iterator[str]:
-    place = stage.ROOT.joinpath(*name.split("."))
+    place = stage_runs.ROOT.joinpath(*name.split("."))
     path = place / "__init__.py" if place.is_dir() else place.with_name(f"{place.name}.py")
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("darkroom.pipelines."):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                at = stage.ROOT.joinpath(*inner.split("."))
+                at = stage_runs.ROOT.joinpath(*inner.split("."))
                 yield inner if at.is_dir() or at.with_name(f"{at.name}.py").is_file() else str(node.module)
 
 

@@ -24,7 +24,7 @@ from darkroom.pipelines.records import (
     Votes,
 )
 from darkroom.pipelines.records.origin_labels import SIMULATED, Annotators, measured_on
-from darkroom.pipelines.storage.stage import StageReport
+from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 

@@ -7,7 +7,7 @@ import pytest
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.selection.sampling import Candidate, Strata
-from darkroom.pipelines.storage.stage import RejectKind
+from darkroom.pipelines.storage.stage_runs import RejectKind
 
 ALIKE = RowError(Reason.NEAR_DUPLICATE, "a near b")
 

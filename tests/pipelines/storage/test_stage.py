@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from darkroom.pipelines.storage.stage import Pace, StageProgress, map_rows
+from darkroom.pipelines.storage.stage_runs import Pace, StageProgress, map_rows
 
 
 def test_results_are_in_the_rows_order():

@@ -26,7 +26,7 @@ from darkroom.pipelines.models.policies.shared_calls import SharedCalls
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.storage.ledger import Ledger
-from darkroom.pipelines.storage.stage import map_rows
+from darkroom.pipelines.storage.stage_runs import map_rows
 
 PRICES = {"usd_per_million_prompt_tokens": 1000.0, "usd_per_million_completion_tokens": 2000.0}
 """10 and 5 tokens, as the endpoint counts them: two cents a call."""
