@@ -126,9 +126,9 @@ class Drafts(RecipeStage[Sample, Draft]):
             raise RowError(Reason.NOT_APPLICABLE, f"its source keeps it for {', '.join(families)}")
         # in threads: what turns, encodes and measures images would keep every other row waiting
         prepared = await asyncio.to_thread(self.recipe.prepare, sample, self.store)
-        seen = await asyncio.to_thread(visibility_hint, sample, self.store)
-        plan = await self._plan(sample, prepared, seen, spent)
-        prompt, task = await self._task(sample, prepared, {**prepared.hint, **seen, **plan})
+        visibility = await asyncio.to_thread(visibility_hint, sample, self.store)
+        plan = await self._plan(sample, prepared, visibility, spent)
+        prompt, task = await self._task(sample, prepared, {**prepared.hint, **visibility, **plan})
         completion = await _written(self.writer, task, self.recipe.protocol.stop, spent)
         parse_turn(completion, self.recipe.protocol)
         return Draft(
@@ -159,16 +159,16 @@ class Drafts(RecipeStage[Sample, Draft]):
         """Visibility in the image that the recipe made, where it is another than the sample's."""
         if SLOT not in self.recipe.prompt.slots or prepared.images == sample.images:
             return {}
-        given = visibility_as_given(sample, prepared.images, prepared.hint, self.store)
-        return {"visibility_as_given": given.as_json()}
+        visibility = visibility_as_given(sample, prepared.images, prepared.hint, self.store)
+        return {"visibility_as_given": visibility.as_json()}
 
     async def _plan(
-        self, sample: Sample, prepared: PreparedSample, seen: Mapping[str, Any], spent: UsageMeter
+        self, sample: Sample, prepared: PreparedSample, visibility: Mapping[str, Any], spent: UsageMeter
     ) -> Mapping[str, Any]:
         plan = self.recipe.plan
         if plan is None:
             return {}
-        task = _plan_task(plan, sample, prepared.images, seen)
+        task = _plan_task(plan, sample, prepared.images, visibility)
         completion = await _written(self.planner or self.writer, task, (), spent, schema=plan.schema)
         return plan.read(completion.text, sample)
 
@@ -225,14 +225,14 @@ def _opening(
     return opening_messages(system, images, user)
 
 
-def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...], seen: Mapping[str, Any]) -> Task:
+def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...], visibility: Mapping[str, Any]) -> Task:
     system, user = plan.prompt.render(question=question_text(sample), sizes=image_sizes(images))
     return Task(
         trajectory_id=digest([sample.sample_id, plan.prompt.digest]),
         family=plan.prompt.name,
         sample=sample,
         images=images,
-        hint=seen,
+        hint=visibility,
         opening=opening_messages(system, images, user),
         seed=seed_from(plan.prompt.name, sample.sample_id),
         stage="plan",

@@ -63,7 +63,7 @@ class Calibrated:
 
 def judged_checks() -> dict[str, JudgedCheck]:
     """Every check that asks a judge, by name: the toolkit's, and those of the recipes."""
-    bundled = [found for found in vars(checks).values() if isinstance(found, JudgedCheck)]
+    bundled = [judged for judged in vars(checks).values() if isinstance(judged, JudgedCheck)]
     recipes = [check for recipe in load_recipes().values() for check in recipe.checks if isinstance(check, JudgedCheck)]
     return {check.name: check for check in [*bundled, *recipes]}
 

@@ -77,8 +77,8 @@ class Votes:
         return max(self.n_yes, self.n_no) / valid if valid else 0.0
 
     def __str__(self) -> str:
-        said = next((reason for reason in self.reasons if reason), "")
-        return f"{self.judge}: {self.n_yes} of {self.n} say yes{f'; {said}' if said else ''}"
+        first_reason = next((reason for reason in self.reasons if reason), "")
+        return f"{self.judge}: {self.n_yes} of {self.n} say yes{f'; {first_reason}' if first_reason else ''}"
 
 
 GraderKind = Literal["choice", "number", "text", "list", "maths", "box", "judged"]

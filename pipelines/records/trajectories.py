@@ -65,20 +65,20 @@ class Usage:
     completion_tokens: int = 0
     cost_usd: float = 0.0
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, more: Usage) -> Usage:
         return Usage(
-            self.calls + other.calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cost_usd + other.cost_usd,
+            self.calls + more.calls,
+            self.prompt_tokens + more.prompt_tokens,
+            self.completion_tokens + more.completion_tokens,
+            self.cost_usd + more.cost_usd,
         )
 
-    def __sub__(self, other: Usage) -> Usage:
+    def __sub__(self, less: Usage) -> Usage:
         return Usage(
-            self.calls - other.calls,
-            self.prompt_tokens - other.prompt_tokens,
-            self.completion_tokens - other.completion_tokens,
-            self.cost_usd - other.cost_usd,
+            self.calls - less.calls,
+            self.prompt_tokens - less.prompt_tokens,
+            self.completion_tokens - less.completion_tokens,
+            self.cost_usd - less.cost_usd,
         )
 
 

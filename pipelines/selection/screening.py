@@ -86,8 +86,8 @@ class Screening:
         distinct = DistinctImages(images, self._folder)
         path = self.workspace.local / "same_images" / f"{_digest(distinct)}.json"
         with suppress(FileNotFoundError, ValueError):  # never compared, or damaged
-            known: dict[str, str] = json.loads(path.read_bytes())
-            return known
+            cached: dict[str, str] = json.loads(path.read_bytes())
+            return cached
         twins = self._same(distinct, range(len(distinct)))
         same = {distinct[twin.index].sha256: distinct[twin.of].sha256 for twin in twins}
         write_whole(path, json.dumps(same))
@@ -108,8 +108,8 @@ class Screening:
         """The errors of rows; all findings are written, those that count against no row among them."""
         path = self.workspace.home / "contamination" / f"{name}.parquet"
         with whole_file(path) as part, pq.ParquetWriter(part, CONTAMINATION) as writer:
-            found = ((row, finding) for row in rows for finding in self._scanner.find(row))
-            while pairs := list(islice(found, _FINDINGS_AT_ONCE)):
+            findings = ((row, finding) for row in rows for finding in self._scanner.find(row))
+            while pairs := list(islice(findings, _FINDINGS_AT_ONCE)):
                 writer.write_table(to_table(finding for _, finding in pairs))
                 for row, finding in pairs:
                     if counts_against(finding, has_images=bool(row.images)):

@@ -65,8 +65,8 @@ def _with_calls(arguments: Mapping[str, Arguments]) -> Callable[[str, Sizes], st
         if name == "select_frames":
             raise RowError(Reason.NOT_APPLICABLE, "select_frames chooses among frames of a video: not executed again")
         if name not in arguments or not isinstance(call.get("arguments"), dict):
-            known = ", ".join(arguments)
-            raise RowError(Reason.MALFORMED_TURN, f"expected a call of {known}; found {excerpt(call_text)}")
+            names = ", ".join(arguments)
+            raise RowError(Reason.MALFORMED_TURN, f"expected a call of {names}; found {excerpt(call_text)}")
         try:
             crop = arguments[str(name)](call["arguments"], sizes)
         except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -161,11 +161,11 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
         "n_question_images": counts[0],
         "has_label": has_label,
     }
-    asked = question_of({"question": question}, columns.model_copy(update={"question": "question"}))
+    question_text = question_of({"question": question}, columns.model_copy(update={"question": "question"}))
     return SourceRow(
         row=where,
         images=images,
-        question=asked,
+        question=question_text,
         answer=answer_of(row, columns.model_copy(update={"answer": transcript.label})) if transcript.label else answer,
         truth=Truth(details=json.dumps({RELEASED: details}, sort_keys=True, ensure_ascii=False)),
         category=text_at(row, columns.category) if columns.category else "",

@@ -168,20 +168,20 @@ class CallTable:
         """Claim calls: each is the recorded one, True if this holder may run it now, or False if another runs it."""
         acts = {key: act for key, act in zip(keys, self.read(keys), strict=True) if act is not None}
         missing = [key for key in keys if key not in acts]
-        taken: set[str] = set()
+        claimed: set[str] = set()
         if missing:
-            taken, late = transact(self._engine, lambda connection: self._claim(connection, missing))
+            claimed, late = transact(self._engine, lambda connection: self._claim(connection, missing))
             acts |= late
-        return [acts.get(key, key in taken) for key in keys]
+        return [acts.get(key, key in claimed) for key in keys]
 
     def _claim(self, connection: sa.Connection, keys: Sequence[str]) -> tuple[set[str], dict[str, CachedCall]]:
         """Lease keys: those that this holder got, and calls recorded since the first look."""
-        taken: set[str] = set()
+        claimed: set[str] = set()
         for part in _parts(keys):
-            taken |= self._claims.take(connection, part)
-        late = _acts_under(connection, sorted(taken)) if taken else {}
+            claimed |= self._claims.take(connection, part)
+        late = _acts_under(connection, sorted(claimed)) if claimed else {}
         self._drop(connection, list(late))  # who has finished has no claim any more
-        return taken, late
+        return claimed, late
 
     def release(self, keys: Sequence[str]) -> None:
         """Ends the claims on acts that were not made."""

@@ -67,20 +67,20 @@ class Leases:
         values = {"holder": self.holder, "now": now, "old": now - DEAD_SECONDS}
         connection.execute(_TAKE, [{"key": key, **values} for key in in_order])
         holders = dict(connection.execute(_HOLDERS, {"keys": padded(in_order)}).tuples().all())
-        taken = {key for key, holder in holders.items() if holder == self.holder}
+        leased = {key for key, holder in holders.items() if holder == self.holder}
         dead = [holder for holder in set(holders.values()) - {self.holder} if has_ended(holder)]
         if dead:
             of_the_dead = sa.and_(_claims.c.key.in_(in_order), _claims.c.holder.in_(dead))
             mine = {"holder": self.holder, "since": now, "beat": now}
-            taken |= set(
+            leased |= set(
                 connection.scalars(sa.update(_claims).where(of_the_dead).values(mine).returning(_claims.c.key))
             )
         with self._lock:
-            self._to_release -= taken
-            if taken and self._beating is None:
+            self._to_release -= leased
+            if leased and self._beating is None:
                 self._beating = threading.Thread(target=self._keep_beating, name="claims", daemon=True)
                 self._beating.start()
-        return taken
+        return leased
 
     def drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
         """Ends this holder's claims on ``keys``, those that it has."""

@@ -229,8 +229,8 @@ class Pace:
         seconds = self._seconds()
         share = stand.n_done / stand.n_rows if stand.n_rows else 1.0
         text = f"{stand.n_done:,} of {stand.n_rows:,} rows ({share:.0%}), {stand.n_done / seconds:,.1f} a second"
-        if left := _left(stand, seconds):
-            text += f", about {duration(left)} left"
+        if remaining := _left(stand, seconds):
+            text += f", about {duration(remaining)} left"
         if stand.usd:
             text += f"; ${stand.usd:,.2f} so far, about ${stand.usd / share:,.2f} in all"
         return text

@@ -155,18 +155,18 @@ def sqlite_mend(reason: str) -> str | None:
 
 def _answer_of_store(where: str, error: Exception, reason: str, store: Store | None) -> StorageError | None:
     """Answer of a store, or of the network on the way to it."""
-    said = str(error).lower()
-    if any(words in said for words in _NO_BUCKET):
+    message = str(error).lower()
+    if any(words in message for words in _NO_BUCKET):
         return no_bucket(where)
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | FileExistsError):
         return None
-    if any(words in said for words in _NO_NAME):
+    if any(words in message for words in _NO_NAME):
         return StorageError(f"{where}: no bucket can have this name. Correct the URL")
-    if any(words in said for words in _CLOCK):
+    if any(words in message for words in _CLOCK):
         return StorageError(f"{where} refuses this machine's clock: {reason}. To do: set the clock (NTP)")
-    if any(words in said for words in _FULL):
+    if any(words in message for words in _FULL):
         return StorageError(f"{where} is full: {reason}. To do: free or enlarge the store, then run again")
-    if isinstance(error, PermissionError) or any(words in said for words in _NOT_LET_IN):
+    if isinstance(error, PermissionError) or any(words in message for words in _NOT_LET_IN):
         return _not_let_in(where, reason, store)
     network = f"check the network and {store.address}" if store else "check the network"
     return StoreAway(f"cannot use {where}: {reason}. To do: {network}, then run again: finished work is kept")

@@ -59,16 +59,16 @@ def store_path(where: str | Path) -> StorePath:
     if not rest.strip("/"):
         raise StorageError(f"{text} names no bucket: write {protocol}://bucket/prefix")
     with storage_errors(text):
-        found = UPath(text.rstrip("/"), use_listings_cache=False)
-        found.fs  # noqa: B018  # its library is imported here
-    return found
+        path = UPath(text.rstrip("/"), use_listings_cache=False)
+        path.fs  # noqa: B018  # its library is imported here
+    return path
 
 
 def filesystem(url: str) -> tuple[Any, str]:
     """The file system of any fsspec URL, and the path in it. Raises ``StorageError``."""
     with storage_errors(url):
-        found: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
-    return found
+        result: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    return result
 
 
 def reach(where: StorePath) -> None:

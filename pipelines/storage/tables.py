@@ -201,13 +201,13 @@ class Tables:
     def existing(self, keys: Iterable[TableKey]) -> list[TableKey]:
         """Select the finished ones, in their order; many of an asset by one listing."""
         by_asset: dict[tuple[str, ...], list[TableKey]] = defaultdict(list)
-        for key in (asked := list(keys)):
+        for key in (wanted_keys := list(keys)):
             by_asset[key.asset].append(key)
         there: set[TableKey] = set()
         n_listed = _N_LISTED_LOCALLY if isinstance(self.root, Path) else _N_LISTED
         for asset, own in by_asset.items():
             there |= set(self.keys(asset)) if len(own) >= n_listed else {key for key in own if self.exists(key)}
-        return [key for key in asked if key in there]
+        return [key for key in wanted_keys if key in there]
 
     def keys(self, asset: tuple[str, ...]) -> list[TableKey]:
         """The finished tables of an asset, by their partitions' names."""

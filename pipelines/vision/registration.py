@@ -126,13 +126,13 @@ def scaled_gray(image: Image.Image, factor: float, *, min_side: int = 1) -> Gray
     return np.asarray(image.convert("L").resize(size, Image.Resampling.BOX))
 
 
-def correlation(left: NDArray[np.generic], levels_beside: NDArray[np.generic]) -> float:
+def correlation(first: NDArray[np.generic], levels_beside: NDArray[np.generic]) -> float:
     """Pearson's correlation of two equally long arrays of grey levels; 0 when either is plain."""
-    if not left.size:
+    if not first.size:
         return 0.0
-    left, levels_beside = (levels.astype(np.float64).ravel() - levels.mean() for levels in (left, levels_beside))
-    norm = math.sqrt(float(np.dot(left, left)) * float(np.dot(levels_beside, levels_beside)))
-    return float(np.dot(left, levels_beside)) / norm if norm > 0 else 0.0
+    first, levels_beside = (levels.astype(np.float64).ravel() - levels.mean() for levels in (first, levels_beside))
+    norm = math.sqrt(float(np.dot(first, first)) * float(np.dot(levels_beside, levels_beside)))
+    return float(np.dot(first, levels_beside)) / norm if norm > 0 else 0.0
 
 
 def degrees_between(angle: float, reference: float) -> float:
@@ -247,8 +247,8 @@ def _agreement(gray: Gray, gray_shown: Gray, fit: _Fit) -> float | None:
     overlay = laid_over(gray_shown, fit.matrix, gray.shape[::-1])
     levels = [cv2.GaussianBlur(grey, (0, 0), fit.blur) if fit.blur else grey for grey in (gray, overlay.pixels)]
 
-    def within(shown: Gray) -> float:
-        common = shown[::2, ::2] > 0
+    def within(visible: Gray) -> float:
+        common = visible[::2, ::2] > 0
         return correlation(*(grey[::2, ::2][common] for grey in levels))
 
     if (agreement := within(overlay.coverage)) >= fit.min_agreement:

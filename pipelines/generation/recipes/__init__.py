@@ -56,9 +56,11 @@ SLOT = "facts"
 """A prompt that declares this slot is given ``visibility_facts`` of the image that the policy sees."""
 
 
-def visibility_facts(seen: Visibility) -> str:
+def visibility_facts(visibility: Visibility) -> str:
     """The facts in words: size, contrast and orientation, and what must not be said of them."""
-    return FACTS_PROMPT.render(size=_size(seen), contrast=_contrast(seen), orientation=_orientation(seen))[1]
+    return FACTS_PROMPT.render(
+        size=_size(visibility), contrast=_contrast(visibility), orientation=_orientation(visibility)
+    )[1]
 
 
 def facts_of_hint(hint: Mapping[str, Any]) -> str:
@@ -67,20 +69,20 @@ def facts_of_hint(hint: Mapping[str, Any]) -> str:
     return visibility_facts(Visibility.from_json(measured)) if measured else ""
 
 
-def _size(seen: Visibility) -> str:
-    if seen.size != "between" or seen.side is None:
-        return seen.size
-    return "readable" if seen.side >= SEEN_SIDE else "modest"
+def _size(visibility: Visibility) -> str:
+    if visibility.size != "between" or visibility.side is None:
+        return visibility.size
+    return "readable" if visibility.side >= SEEN_SIDE else "modest"
 
 
-def _contrast(seen: Visibility) -> str:
-    if seen.levels is None:
+def _contrast(visibility: Visibility) -> str:
+    if visibility.levels is None:
         return "unknown"
-    return "faint" if seen.levels < FAINT_LEVELS else "good" if seen.levels >= SEEN_LEVELS else "middling"
+    return "faint" if visibility.levels < FAINT_LEVELS else "good" if visibility.levels >= SEEN_LEVELS else "middling"
 
 
-def _orientation(seen: Visibility) -> str:
-    return "unknown" if seen.angle is None else "turned" if seen.is_turned else "upright"
+def _orientation(visibility: Visibility) -> str:
+    return "unknown" if visibility.angle is None else "turned" if visibility.is_turned else "upright"
 
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
@@ -212,12 +214,12 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
     step = _step(image)
     errors = [rng.uniform(0, token) for _ in range(4)]
     for share in (1.0, 0.5, 0.0):
-        left, top, right, bottom = (share * error for error in errors)
+        dx1, dy1, dx2, dy2 = (share * error for error in errors)
         sides = (
-            math.floor((exact.x1 - left) / step),
-            math.floor((exact.y1 - top) / step),
-            math.ceil((exact.x2 + right) / step),
-            math.ceil((exact.y2 + bottom) / step),
+            math.floor((exact.x1 - dx1) / step),
+            math.floor((exact.y1 - dy1) / step),
+            math.ceil((exact.x2 + dx2) / step),
+            math.ceil((exact.y2 + dy2) / step),
         )
         region = Box(*(side * step for side in sides)).clipped(image.width, image.height)
         if region.area <= MAX_LOOK_SHARE * image.width * image.height:
@@ -235,11 +237,11 @@ def told_region(exact: Box, sample: Sample) -> Box:
 def in_round_numbers(region: Box, image: ImageRef, *, grows: bool) -> Box:
     """The region with sides in round numbers, inside the image: ``grows`` outwards, else inwards."""
     step, out = _step(image), 1 if grows else -1
-    left, top = (out * math.floor(out * side / step) * step for side in (region.x1, region.y1))
-    right, bottom = (out * math.ceil(out * side / step) * step for side in (region.x2, region.y2))
-    if right <= left or bottom <= top:
+    x1, y1 = (out * math.floor(out * side / step) * step for side in (region.x1, region.y1))
+    x2, y2 = (out * math.ceil(out * side / step) * step for side in (region.x2, region.y2))
+    if x2 <= x1 or y2 <= y1:
         return region
-    return Box(left, top, right, bottom).clipped(image.width, image.height)
+    return Box(x1, y1, x2, y2).clipped(image.width, image.height)
 
 
 def _step(image: ImageRef) -> int:
@@ -285,9 +287,9 @@ def two_crops(
     def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
         exact = target_region(sample)
         first = first_region(exact, sample, random.Random(seed_from(family, sample.sample_id)))
-        told = told_region(exact, sample)
+        prompted = told_region(exact, sample)
         told_first = in_round_numbers(first, sample.images[0], grows=first.contains(exact))
-        regions = {"first_region": first, "region": exact, "told_first_region": told_first, "told_region": told}
+        regions = {"first_region": first, "region": exact, "told_first_region": told_first, "told_region": prompted}
         return PreparedSample(sample.images, {name: as_text(region) for name, region in regions.items()})
 
     def second_turn(task: Task, rounds: tuple[Round, ...]) -> str:

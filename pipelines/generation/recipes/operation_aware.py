@@ -46,19 +46,19 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The images as they are; how the row is to be written, and where it zooms in."""
     if not sample.images or sample.videos:
         raise RowError(Reason.NOT_APPLICABLE, "the question is not about images alone")
-    seen, target = visibility_of(sample, store), sample.truth.boxes[0] if sample.truth.boxes else None
-    if seen.is_turned or seen.is_faint:
-        flaw = "turned" if seen.is_turned else "faint"
+    visibility, target = visibility_of(sample, store), sample.truth.boxes[0] if sample.truth.boxes else None
+    if visibility.is_turned or visibility.is_faint:
+        flaw = "turned" if visibility.is_turned else "faint"
         raise RowError(Reason.UNSUITABLE, f"the image is {flaw}, and a crop does not help with that")
-    style: Style = "tool" if target and _is_zoomed(seen, sample) else "text"
+    style: Style = "tool" if target and _is_zoomed(visibility, sample) else "text"
     mode = random.Random(seed_from("operation_aware/mode", sample.sample_id)).choice(modes()[style])
     hint = {"style": style, "image": "", "region": "", "told_region": ""}
     if target and style == "tool":
         image = sample.images[target.image]
         exact = with_margin(target.box, image)
         rng = random.Random(seed_from("region", sample.sample_id))
-        sides, told = as_fractions(exact, image), as_fractions(as_looked_up(exact, image, rng), image, digits=2)
-        hint |= {"image": str(target.image + 1), "region": _text(sides), "told_region": _text(told)}
+        sides, prompted = as_fractions(exact, image), as_fractions(as_looked_up(exact, image, rng), image, digits=2)
+        hint |= {"image": str(target.image + 1), "region": _text(sides), "told_region": _text(prompted)}
     return PreparedSample(sample.images, hint, mode)
 
 
@@ -66,11 +66,11 @@ def _text(sides: Sequence[float]) -> str:
     return ", ".join(map(str, sides))
 
 
-def _is_zoomed(seen: Visibility, sample: Sample) -> bool:
+def _is_zoomed(visibility: Visibility, sample: Sample) -> bool:
     """True if the row zooms in; half of the targets that may or may not be looked at closer do."""
-    if seen.size == "between":
-        return seen.is_detail or bool(seed_from("operation_aware/style", sample.sample_id) % 2)
-    return seen.needs_closer_look
+    if visibility.size == "between":
+        return visibility.is_detail or bool(seed_from("operation_aware/style", sample.sample_id) % 2)
+    return visibility.needs_closer_look
 
 
 def modes() -> dict[Style, tuple[str, ...]]:

@@ -92,7 +92,7 @@ class TrainingRow:
     @property
     def first_image(self) -> ImageRef | None:
         """The question's first; None without any."""
-        return next((shown.image for shown in self.images if shown.where == _FIRST), None)
+        return next((item.image for item in self.images if item.where == _FIRST), None)
 
     @classmethod
     def of_sample(cls, sample: Sample) -> Self:

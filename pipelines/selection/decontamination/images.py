@@ -111,13 +111,13 @@ class FingerprintCache:
 
     def read(self, sha256: str) -> Fingerprint:
         """A fingerprint that was computed before."""
-        with np.load(self._path(sha256), allow_pickle=False) as kept:
-            turns = tuple(int(turn) for turn in kept["turns"])
+        with np.load(self._path(sha256), allow_pickle=False) as stored:
+            turns = tuple(int(turn) for turn in stored["turns"])
             return Fingerprint(
                 sha256,
                 PerceptualHash(turns) if turns else None,
-                Features(kept["places"], kept["signatures"]),
-                kept["jpeg"],
+                Features(stored["places"], stored["signatures"]),
+                stored["jpeg"],
             )
 
     def _path(self, sha256: str) -> Path:
@@ -153,12 +153,12 @@ def candidates(index: PartIndex, query: Features) -> list[Correspondence]:
     n_images = len(index.starts) - 1
     weights = np.bincount(shared.image[chosen], 1 - shared.distance[chosen] / (2 * SAME_PLACE), n_images)
     best = [int(number) for number in np.argsort(-weights, kind="stable")[:_CANDIDATES] if weights[number] > 0]
-    found = []
+    pairs = []
     for number in best:
         of = chosen[shared.image[chosen] == number]
         of = of[np.argsort(shared.distance[of], kind="stable")[:_MOST_PAIRS]]
-        found.append(Correspondence(number, shared.query[of], shared.feature[of] - index.starts[number]))
-    return found
+        pairs.append(Correspondence(number, shared.query[of], shared.feature[of] - index.starts[number]))
+    return pairs
 
 
 class ImageMatch(NamedTuple):
@@ -188,13 +188,15 @@ class ImageIndex:
         large, phash = gray_pixels(image), perceptual_hash(image)
         gray = scaled(large, min(1.0, KEPT_SIDE / max(large.shape)))  # the side at which images are kept
         sides = features_of_both(gray, replace(SOUGHT, most=_MOST_FEATURES))
-        proposed = [(is_mirrored, one) for is_mirrored in (0, 1) for one in candidates(self._parts, sides[is_mirrored])]
-        numbers = sorted({one.image for _, one in proposed}.union(self._near(phash) if phash else ()))
+        proposed = [
+            (is_mirrored, match) for is_mirrored in (0, 1) for match in candidates(self._parts, sides[is_mirrored])
+        ]
+        numbers = sorted({match.image for _, match in proposed}.union(self._near(phash) if phash else ()))
         look = look_of_gray(gray, phash)
-        same = {number: found for number in numbers if (found := same_image(look, self._look(number)))}
+        same = {number: compared for number in numbers if (compared := same_image(look, self._look(number)))}
         near = [
-            ImageMatch(number, "near_image", found.agreeing, self._evidence(phash, number, found))
-            for number, found in same.items()
+            ImageMatch(number, "near_image", compared.agreeing, self._evidence(phash, number, compared))
+            for number, compared in same.items()
         ]
         parts: dict[int, ImageMatch] = {}
         for is_mirrored, shared in proposed:
@@ -212,14 +214,14 @@ class ImageIndex:
             self._looks[number] = look_of_gray(self._images[number].gray, self._images[number].hash)
         return self._looks[number]
 
-    def _evidence(self, phash: PerceptualHash | None, number: int, found: ImageComparison) -> str:
-        shares = f"{found.agreeing:.0%} of the details agree where both show something, {found.overlap:.0%} of the area"
+    def _evidence(self, phash: PerceptualHash | None, number: int, match: ImageComparison) -> str:
+        shares = f"{match.agreeing:.0%} of the details agree where both show something, {match.overlap:.0%} of the area"
         hashed = self._images[number].hash
         if phash is not None and hashed is not None:
             bits, turn = min(((bits ^ hashed.bits).bit_count(), turn) for turn, bits in enumerate(phash.turns))
             if bits <= HASH_BITS:
                 return f"{bits} of {BITS} bits differ{', ' if turn else ''}{TURNS[turn]}; {shares}"
-        return shares + (", mirrored" if found.mirrored else "")
+        return shares + (", mirrored" if match.mirrored else "")
 
     def _part(
         self, gray: Gray, sides: tuple[Features, Features], shared: Correspondence, is_mirrored: bool

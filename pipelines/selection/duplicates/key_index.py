@@ -69,8 +69,8 @@ class KeyIndex:
         order = np.flatnonzero(self._there[self._byte_of(keys)] & _bit_of(keys))
         order = order[np.argsort(keys[order], kind="stable")]  # neighbours look at the same pages
         for shelf in self._shelves:
-            found = shelf.find(keys[order], most)
-            yield FoundKeys(order[found.key], found.item)
+            matches = shelf.find(keys[order], most)
+            yield FoundKeys(order[matches.key], matches.item)
 
     def _byte_of(self, keys: Keys) -> Keys:
         return (keys >> np.uint64(3)) & np.uint64(len(self._there) - 1)
@@ -96,9 +96,9 @@ class _KeyShelf:
     def find(self, keys: Keys, most: int | None) -> FoundKeys:
         """Look up sorted keys in small batches, so that mapped pages are released between them."""
         begins = range(0, len(keys), _AT_ONCE)
-        found = [self._find(keys[begin : begin + _AT_ONCE], most) for begin in begins]
-        which = [each.key + begin for begin, each in zip(begins, found, strict=True)]
-        items = [np.zeros(0, np.uint32), *(each.item for each in found)]
+        matches = [self._find(keys[begin : begin + _AT_ONCE], most) for begin in begins]
+        which = [each.key + begin for begin, each in zip(begins, matches, strict=True)]
+        items = [np.zeros(0, np.uint32), *(each.item for each in matches)]
         return FoundKeys(np.concatenate([np.zeros(0, np.int64), *which]), np.concatenate(items))
 
     def _find(self, keys: Keys, most: int | None) -> FoundKeys:

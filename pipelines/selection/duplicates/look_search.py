@@ -171,8 +171,8 @@ class _LookIndex:
 
     def _sharing(self, block: _Block) -> Iterator[Proposals]:
         """Images in which enough features of one of the block are met."""
-        for found in self._by_features.find_each(block.keys, most=COMMON):
-            feature, of = pairs_once(block.features[found.key], found.item.astype(np.int64)).T
+        for matches in self._by_features.find_each(block.keys, most=COMMON):
+            feature, of = pairs_once(block.features[matches.key], matches.item.astype(np.int64)).T
             pairs, n_shared = _counted(feature // _MOST, of)
             enough = n_shared >= MIN_SHARED
             yield Proposals(pairs[enough, 0], pairs[enough, 1], n_shared[enough])
@@ -183,8 +183,8 @@ class _LookIndex:
             patterns = np.array(list(flips(width, _FLIPS)), np.uint32)
             keys = _hash_keys(block.turns.ravel(), number, patterns)
             n_of_row = len(TURNS) * len(patterns)
-            for found in self._by_hash.find_each(keys.ravel(), most=COMMON):
-                row, of = pairs_once(found.key // n_of_row, found.item.astype(np.int64)).T
+            for matches in self._by_hash.find_each(keys.ravel(), most=COMMON):
+                row, of = pairs_once(matches.key // n_of_row, matches.item.astype(np.int64)).T
                 bits = np.bitwise_count(block.turns[row] ^ self._hashes[of, None]).min(axis=1).astype(np.int64)
                 near = bits <= HASH_BITS
                 yield Proposals(block.hashed[row[near]], of[near], _MOST - bits[near])

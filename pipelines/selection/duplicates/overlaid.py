@@ -140,7 +140,7 @@ def _eroded(inside: Mask) -> Mask:
 
 
 def _without_margin(inside: Mask, margin: float) -> Mask:
-    top, left = (round(side * margin) for side in inside.shape)
+    margin_y, margin_x = (round(side * margin) for side in inside.shape)
     inner = np.zeros_like(inside)
-    inner[top : len(inside) - top, left : inside.shape[1] - left] = True
+    inner[margin_y : len(inside) - margin_y, margin_x : inside.shape[1] - margin_x] = True
     return np.asarray(inside & inner)

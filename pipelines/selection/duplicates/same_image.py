@@ -183,8 +183,8 @@ def _print_agrees(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
     rows, columns = np.nonzero(places.detailed & ~places.agreeing)
     if len(rows) <= (1 - _PRINT_ALL) * places.detailed.sum():
         return True
-    (top, bottom), (left, right) = (np.percentile(at, (5, 95)) for at in (rows, columns))
-    return bool((bottom - top) * (right - left) <= _COMPACT * gray.size)
+    (y1, y2), (x1, x2) = (np.percentile(at, (5, 95)) for at in (rows, columns))
+    return bool((y2 - y1) * (x2 - x1) <= _COMPACT * gray.size)
 
 
 def _plain_share(gray: Gray) -> float:
@@ -257,7 +257,7 @@ def _mutual(signatures: Signatures, beside: Signatures) -> NDArray[np.int64]:
     if not len(signatures) or not len(beside):
         return np.empty((0, 2), np.int64)
     words = zip(signatures.T, beside.T, strict=True)  # word by word: three times as fast as a sum over an axis of four
-    distances = sum(np.bitwise_count(own[:, None] ^ other[None]).astype(np.uint16) for own, other in words)
+    distances = sum(np.bitwise_count(own[:, None] ^ theirs[None]).astype(np.uint16) for own, theirs in words)
     nearest, back = distances.argmin(axis=1), distances.argmin(axis=0)
     here = np.arange(len(signatures))
     is_near = (back[nearest] == here) & (distances[here, nearest] <= _SAME_PLACE)

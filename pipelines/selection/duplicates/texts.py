@@ -52,9 +52,9 @@ def near_texts(
     return list(near_in(bands, threshold=threshold))
 
 
-def are_near(text: str, other: str) -> bool:
+def are_near(text: str, other_text: str) -> bool:
     """Compare two texts as ``near_texts`` does by default; it misses one pair at the threshold in a thousand."""
-    (grams, of_text), (other_grams, of_other) = _runs_and_numbers(text), _runs_and_numbers(other)
+    (grams, of_text), (other_grams, of_other) = _runs_and_numbers(text), _runs_and_numbers(other_text)
     return bool(grams) and of_text == of_other and _jaccard(grams, other_grams) >= THRESHOLD
 
 
