@@ -168,8 +168,8 @@ def entry_of_record(sample: Sample, trajectory: Trajectory | None = None) -> Ent
     rounds = [
         {**_round(to_row(turn)), "edits": [], "images": _names(turn.observation.images)} for turn in trajectory.rounds
     ]
-    texts = {"thought": trajectory.final_thought, "answer": trajectory.answer, "expected": sample.answer}
-    return Entry.of(**content, **texts, images=_names(trajectory.images), rounds=rounds)
+    content |= {"thought": trajectory.final_thought, "answer": trajectory.answer, "expected": sample.answer}
+    return Entry.of(**content, images=_names(trajectory.images), rounds=rounds)
 
 
 def _names(images: Sequence[ImageRef]) -> list[str]:
