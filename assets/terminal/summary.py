@@ -262,7 +262,7 @@ def _reports(workspace: Workspace, name: str) -> list[StorePath]:
 
 def _ledger_totals(workspace: Workspace) -> tuple[str, str]:
     totals = [
-        f"{kind} {total.acts:,} ({total.seconds:.1f} s, ${total.cost_usd:.2f})"
+        f"{kind} {total.calls:,} ({total.seconds:.1f} s, ${total.cost_usd:.2f})"
         for kind, total in workspace.ledger.totals().items()
     ]
     return "In the ledger", ", ".join(totals) or "nothing"

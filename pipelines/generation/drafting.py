@@ -37,7 +37,6 @@ DRAFT_CODE = (
     "darkroom.pipelines.generation.operation_planning",
     "darkroom.pipelines.generation.recipes",
     "darkroom.pipelines.generation.rollout",
-    "darkroom.pipelines.generation.recipes",
     "darkroom.pipelines.selection.sampling",
     "darkroom.pipelines.verification.grading",
     "darkroom.pipelines.vision",

@@ -115,7 +115,7 @@ def _code_keys(row: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, s
 
 
 def _row_act(what: str, recorded: Recorded) -> RowAct:
-    text = recorded.act.result.get("text" if recorded.kind == "policy" else "status", "")
+    text = recorded.call.result.get("text" if recorded.kind == "policy" else "status", "")
     model = recorded.request.get("identity", {}).get("model", "")
-    seconds, cost_usd = recorded.act.seconds, recorded.act.cost_usd
+    seconds, cost_usd = recorded.call.seconds, recorded.call.cost_usd
     return RowAct(what, recorded.kind, recorded.key, model, seconds, cost_usd, recorded.made_at, text)

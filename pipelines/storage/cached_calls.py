@@ -28,7 +28,7 @@ from darkroom.pipelines.storage.database import (
 from darkroom.pipelines.storage.leases import Leases
 
 _metadata = sa.MetaData()
-_acts = sa.Table(
+_calls = sa.Table(
     "acts",
     _metadata,
     sa.Column("key", sa.String(64), primary_key=True),
@@ -39,7 +39,7 @@ _acts = sa.Table(
     sa.Column("cost_usd", sa.Float, nullable=False),
     sa.Column("made_at", sa.String(32), nullable=False),
 )
-_READ = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd).where(_acts.c.key.in_(KEYS))
+_READ = sa.select(_calls.c.key, _calls.c.result, _calls.c.seconds, _calls.c.cost_usd).where(_calls.c.key.in_(KEYS))
 # as text: SQLAlchemy compiles its dialects' statements with ON CONFLICT each time (their `inherit_cache` is false)
 _WRITE = sa.text(
     "INSERT INTO acts (key, kind, request, result, seconds, cost_usd, made_at) "
@@ -61,31 +61,31 @@ class CachedCall:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The acts of one kind, added up."""
+    """The calls of one kind, added up."""
 
-    acts: int
+    calls: int
     seconds: float
     cost_usd: float
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An act as the ledger holds it. ``made_at``: UTC, ISO 8601."""
+    """A call as the ledger holds it. ``made_at``: UTC, ISO 8601."""
 
     key: str
     kind: str
     request: Mapping[str, Any]
-    act: CachedCall
+    call: CachedCall
     made_at: str
 
 
 class CallEntry(NamedTuple):
-    """An act to be written. ``request``: as it is kept."""
+    """A call to be written. ``request``: as the ledger keeps it."""
 
     key: str
     kind: str
     request: str
-    act: CachedCall
+    call: CachedCall
 
 
 class CallTable:
@@ -95,8 +95,8 @@ class CallTable:
         self.url = parsed_url(url)
         try:
             self._engine = open_engine(self.url)
-            create_table(self._engine, _acts)
-            self._claims = Leases(self._engine)
+            create_table(self._engine, _calls)
+            self._leases = Leases(self._engine)
         except (sa.exc.SQLAlchemyError, ImportError) as error:
             raise unavailable(self.url.set(query={}).render_as_string(), first_line(error)) from error
 
@@ -108,40 +108,40 @@ class CallTable:
 
     @property
     def engine(self) -> sa.Engine:
-        """The database, for what is kept beside the acts (``pipelines/models/policies/budget.py``)."""
+        """The database, for what is kept beside the calls (``pipelines/models/policies/budget.py``)."""
         return self._engine
 
     def close(self) -> None:
-        """Ends all claims and closes every connection."""
-        self._claims.close()
+        """Ends all leases and closes every connection."""
+        self._leases.close()
         self._engine.dispose()
 
     def get(self, key: str) -> CachedCall | None:
-        """The act made under ``key``, if one was."""
+        """The call made under ``key``, if one was."""
         return self.read([key])[0]
 
-    def put(self, key: str, kind: str, request: Mapping[str, Any], act: CachedCall) -> CachedCall:
-        """Makes ``act`` durable and returns the act of record: the first one written under ``key`` stays."""
-        return self.write([CallEntry(key, kind, to_json(request), act)])[0]
+    def put(self, key: str, kind: str, request: Mapping[str, Any], call: CachedCall) -> CachedCall:
+        """Makes ``call`` durable and returns the call of record: the first one written under ``key`` stays."""
+        return self.write([CallEntry(key, kind, to_json(request), call)])[0]
 
     def look_up(self, keys: Sequence[str]) -> dict[str, Recorded]:
         """Look up the recorded calls among ``keys``, with request and time."""
-        return {recorded.key: recorded for recorded in self._recorded(_acts.c.key.in_(keys))}
+        return {recorded.key: recorded for recorded in self._recorded(_calls.c.key.in_(keys))}
 
     def with_seeds(self, kind: str, seeds: Sequence[int]) -> list[Recorded]:
-        """The acts of a kind whose request names one of ``seeds``, oldest first. Reads all acts of the kind."""
+        """The calls of a kind whose request names one of ``seeds``, oldest first. Reads all calls of the kind."""
         if self.url.get_backend_name() == "postgresql":
-            # its JSON functions refuse a whole act for one escaped NUL or lone surrogate in what a model wrote
+            # its JSON functions refuse a whole call for one escaped NUL or lone surrogate in what a model wrote
             among = "|".join(map(str, seeds)) or "none"
-            names_one: sa.ColumnElement[bool] = _acts.c.request.regexp_match(f'"seed": ({among})[,}}]')
+            names_one: sa.ColumnElement[bool] = _calls.c.request.regexp_match(f'"seed": ({among})[,}}]')
         else:
-            names_one = sa.func.json_extract(_acts.c.request, "$.seed").in_(seeds)
-        acts = self._recorded(sa.and_(_acts.c.kind == kind, names_one))
-        return sorted((act for act in acts if act.request.get("seed") in seeds), key=lambda act: act.made_at)
+            names_one = sa.func.json_extract(_calls.c.request, "$.seed").in_(seeds)
+        calls = self._recorded(sa.and_(_calls.c.kind == kind, names_one))
+        return sorted((call for call in calls if call.request.get("seed") in seeds), key=lambda call: call.made_at)
 
     def _recorded(self, condition: sa.ColumnElement[bool]) -> list[Recorded]:
         with self._engine.connect() as connection:
-            rows = connection.execute(sa.select(_acts).where(condition)).all()
+            rows = connection.execute(sa.select(_calls).where(condition)).all()
         return [
             Recorded(
                 row.key,
@@ -154,42 +154,42 @@ class CallTable:
         ]
 
     def totals(self) -> dict[str, Totals]:
-        """Count, seconds and cost of the acts of each kind."""
-        columns = (sa.func.count(), sa.func.sum(_acts.c.seconds), sa.func.sum(_acts.c.cost_usd))
-        query = sa.select(_acts.c.kind, *columns).group_by(_acts.c.kind).order_by(_acts.c.kind)
+        """Count, seconds and cost of the calls of each kind."""
+        columns = (sa.func.count(), sa.func.sum(_calls.c.seconds), sa.func.sum(_calls.c.cost_usd))
+        query = sa.select(_calls.c.kind, *columns).group_by(_calls.c.kind).order_by(_calls.c.kind)
         with self._engine.connect() as connection:
             return {kind: Totals(n, seconds, cost) for kind, n, seconds, cost in connection.execute(query)}
 
     def read(self, keys: Sequence[str]) -> list[CachedCall | None]:
-        acts = transact(self._engine, lambda connection: _acts_under(connection, keys))
-        return [acts.get(key) for key in keys]
+        calls = transact(self._engine, lambda connection: _calls_under(connection, keys))
+        return [calls.get(key) for key in keys]
 
-    def take(self, keys: Sequence[str]) -> list[CachedCall | bool]:
+    def claim(self, keys: Sequence[str]) -> list[CachedCall | bool]:
         """Claim calls: each is the recorded one, True if this holder may run it now, or False if another runs it."""
-        acts = {key: act for key, act in zip(keys, self.read(keys), strict=True) if act is not None}
-        missing = [key for key in keys if key not in acts]
+        calls = {key: call for key, call in zip(keys, self.read(keys), strict=True) if call is not None}
+        missing = [key for key in keys if key not in calls]
         claimed: set[str] = set()
         if missing:
             claimed, late = transact(self._engine, lambda connection: self._claim(connection, missing))
-            acts |= late
-        return [acts.get(key, key in claimed) for key in keys]
+            calls |= late
+        return [calls.get(key, key in claimed) for key in keys]
 
     def _claim(self, connection: sa.Connection, keys: Sequence[str]) -> tuple[set[str], dict[str, CachedCall]]:
         """Lease keys: those that this holder got, and calls recorded since the first look."""
         claimed: set[str] = set()
         for part in _parts(keys):
-            claimed |= self._claims.take(connection, part)
-        late = _acts_under(connection, sorted(claimed)) if claimed else {}
-        self._drop(connection, list(late))  # who has finished has no claim any more
+            claimed |= self._leases.claim(connection, part)
+        late = _calls_under(connection, sorted(claimed)) if claimed else {}
+        self._drop(connection, list(late))  # a finished caller holds no lease any more
         return claimed, late
 
     def release(self, keys: Sequence[str]) -> None:
-        """Ends the claims on acts that were not made."""
+        """Ends the leases of calls that were not made."""
         for part in _parts(keys):
-            self._claims.release(part)
+            self._leases.release(part)
 
     def write(self, entries: Sequence[CallEntry]) -> list[CachedCall]:
-        """All in one transaction, which ends their claims. The acts of record, in the entries' order."""
+        """All in one transaction, which ends their leases. The calls of record, in the entries' order."""
         # in one order for all, or two processes that write the same keys would wait for each other
         values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
 
@@ -199,16 +199,16 @@ class CallTable:
             return n_inserted
 
         if transact(self._engine, insert_all) == len(entries):
-            return [entry.act for entry in entries]
+            return [entry.call for entry in entries]
         # another process was first, the transaction was done twice, or the driver does not say how many were written
-        return [act for act in self.read([entry.key for entry in entries]) if act is not None]
+        return [call for call in self.read([entry.key for entry in entries]) if call is not None]
 
     def _drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
         for part in _parts(keys):
-            self._claims.drop(connection, part)
+            self._leases.drop(connection, part)
 
 
-def _acts_under(connection: sa.Connection, keys: Sequence[str]) -> dict[str, CachedCall]:
+def _calls_under(connection: sa.Connection, keys: Sequence[str]) -> dict[str, CachedCall]:
     rows = [row for part in _parts(keys) for row in connection.execute(_READ, {"keys": padded(part)})]
     return {key: CachedCall(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
 
@@ -222,9 +222,9 @@ def _values(entry: CallEntry) -> dict[str, Any]:
         "key": entry.key,
         "kind": entry.kind,
         "request": entry.request,
-        "result": to_json(entry.act.result),
-        "seconds": entry.act.seconds,
-        "cost_usd": entry.act.cost_usd,
+        "result": to_json(entry.call.result),
+        "seconds": entry.call.seconds,
+        "cost_usd": entry.call.cost_usd,
         "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
 
@@ -233,7 +233,7 @@ FIELD = "seed"
 
 
 class SeededRequest:
-    """``request``, to which only ``seed`` is missing, as an act of ``kind``."""
+    """``request``, to which only ``seed`` is missing, as a call of ``kind``."""
 
     def __init__(self, kind: str, request: Mapping[str, Any]) -> None:
         before = {name: value for name, value in request.items() if name < FIELD}
@@ -243,7 +243,7 @@ class SeededRequest:
         self._text = _around(to_json(before), to_json(after), f'"{FIELD}": ', ", ")
 
     def key(self, seed: int) -> str:
-        """The key of the act with this seed."""
+        """The key of the call with this seed."""
         sha256 = self._hash.copy()
         sha256.update(f"{seed}{self._tail}}}".encode("utf-8", "surrogatepass"))
         return sha256.hexdigest()

@@ -34,7 +34,7 @@ _claims = sa.Table(
 )
 
 # as text: SQLAlchemy compiles its dialects' statements with ON CONFLICT each time (their `inherit_cache` is false)
-_TAKE = sa.text(
+_CLAIM = sa.text(
     "INSERT INTO claims (key, holder, since, beat) VALUES (:key, :holder, :now, :now) ON CONFLICT (key) DO UPDATE "
     "SET holder = excluded.holder, since = excluded.since, beat = excluded.beat "
     # one's own is left from a task that was cancelled: in a process, tasks wait for each other by a lock
@@ -45,7 +45,7 @@ _DROP = sa.delete(_claims).where(_claims.c.key.in_(KEYS), _claims.c.holder == sa
 
 
 class Leases:
-    """The claims of one holder. ``take`` and ``drop`` are part of the caller's transaction."""
+    """The leases of one holder. ``claim`` and ``drop`` are part of the caller's transaction."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -60,12 +60,12 @@ class Leases:
         with engine.connect() as connection:
             self._read_clock(connection)
 
-    def take(self, connection: sa.Connection, keys: Sequence[str]) -> set[str]:
+    def claim(self, connection: sa.Connection, keys: Sequence[str]) -> set[str]:
         """Lease the free ones among ``keys`` to this holder."""
         now = self._now()
         in_order = sorted(set(keys))  # the same for all, or two that share keys would wait for each other
         values = {"holder": self.holder, "now": now, "old": now - DEAD_SECONDS}
-        connection.execute(_TAKE, [{"key": key, **values} for key in in_order])
+        connection.execute(_CLAIM, [{"key": key, **values} for key in in_order])
         holders = dict(connection.execute(_HOLDERS, {"keys": padded(in_order)}).tuples().all())
         leased = {key for key, holder in holders.items() if holder == self.holder}
         dead = [holder for holder in set(holders.values()) - {self.holder} if has_ended(holder)]
@@ -83,18 +83,18 @@ class Leases:
         return leased
 
     def drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
-        """Ends this holder's claims on ``keys``, those that it has."""
+        """Ends this holder's leases of ``keys``, those that it has."""
         if self._beating is not None:  # else it never had one
             connection.execute(_DROP, {"keys": padded(keys), "own": self.holder})
 
     def release(self, keys: Sequence[str]) -> None:
-        """``drop`` for acts that failed. Where the database does not answer, the next beat tries again."""
+        """``drop`` for calls that failed. Where the database does not answer, the next beat tries again."""
         with self._lock:
             self._to_release |= set(keys)
         self._release_all()
 
     def close(self) -> None:
-        """Ends all claims of this holder."""
+        """Ends all leases of this holder."""
         self._closed.set()
         if self._beating is not None:
             self._beating.join()
@@ -119,7 +119,7 @@ class Leases:
                     beat = {"beat": self._now()}
                     connection.execute(sa.update(_claims).where(_claims.c.holder == self.holder).values(beat))
             except sa.exc.SQLAlchemyError:
-                continue  # the database is away: the next act meets the error, the next beat tries again
+                continue  # the database is away: the next call meets the error, the next beat tries again
 
     def _release_all(self) -> None:
         with self._lock:

@@ -24,16 +24,16 @@ from darkroom.pipelines.storage.cached_calls import CachedCall, CallEntry, CallT
 Q = TypeVar("Q")
 A = TypeVar("A")
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.05, 1.0
-"""Between two looks for an act that another process performs."""
+"""Between two looks for a call that another process makes."""
 
 
 MOST_AT_ONCE = 500
 """What comes later waits for a batch to end."""
 
 
-async def all_finished(*acts: Awaitable[A]) -> list[A]:
+async def all_finished(*calls: Awaitable[A]) -> list[A]:
     """The results. All are waited for even if one raises, so that what was paid for is on record."""
-    results = await asyncio.gather(*acts, return_exceptions=True)
+    results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result
@@ -51,29 +51,29 @@ class GroupCommit(Generic[Q, A]):
     async def ask(self, request: Q) -> A:
         """The answer to ``request``. Raises what ``answer`` raised for its batch."""
         loop = asyncio.get_running_loop()
-        place: asyncio.Future[A] = loop.create_future()
-        self._waiting.append((request, place))
+        future: asyncio.Future[A] = loop.create_future()
+        self._waiting.append((request, future))
         if not self._is_busy:
             self._is_busy = True
             loop.call_soon(self._begin, loop)  # those who ask in the same turn of the loop come along
-        return await place
+        return await future
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
         answered = loop.run_in_executor(self._threads, self._answer, [request for request, _ in batch])
-        answered.add_done_callback(partial(self._finish, loop, [place for _, place in batch]))
+        answered.add_done_callback(partial(self._finish, loop, [future for _, future in batch]))
 
     def _finish(
-        self, loop: asyncio.AbstractEventLoop, places: list[asyncio.Future[A]], answered: asyncio.Future[Sequence[A]]
+        self, loop: asyncio.AbstractEventLoop, futures: list[asyncio.Future[A]], answered: asyncio.Future[Sequence[A]]
     ) -> None:
         error = answered.exception()
-        waiting = [not place.done() for place in places]  # who was cancelled waits for nothing
+        waiting = [not future.done() for future in futures]  # a cancelled caller waits for nothing
         if error is not None:
-            for place in compress(places, waiting):
-                place.set_exception(error)
+            for future in compress(futures, waiting):
+                future.set_exception(error)
         else:
-            for place, answer in compress(zip(places, answered.result(), strict=True), waiting):
-                place.set_result(answer)
+            for future, answer in compress(zip(futures, answered.result(), strict=True), waiting):
+                future.set_result(answer)
         self._is_busy = bool(self._waiting)
         if self._waiting:
             self._begin(loop)
@@ -83,7 +83,7 @@ class _Line(NamedTuple):
     """One event loop's way to the database."""
 
     reads: GroupCommit[Sequence[str], list[CachedCall | None]]
-    takes: GroupCommit[Sequence[str], list[CachedCall | bool]]
+    claims: GroupCommit[Sequence[str], list[CachedCall | bool]]
     writes: GroupCommit[Sequence[CallEntry], list[CachedCall]]
 
 
@@ -91,104 +91,106 @@ class Ledger(CallTable):
     """Acts by key.
 
     >>> with Ledger("sqlite:///data/ledger.sqlite") as ledger:
-    ...     act = await ledger.get_or_run("policy", request, call)  # calls once
+    ...     call = await ledger.get_or_run("policy", request, run)  # runs once
     """
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._performing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._running: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._threads = ThreadPoolExecutor(2, "ledger")
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
 
     def close(self) -> None:
-        """Finishes what is being written, ends all claims and closes every connection."""
+        """Finishes what is being written, ends all leases and closes every connection."""
         self._threads.shutdown()
         super().close()
 
     async def has(self, kind: str, request: Mapping[str, Any]) -> bool:
         """True if the call is on record."""
-        (act,) = await self._line().reads.ask([call_key(kind, request)])
-        return act is not None
+        (call,) = await self._line().reads.ask([call_key(kind, request)])
+        return call is not None
 
     async def get_or_run(
-        self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[CachedCall]]
+        self, kind: str, request: Mapping[str, Any], run: Callable[[], Awaitable[CachedCall]]
     ) -> CachedCall:
-        """The act that ``request`` determines: from the ledger, or performed now and written before it is returned.
+        """The call that ``request`` determines: from the ledger, or made now and written before it is returned.
 
-        Who asks for an act that is being performed, here or in another process, waits for it; if it fails or its
+        A caller that asks for a call which is being made, here or in another process, waits; if it fails or its
         process dies, the next one tries.
         """
-        return await self._once(call_key(kind, request), kind, partial(to_json, request), perform)
+        return await self._once(call_key(kind, request), kind, partial(to_json, request), run)
 
     async def each_of(
         self,
         kind: str,
         request: Mapping[str, Any],
         seeds: Sequence[int],
-        perform: Callable[[int], Awaitable[CachedCall]],
+        run: Callable[[int], Awaitable[CachedCall]],
     ) -> list[CachedCall]:
-        """``get_or_run`` of ``request`` with each of ``seeds``, at the same time; ``perform`` gets the seed's position.
+        """``get_or_run`` of ``request`` with each of ``seeds``, at the same time; ``run`` gets the seed's position.
 
         All are waited for, whatever one of them raises: what was paid for is on record.
         """
         seeded = SeededRequest(kind, request)
         return await all_finished(
             *(
-                self._once(seeded.key(seed), kind, partial(seeded.text, seed), partial(perform, place))
-                for place, seed in enumerate(seeds)
+                self._once(seeded.key(seed), kind, partial(seeded.text, seed), partial(run, index))
+                for index, seed in enumerate(seeds)
             )
         )
 
     async def _once(
-        self, key: str, kind: str, text: Callable[[], str], perform: Callable[[], Awaitable[CachedCall]]
+        self, key: str, kind: str, text: Callable[[], str], run: Callable[[], Awaitable[CachedCall]]
     ) -> CachedCall:
         line = self._line()
-        async with self._performing.setdefault(key, asyncio.Lock()):
+        async with self._running.setdefault(key, asyncio.Lock()):
             waits = _waits()
-            while not (answer := (await self._take(line, [key]))[0]):
+            while not (answer := (await self._claim_shielded(line, [key]))[0]):
                 await asyncio.sleep(next(waits))
             if isinstance(answer, CachedCall):
                 return answer
             async with self._claimed([key]):
-                (act,) = await line.writes.ask([CallEntry(key, kind, text(), await perform())])
-            return act
+                (call,) = await line.writes.ask([CallEntry(key, kind, text(), await run())])
+            return call
 
     async def all_of(
         self,
         kind: str,
         request: Mapping[str, Any],
         seeds: Sequence[int],
-        perform: Callable[[Sequence[int]], Awaitable[Mapping[int, CachedCall]]],
+        run: Callable[[Sequence[int]], Awaitable[Mapping[int, CachedCall]]],
     ) -> list[CachedCall]:
         """``get_or_run`` of ``request`` with each of ``seeds``, run in groups.
 
-        ``perform`` is given the places of those that are not on record, performs one or more of them, and is asked
+        ``run`` is given the indexes of those that are not on record, makes one or more of them, and is asked
         again until none is left. What it made before it raised stays on record; what it made at once is durable
         together or not at all.
         """
         seeded, line = SeededRequest(kind, request), self._line()
         keys = [seeded.key(seed) for seed in seeds]
         async with self._held(keys):
-            waits, acts = _waits(), dict[int, CachedCall]()
-            while missing := [place for place in range(len(keys)) if place not in acts]:
-                answers = dict(zip(missing, await self._take(line, [keys[place] for place in missing]), strict=True))
-                acts |= {place: answer for place, answer in answers.items() if isinstance(answer, CachedCall)}
-                own = [place for place in missing if answers[place] is True]
-                async with self._claimed([keys[place] for place in own]):
-                    while own := [place for place in own if place not in acts]:
-                        performed = await perform(own)
+            waits, calls = _waits(), dict[int, CachedCall]()
+            while missing := [index for index in range(len(keys)) if index not in calls]:
+                answers = dict(
+                    zip(missing, await self._claim_shielded(line, [keys[index] for index in missing]), strict=True)
+                )
+                calls |= {index: answer for index, answer in answers.items() if isinstance(answer, CachedCall)}
+                own = [index for index in missing if answers[index] is True]
+                async with self._claimed([keys[index] for index in own]):
+                    while own := [index for index in own if index not in calls]:
+                        results = await run(own)
                         entries = [
-                            CallEntry(keys[place], kind, seeded.text(seeds[place]), act)
-                            for place, act in performed.items()
+                            CallEntry(keys[index], kind, seeded.text(seeds[index]), call)
+                            for index, call in results.items()
                         ]
-                        acts |= zip(performed, await line.writes.ask(entries), strict=True)
+                        calls |= zip(results, await line.writes.ask(entries), strict=True)
                 if any(answer is False for answer in answers.values()):
                     await asyncio.sleep(next(waits))
-        return [acts[place] for place in range(len(keys))]
+        return [calls[index] for index in range(len(keys))]
 
-    async def _take(self, line: _Line, keys: Sequence[str]) -> list[CachedCall | bool]:
+    async def _claim_shielded(self, line: _Line, keys: Sequence[str]) -> list[CachedCall | bool]:
         """Claim calls; a task that is cancelled meanwhile keeps no claim."""
-        taking = asyncio.ensure_future(line.takes.ask(keys))
+        taking = asyncio.ensure_future(line.claims.ask(keys))
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -203,7 +205,7 @@ class Ledger(CallTable):
 
     @asynccontextmanager
     async def _claimed(self, keys: Sequence[str]) -> AsyncIterator[None]:
-        """Ends the claims on what was not made when something is raised; what is written has none."""
+        """End the leases of calls that were not made when something is raised; written ones hold none."""
         try:
             yield
         except BaseException:
@@ -212,11 +214,11 @@ class Ledger(CallTable):
 
     @asynccontextmanager
     async def _held(self, keys: Sequence[str]) -> AsyncIterator[None]:
-        """No other task of this process performs any of these acts meanwhile."""
+        """No other task of this process makes any of these calls meanwhile."""
         held: list[asyncio.Lock] = []
         try:
             for key in sorted(set(keys)):  # one order for all, or two that share keys would wait for each other
-                lock = self._performing.setdefault(key, asyncio.Lock())
+                lock = self._running.setdefault(key, asyncio.Lock())
                 await lock.acquire()
                 held.append(lock)
             yield
@@ -230,7 +232,7 @@ class Ledger(CallTable):
         if line is None:
             line = _Line(
                 GroupCommit(_in_one(self.read), self._threads),
-                GroupCommit(_in_one(self.take), self._threads),
+                GroupCommit(_in_one(self.claim), self._threads),
                 GroupCommit(_in_one(self.write), self._threads),
             )
             self._lines[loop] = line
@@ -253,5 +255,5 @@ def _waits() -> Iterator[float]:
 
 
 def call_key(kind: str, request: Mapping[str, Any]) -> str:
-    """The key of an act: the digest of its kind and of all that determines it."""
+    """The key of a call: the digest of its kind and of all that determines it."""
     return digest({"kind": kind, "request": request})

@@ -88,7 +88,7 @@ def test_hundreds_of_acts_at_once_are_all_written(url: str) -> None:
 
     with Ledger(url) as ledger:
         assert [act.result["n"] for act in asyncio.run(all_at_once(ledger))] == list(range(600))
-        assert ledger.totals()["group"].acts == 600
+        assert ledger.totals()["group"].calls == 600
 
 
 def test_acts_are_found_by_their_seeds(url: str) -> None:
@@ -99,7 +99,7 @@ def test_acts_are_found_by_their_seeds(url: str) -> None:
         ledger.put("c" * 64, "seeded", {"messages": [said]}, CachedCall({}))
         ledger.put("d" * 64, "other", {"seed": 7}, CachedCall({}))
         found = ledger.with_seeds("seeded", [7, 2**31 - 1, 99])
-        assert [(act.request["seed"], act.act.result["n"]) for act in found] == [(7, 0), (2**31 - 1, 2)]
+        assert [(act.request["seed"], act.call.result["n"]) for act in found] == [(7, 0), (2**31 - 1, 2)]
         assert found[0].request["messages"] == [said]
         assert ledger.with_seeds("seeded", []) == []
 
@@ -145,7 +145,7 @@ def test_acts_wait_for_a_server_that_is_killed_and_started_again(
 
     with Ledger(url) as ledger:
         assert [act.result["n"] for act in asyncio.run(all_in_turn(ledger))] == list(range(60)) == performed
-        assert ledger.totals()["killed"].acts == 60
+        assert ledger.totals()["killed"].calls == 60
         assert SpendTracker(ledger, "killed").others.usage.calls == 60
         monkeypatch.setattr("darkroom.pipelines.storage.database.AWAY_SECONDS", 0.5)
         postgres_server.kill()

@@ -95,7 +95,7 @@ def test_a_model_that_writes_nonsense_gives_a_run_that_ends_with_typed_rejects_o
     assert len(reasons) == 4
     assert drafts.usage.calls == 4
     assert drafts.usage.prompt_tokens > 100
-    assert workspace.ledger.totals()["policy"].acts == 4
+    assert workspace.ledger.totals()["policy"].calls == 4
 
 
 class _OneOfEach(DemoSource):

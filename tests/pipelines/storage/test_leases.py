@@ -57,7 +57,7 @@ def test_an_act_of_a_killed_process_is_performed_at_once(ledger_url):
     holder.stdout.close()
     with Ledger(ledger_url) as ledger:
         assert len(rows(ledger)) == 1
-        assert ledger.take([call_key("policy", {})]) == [True]
+        assert ledger.claim([call_key("policy", {})]) == [True]
 
 
 def test_an_act_whose_holder_gives_no_beat_is_free(ledger_url):
@@ -70,9 +70,9 @@ def test_an_act_whose_holder_gives_no_beat_is_free(ledger_url):
 def test_a_claim_is_kept_whatever_a_machines_clock_is_set_to(ledger_url, monkeypatch, seconds):
     clock = time.time
     with Ledger(ledger_url) as holder, Ledger(ledger_url) as another:
-        assert holder.take(["a" * 64]) == [True]
+        assert holder.claim(["a" * 64]) == [True]
         monkeypatch.setattr(time, "time", lambda: clock() + seconds)
-        assert another.take(["a" * 64]) == [False]
+        assert another.claim(["a" * 64]) == [False]
 
 
 def test_an_act_that_another_performs_is_waited_for(ledger_url):
@@ -122,7 +122,7 @@ def test_an_act_that_failed_is_free_for_others(ledger_url):
     with Ledger(ledger_url) as one, Ledger(ledger_url) as another:
         with pytest.raises(ValueError, match="gave up"):
             asyncio.run(one.get_or_run("policy", {}, fails))
-        assert another.take([call_key("policy", {})]) == [True]
+        assert another.claim([call_key("policy", {})]) == [True]
 
 
 def test_who_is_cancelled_while_claiming_keeps_no_claim(ledger_url, monkeypatch):
@@ -155,14 +155,14 @@ def test_an_act_that_was_finished_since_it_was_looked_for_is_not_performed_again
     with Ledger(ledger_url) as ledger:
         ledger.put(key, "policy", {}, CachedCall({"by": "them"}))
         monkeypatch.setattr(ledger, "read", lambda keys: [None for _ in keys])
-        assert ledger.take([key]) == [CachedCall({"by": "them"})]
+        assert ledger.claim([key]) == [CachedCall({"by": "them"})]
         assert rows(ledger) == []
 
 
 def test_a_holder_keeps_its_claims_fresh(ledger_url, monkeypatch):
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.01)
     with Ledger(ledger_url) as ledger:
-        ledger.take(["a" * 64])
+        ledger.claim(["a" * 64])
         with ledger.engine.begin() as connection:
             connection.execute(sa.text("UPDATE claims SET beat = 0"))
         while True:  # until the beat came; the test's own deadline ends it otherwise
@@ -173,6 +173,6 @@ def test_a_holder_keeps_its_claims_fresh(ledger_url, monkeypatch):
 
 def test_a_ledger_that_is_closed_leaves_no_claim(ledger_url):
     with Ledger(ledger_url) as ledger:
-        ledger.take(["a" * 64])
+        ledger.claim(["a" * 64])
     with Ledger(ledger_url) as ledger:
         assert rows(ledger) == []

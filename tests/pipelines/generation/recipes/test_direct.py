@@ -57,11 +57,11 @@ def test_a_decision_that_is_none_is_a_malformed_turn(flawed, rejects, decision) 
 def test_the_decision_of_a_sample_is_paid_for_once_by_both_families(flawed, workspace) -> None:
     first, second = Scripted(plan_or(ANSWER)), Scripted(plan_or(ANSWER))
     flawed("direct").draft(first)
-    n_acts = workspace.ledger.totals()["policy"].acts
+    n_acts = workspace.ledger.totals()["policy"].calls
     report = flawed("real_world").draft(second)
     assert [turn.task.stage for turn in first.turns].count("plan") == 5
     assert second.turns == []
-    assert workspace.ledger.totals()["policy"].acts == n_acts
+    assert workspace.ledger.totals()["policy"].calls == n_acts
     assert report.reasons == {"not_applicable": 5}
 
 
