@@ -139,8 +139,8 @@ def test_an_answer_that_cannot_be_had_quarantines_the_row(crops: Family) -> None
 def test_explain_shows_every_answer_without_aid(crops: Family) -> None:
     crops.check(unaided=Scripted(never_right), necessity=Necessity(k=2))
     row = crops.workspace.tables.read(crops.key("verdicts"), Trajectory)[0]
-    (way,) = explain(crops.workspace, row.trajectory_id).ways
-    asked = sorted(act.what for act in way.acts if act.what.startswith("answer"))
+    (way,) = explain(crops.workspace, row.trajectory_id).histories
+    asked = sorted(act.what for act in way.calls if act.what.startswith("answer"))
     blind, without_tools = ([f"answer {n}, {view}" for n in range(1, most + 1)] for view, most in VIEWS_ASKED)
     assert asked == sorted(blind + without_tools)
 
