@@ -6,7 +6,7 @@ import platform
 from functools import cache, lru_cache
 from pathlib import Path
 
-from darkroom.sandbox._guest.config import RepairMode
+from darkroom.sandbox._guest.messages import RepairMode
 from darkroom.sandbox._guest.scan import ScanMode
 from darkroom.sandbox.libraries import added_libraries, library_versions
 from darkroom.sandbox.limits import Limits

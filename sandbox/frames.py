@@ -32,7 +32,7 @@ from darkroom.sandbox._guest.differences import (
     DoesNotApply,
     apply_difference,
 )
-from darkroom.sandbox._guest.frames import HEADER
+from darkroom.sandbox._guest.messages import HEADER
 from darkroom.sandbox.errors import ProtocolViolation
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.neutral import neutralise

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from darkroom.sandbox._guest.config import WORK_FOLDER, SessionRequest
-from darkroom.sandbox.admission import Admission
+from darkroom.sandbox._guest.messages import WORK_FOLDER, SessionRequest
+from darkroom.sandbox.calls import Admission
 from darkroom.sandbox.cgroups import TreeCgroup
 from darkroom.sandbox.errors import (
     ImageUnreadable,
@@ -29,10 +29,9 @@ from darkroom.sandbox.errors import (
 )
 from darkroom.sandbox.folders import remove_tree
 from darkroom.sandbox.limits import Limits
-from darkroom.sandbox.pidfd import attest, is_doomed, open_parent
 from darkroom.sandbox.protections import Tier
 from darkroom.sandbox.session import Closing, Session, off_loop
-from darkroom.sandbox.window import Window
+from darkroom.sandbox.session_process import Window, attest, is_doomed, open_parent
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from darkroom.sandbox._guest.config import ZygoteConfig
+from darkroom.sandbox._guest.messages import ZygoteConfig
 from darkroom.sandbox.errors import SandboxClosed, SandboxUnavailable
 from darkroom.sandbox.libraries import added_libraries, importable_modules
 from darkroom.sandbox.protections import Tier, advice

@@ -13,9 +13,8 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from darkroom.sandbox._guest.config import INTERRUPT
-from darkroom.sandbox._guest.frames import HEADER
-from darkroom.sandbox.admission import Admission, Turn
+from darkroom.sandbox._guest.messages import HEADER, INTERRUPT
+from darkroom.sandbox.calls import Admission, Turn
 from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup
 from darkroom.sandbox.clock import Deadline, ProcessClock, Starved, wall_deadline
 from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
@@ -32,8 +31,7 @@ from darkroom.sandbox.frames import (
 )
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.observation import Observation, ShownImage, Status
-from darkroom.sandbox.pidfd import has_ended, pid_of, wait_for_end
-from darkroom.sandbox.window import Window
+from darkroom.sandbox.session_process import Window, has_ended, pid_of, wait_for_end
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16

@@ -25,10 +25,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from darkroom.sandbox._guest.code_fences import join_fenced, join_tagged, strip_fence, strip_tags
 from darkroom.sandbox._guest.differences import MAX_CHANGED_CHARS, n_changed_chars
-from darkroom.sandbox._guest.layout import align_first_line, dedent, expand_tabs, reformat, reindent
 from darkroom.sandbox._guest.names import ImageLinks
+from darkroom.sandbox._guest.source_layout import (
+    align_first_line,
+    dedent,
+    expand_tabs,
+    join_fenced,
+    join_tagged,
+    reformat,
+    reindent,
+    strip_fence,
+    strip_tags,
+)
 
 
 class SourceEdit(NamedTuple):

@@ -8,7 +8,7 @@ import traceback
 
 import cv2
 
-from darkroom.sandbox._guest.config import INTERRUPT
+from darkroom.sandbox._guest.messages import INTERRUPT
 
 _MAX_MESSAGE, _MAX_LINE = 2000, 160
 _OPENCV_OUT_OF_MEMORY = -4

@@ -6,9 +6,9 @@ import os
 import signal
 from collections.abc import Callable
 
-from darkroom.sandbox._guest.uids import may_mount
+from darkroom.sandbox._guest.proc import may_mount
 from darkroom.sandbox._kernel import landlock, seccomp, syscalls
-from darkroom.sandbox._kernel.tables import TABLES
+from darkroom.sandbox._kernel.syscalls import TABLES
 
 
 def user_namespaces() -> None:

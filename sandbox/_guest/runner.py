@@ -17,8 +17,6 @@ from PIL import Image
 
 from darkroom.sandbox._guest import one_process, warm
 from darkroom.sandbox._guest.boxes import Repairs
-from darkroom.sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode
-from darkroom.sandbox._guest.determinism import Addresses, seed_everything
 from darkroom.sandbox._guest.differences import rows_of
 from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
 from darkroom.sandbox._guest.errors import (
@@ -30,18 +28,16 @@ from darkroom.sandbox._guest.errors import (
     remember_lines,
     text_of,
 )
-from darkroom.sandbox._guest.frames import next_frame, send
-from darkroom.sandbox._guest.gallery import (
-    Budget,
-    Gallery,
-    OverLimit,
-    Pixels,
-    SavedFiles,
-    held_paths,
-    newly_held,
-    read_image,
-)
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GuestMode, next_frame, send
 from darkroom.sandbox._guest.output import Output
+from darkroom.sandbox._guest.patched_modules import (
+    Addresses,
+    install_copy,
+    install_fast_png,
+    install_pipe,
+    install_stand_ins,
+    seed_everything,
+)
 from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from darkroom.sandbox._guest.shared import (
     CELL_PREFIX,
@@ -52,8 +48,16 @@ from darkroom.sandbox._guest.shared import (
     opened,
     paths_of,
 )
-from darkroom.sandbox._guest.stand_ins import install_stand_ins
-from darkroom.sandbox._guest.substitutes import install_copy, install_fast_png, install_pipe
+from darkroom.sandbox._guest.shown_images import (
+    Budget,
+    Gallery,
+    OverLimit,
+    Pixels,
+    SavedFiles,
+    held_paths,
+    newly_held,
+    read_image,
+)
 from darkroom.sandbox._guest.video import install_decord_alias, names_of_videos
 from darkroom.sandbox.limits import Limits
 

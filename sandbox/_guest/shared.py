@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageFile
 
-from darkroom.sandbox._guest.config import DecodedImage
+from darkroom.sandbox._guest.messages import DecodedImage
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._kernel import syscalls
 

@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 from darkroom.sandbox._guest import lockdown, warm
-from darkroom.sandbox._guest.config import (
+from darkroom.sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
+from darkroom.sandbox._guest.messages import (
     IMAGE_FOLDER,
     WORK_FOLDER,
     GroupRequest,
@@ -26,9 +27,8 @@ from darkroom.sandbox._guest.config import (
     SessionRequest,
     ZygoteConfig,
     brief,
+    send,
 )
-from darkroom.sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
-from darkroom.sandbox._guest.frames import send
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._guest.proc import Proc
 from darkroom.sandbox._guest.runner import Runner

@@ -1,13 +1,17 @@
-"""Sessions by pidfd: waiting, killing, and the host's own look at a session before its first call.
+"""A session's process as the host holds it: its pidfd, and the memory that both share.
 
-A lock without effect must not be trusted: what /proc says is compared with what was asked for.
+A lock without effect must not be trusted: before the first call, /proc is compared with what was asked for.
 """
 
+import fcntl
+import mmap
 import os
 import select
 import signal
 
-from darkroom.sandbox._guest.uids import uid_range
+from PIL import Image
+
+from darkroom.sandbox._guest.proc import uid_range
 from darkroom.sandbox.errors import SandboxError
 
 _END_MILLISECONDS = 5_000
@@ -85,3 +89,41 @@ def attest(pidfd: int, *, namespaces: bool, seccomp: bool = True) -> None:
         faults.append("it has ended")
     if faults:
         raise SandboxError(f"a session is not locked down: {', '.join(faults)}; nothing was run. Try `doctor`.")
+
+
+_KEPT_BYTES = 16 << 20
+"""Pages that stay for the next reply, which is cheaper for them; of a larger one they are given back."""
+
+
+class Window:
+    """Cannot be resized by either side."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self.fd = os.memfd_create("pixels", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        """For the session; see `handed_over`."""
+        os.ftruncate(self.fd, n_bytes)
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        self._memory = mmap.mmap(self.fd, n_bytes)
+
+    def handed_over(self) -> None:
+        """The session has its descriptor; this one is closed."""
+        os.close(self.fd)
+        self.fd = -1
+
+    def read(self, sizes: list[tuple[int, int]]) -> list[Image.Image]:
+        """RGB images of these widths and heights, one after the other from the start."""
+        images, start = list[Image.Image](), 0
+        with memoryview(self._memory) as memory:
+            for width, height in sizes:
+                end = start + width * height * 3
+                with memory[start:end] as pixels:
+                    images.append(Image.frombytes("RGB", (width, height), pixels))
+                start = end
+        if start > _KEPT_BYTES:
+            self._memory.madvise(mmap.MADV_REMOVE)
+        return images
+
+    def close(self) -> None:
+        self._memory.close()
+        if self.fd >= 0:
+            self.handed_over()
