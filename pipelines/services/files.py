@@ -17,8 +17,6 @@ import pybase64
 from PIL import Image
 from pydantic import BeforeValidator
 
-from darkroom.pipelines.services.inserted_images import in_json
-
 _RGB = 2
 _SMALL = 200_000
 """Pixels that take less time than the way to a thread."""
@@ -54,17 +52,14 @@ def png(image: Image.Image, *, compression: int = 0) -> bytes:
 
 
 async def encoded(images: Sequence[Image.Image], *, compression: int = 0) -> list[str]:
-    """PNGs in base64, as an answer's JSON has them (``in_json``); large ones are made in a thread, so that other
-    clients' calls go on."""
+    """PNGs in base64; large ones are made in a thread, so that other clients' calls go on."""
     if sum(image.width * image.height for image in images) > _SMALL:
-        pngs = await asyncio.to_thread(_encoded, images, compression)
-    else:
-        pngs = _encoded(images, compression)
-    return [in_json(image) for image in pngs]
+        return await asyncio.to_thread(_encoded, images, compression)
+    return _encoded(images, compression)
 
 
-def _encoded(images: Sequence[Image.Image], compression: int) -> list[bytes]:
-    return [pybase64.b64encode(png(image, compression=compression)) for image in images]
+def _encoded(images: Sequence[Image.Image], compression: int) -> list[str]:
+    return [pybase64.b64encode(png(image, compression=compression)).decode() for image in images]
 
 
 def _pieces(name: bytes, data: bytes) -> tuple[bytes, ...]:
