@@ -162,7 +162,7 @@ def sample_ids(ids: Iterable[str], *, seed: int, queue: str, n_rows: int | None)
 
 
 def write_labels(path: Path, labels: Iterable[Mapping[str, Any]]) -> None:
-    """Writes lines for calibrating judges (``pipelines/verification/judges/labels.py``)."""
+    """Writes lines for calibrating judges (``pipelines/verification/judges/calibration.py``)."""
     write_whole(path, "".join(json.dumps(label, ensure_ascii=False) + "\n" for label in labels))
 
 

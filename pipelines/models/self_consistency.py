@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError, samples
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, PolicyError, samples
 from darkroom.pipelines.records import Usage, Votes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 

@@ -1,4 +1,4 @@
-"""Files on their way: what clients send as base64, and images that are sent to them as PNG.
+"""Contents of requests and answers: files and texts that clients send, images and observations that are sent to them.
 
 A PNG is written as fast as it can be: without a filter, by default without compression. To a program on the same
 machine or rack the encoder costs more than the bytes: 800 x 600 pixels take OpenCV 14 ms of CPU time without
@@ -9,13 +9,17 @@ import asyncio
 import binascii
 import struct
 import zlib
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pybase64
 from PIL import Image
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator
+
+from darkroom.pipelines.models.messages import Text
+from darkroom.pipelines.models.protocols import Protocol
+from darkroom.pipelines.records import Observation
 
 _RGB = 2
 _SMALL = 200_000
@@ -64,3 +68,51 @@ def _encoded(images: Sequence[Image.Image], compression: int) -> list[str]:
 
 def _pieces(name: bytes, data: bytes) -> tuple[bytes, ...]:
     return struct.pack(">I", len(data)), name, data, struct.pack(">I", zlib.crc32(data, zlib.crc32(name)))
+
+
+def _whole(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"no text: half of a pair of surrogates (character {error.start})") from error
+    return text
+
+
+WholeText = Annotated[str, AfterValidator(_whole)]
+"""Text that an answer or a ledger can hold: without half of a pair of surrogates."""
+
+
+Parts = Sequence[str | int]
+"""Texts, and numbers of the observation's images, from 0."""
+
+
+class ObservationPart(BaseModel):
+    """A piece of what a model reads: text, or the number of an image in ``images``, counted from 0."""
+
+    type: Literal["text", "image"]
+    text: str | None = None
+    image: int | None = None
+
+    @classmethod
+    def of(cls, parts: Parts) -> list[Self]:
+        """As JSON has them."""
+        return [
+            cls(type="text", text=part) if isinstance(part, str) else cls(type="image", image=part) for part in parts
+        ]
+
+
+def numbered(protocol: Protocol, observation: Observation) -> tuple[str | int, ...]:
+    """What a protocol makes of an observation, its tag included."""
+    numbers: Iterator[int] = iter(range(len(observation.images)))
+    return tuple(part.text if isinstance(part, Text) else next(numbers) for part in protocol.wrap(observation))
+
+
+def without_marker(parts: Parts, protocol: Protocol) -> list[str | int]:
+    """The parts without the tag around them, where that is the client's to write."""
+    first, *others = parts
+    if isinstance(first, str):
+        first = first.removeprefix(f"<{protocol.marker}>").removeprefix("\n")
+    *inner, last = [first, *others]
+    if isinstance(last, str):
+        last = last.removesuffix(f"</{protocol.marker}>")
+    return [part for part in (*inner, last) if part != ""]

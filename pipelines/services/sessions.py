@@ -15,8 +15,7 @@ from darkroom.pipelines.models.observations import observed
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import ImageRef, Observation
 from darkroom.pipelines.services.errors import ServiceError, invalid
-from darkroom.pipelines.services.files import EncodedFile
-from darkroom.pipelines.services.observation_parts import numbered
+from darkroom.pipelines.services.files import EncodedFile, numbered
 from darkroom.pipelines.services.registry import Registry
 from darkroom.pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
 from darkroom.sandbox import (

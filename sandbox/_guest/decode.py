@@ -1,9 +1,9 @@
 """Decodes a prompt's images once, in a child that is locked down like a session: an image file is hostile input.
 
-The child writes raw pixels into memory files that the group made, and one line of JSON per image: its shape, or `reason`,
-the defect of the image, or `exhausted`, the resource that this machine lacked, which says nothing of the image. The group
-then seals the files, so that no session can change what another sees, and puts the originals where the code will find
-them.
+The child writes raw pixels into memory files that the group made, and one line of JSON per image: its shape, or
+`reason`, the defect of the image, or `exhausted`, the resource that this machine lacked, which says nothing of the
+image. The group then seals the files, so that no session can change what another sees, and puts the originals where the
+code will find them.
 """
 
 import errno

@@ -1,7 +1,7 @@
 """The first process: enters the namespaces, starts the zygote in them and ends it with the host.
 
-Runs in a fresh interpreter with a scrubbed environment: no host memory, secret or ground truth is in reach. A failure on
-the way is sent to the host as {"missing": protection, "reason": ...}.
+Runs in a fresh interpreter with a scrubbed environment: no host memory, secret or ground truth is in reach. A failure
+on the way is sent to the host as {"missing": protection, "reason": ...}.
 
 `import` finds Python's own modules, the libraries that the host allows, and files of the code's own:
 

@@ -1,7 +1,7 @@
 """The file system that the code sees, and the lock-down of a session or a decoder.
 
-The root holds the interpreter and libraries read-only, four devices, nothing else of the host. A locked process has given
-up, for good, everything that it does not need; the order of the steps matters and is explained.
+The root holds the interpreter and libraries read-only, four devices, nothing else of the host. A locked process has
+given up, for good, everything that it does not need; the order of the steps matters and is explained.
 """
 
 import os

@@ -1,11 +1,11 @@
-"""Changes to modules that the code imports: absent ones are provided, refused or slow functions replaced, chance is seeded.
+"""Changes to modules that the code imports: absent ones provided, slow ones replaced, random choices seeded.
 
-Notebook code expects IPython's display and tqdm. `tqdm` shows no bar: it would fill the observation. Both give way to the
-packages where the host allows these.
+Notebook code expects IPython's display and tqdm. `tqdm` shows no bar: it would fill the observation. Both give way to
+the packages where the host allows these.
 
-Every random choice follows from the session's seed, so that the same code observes the same. Covered: random, numpy (also
-a generator without a seed), OpenCV, os.urandom and with it uuid4 and secrets, the names of temporary files. Not covered:
-the clock, and `random.Random()` or `numpy.random.RandomState()` without a seed.
+Every random choice follows from the session's seed, so that the same code observes the same. Covered: random, numpy
+(also a generator without a seed), OpenCV, os.urandom and with it uuid4 and secrets, the names of temporary files. Not
+covered: the clock, and `random.Random()` or `numpy.random.RandomState()` without a seed.
 
 Memory addresses in what the code printed differ from run to run: `<… object at 0x7f3a5c0d1e50>` becomes
 `<… object at 0x7f0000000010>`. The first address of a session is 10, the next 20, and so on (hexadecimal), the same one

@@ -25,8 +25,7 @@ from darkroom.pipelines.records import ImageRef, Sample, Truth, Usage, VideoRef
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.services.errors import ServiceError
-from darkroom.pipelines.services.files import decoded
-from darkroom.pipelines.services.json_bodies import WholeText
+from darkroom.pipelines.services.files import WholeText, decoded
 from darkroom.pipelines.services.listening import guarded, speak_json
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import all_finished

@@ -9,12 +9,12 @@ from typing import Any
 from PIL import Image
 
 from darkroom.pipelines.generation.rollout import Rollout, rollout
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Observation
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.services.errors import ServiceError
-from darkroom.pipelines.services.observation_parts import numbered
+from darkroom.pipelines.services.files import numbered
 from darkroom.pipelines.services.registry import Registry
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome

@@ -40,10 +40,8 @@ from darkroom.pipelines.publishing.adapters import ADAPTERS, adapter_files
 from darkroom.pipelines.publishing.layouts.reward import by_toolkit
 from darkroom.pipelines.records import Grader
 from darkroom.pipelines.services.errors import ServiceError, invalid
-from darkroom.pipelines.services.files import encoded
-from darkroom.pipelines.services.json_bodies import WholeText
+from darkroom.pipelines.services.files import ObservationPart, WholeText, encoded
 from darkroom.pipelines.services.listening import guarded, speak_json
-from darkroom.pipelines.services.observation_parts import ObservationPart
 from darkroom.train.environment.episodes import Episodes
 
 

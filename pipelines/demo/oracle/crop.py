@@ -17,7 +17,7 @@ from darkroom.pipelines.demo.oracle.family_script import (
     why_closer,
 )
 from darkroom.pipelines.generation.recipes.further_enhancement import generous
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import RowError

@@ -11,7 +11,7 @@ from darkroom.pipelines.demo.oracle.family_script import (
     operation_plan,
     visibility,
 )
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.models.tasks import spelled_answer
 

@@ -15,7 +15,7 @@ from darkroom.pipelines.demo.oracle.family_script import (
     visibility,
     why_closer,
 )
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.records.geometry import Box
 

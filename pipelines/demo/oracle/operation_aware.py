@@ -13,7 +13,7 @@ from darkroom.pipelines.demo.oracle.family_script import (
     why_closer,
 )
 from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import ToolCall
 from darkroom.pipelines.models.protocols.tools import crop_line
 from darkroom.pipelines.records.digest import seed_from

@@ -22,7 +22,7 @@ from darkroom.pipelines.demo.oracle.family_script import (
     why_closer,
 )
 from darkroom.pipelines.generation.recipes import target_region
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.models.tasks import Task, spelled_answer
 from darkroom.pipelines.records.reject_reasons import Reason, RowError

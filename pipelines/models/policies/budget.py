@@ -22,7 +22,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from darkroom.pipelines.models.policies.base import PolicyUnavailable
+from darkroom.pipelines.models.policies.policy import PolicyUnavailable
 from darkroom.pipelines.records import Usage
 from darkroom.pipelines.storage.database import create_table, transact
 from darkroom.pipelines.storage.ledger import Ledger

@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from darkroom.pipelines.models.policies.base import PolicyError
+from darkroom.pipelines.models.policies.policy import PolicyError
 from darkroom.pipelines.records.digest import seed_from
 
 FIRST_WAIT_SECONDS = 0.5

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from darkroom.pipelines.models.policies.base import PolicyIdentity, PolicyUnavailable
 from darkroom.pipelines.models.policies.budget import SpendLimit
+from darkroom.pipelines.models.policies.policy import PolicyIdentity, PolicyUnavailable
 from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
 
 

@@ -13,7 +13,7 @@ from darkroom.pipelines.models.tasks import spelled_answer
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.checks.crop import locate_round, shows_whole
 from darkroom.pipelines.verification.checks.hint import comments, spelled
 

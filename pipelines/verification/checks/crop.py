@@ -12,8 +12,8 @@ from darkroom.pipelines.records import ImageRef, Round
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
-from darkroom.pipelines.verification.checks.hint_phrases import phrases
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
+from darkroom.pipelines.verification.checks.hint import phrases
 from darkroom.pipelines.vision.crop_localization import CropLocation, locate_crop
 from darkroom.sandbox.neutral import neutralise
 

@@ -5,7 +5,7 @@ from PIL import Image
 from darkroom.pipelines.models.tasks import spelled_answer
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed
 from darkroom.pipelines.vision.legibility import OcrReader, anls, contrast, likeness, ocr_reader
 from darkroom.pipelines.vision.registration import pose_of
 

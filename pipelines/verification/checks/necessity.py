@@ -5,7 +5,7 @@
 
 A policy answers ``k`` times with a blank image of the same size (what it gets right there, it gets right without
 looking) and ``k`` times with the image that the row's policy saw and no tools. Where ``k`` blind answers leave it open
-whether the image is needed, a sequential test asks for more (``pipelines/verification/sequential.py``). A question
+whether the image is needed, a sequential test asks for more (``pipelines/verification/proportion.py``). A question
 without an image is asked without tools only; of a video nothing can be seen without tools, so it is asked blind only.
 Seeds depend on nothing but the sample, so all rows of a sample that were shown the same share their answers.
 """
@@ -18,7 +18,7 @@ from typing import Any, Literal
 from PIL import Image
 
 from darkroom.pipelines.models.messages import opening_messages
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, reseeded
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, reseeded
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.self_consistency import Vote, collect_votes
 from darkroom.pipelines.models.tasks import Task, question_text
@@ -27,8 +27,8 @@ from darkroom.pipelines.records.answers import final_answer, matches
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, decided, record
-from darkroom.pipelines.verification.sequential import SequentialTest
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, decided, record
+from darkroom.pipelines.verification.proportion import SequentialTest
 from darkroom.pipelines.vision.visibility import visibility_hint
 
 View = Literal["blind", "without_tools"]

@@ -4,9 +4,9 @@ from darkroom.pipelines.models.parsing import literal_boxes
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, by_votes, check, failed, judged, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, by_votes, check, failed, judged, passed
 from darkroom.pipelines.verification.checks.crop import MAX_CROP_SHARE, executed_code, shows_whole
-from darkroom.pipelines.verification.judges.base import Judge, JudgeQuestion
+from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 from darkroom.pipelines.vision.image_transform import (
     TURNED_DEGREES,
     ImageTransform,

@@ -13,7 +13,7 @@ from darkroom.pipelines.models.parsing import parsed
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.grading import grade
 
 MAX_LINES = 30

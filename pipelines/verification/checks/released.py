@@ -12,7 +12,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import Observation, Sample
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.grading import grade
 
 MAX_DIFFERENCE = 8.0

@@ -10,8 +10,8 @@ from PIL import Image, ImageOps
 from darkroom.pipelines.models.parsing import parsed
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
-from darkroom.pipelines.verification.checks.hint_phrases import tokens
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
+from darkroom.pipelines.verification.checks.hint import tokens
 from darkroom.pipelines.vision.registration import degrees_between, pose_of
 
 MAX_RESIDUAL = 3.0

@@ -11,8 +11,7 @@ from darkroom.pipelines.records.answers import letter_of, split_choice
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
 from darkroom.pipelines.verification.grading.maths import same_spelling
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
-from darkroom.pipelines.verification.grading.polarity import same_polarity
-from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, stem
+from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, same_polarity, stem
 from darkroom.pipelines.verification.grading.text_match import same_text, same_words
 
 _NAMED = re.compile(r"\A(?:option|choice|answer|statement)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)

@@ -22,27 +22,29 @@ from darkroom.pipelines.verification.grading.answer_text import (
 )
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
 from darkroom.pipelines.verification.grading.choices import chosen_letter
-from darkroom.pipelines.verification.grading.equations import in_symbols, other_variable, result, same_form_of
-from darkroom.pipelines.verification.grading.foreign_numbers import as_english
+from darkroom.pipelines.verification.grading.dates import same_reading
 from darkroom.pipelines.verification.grading.lists import elements, same_list, solutions
 from darkroom.pipelines.verification.grading.maths import (
     asks_for_a_form,
+    in_symbols,
+    other_variable,
     read_expression,
+    result,
     same_expression,
+    same_form_of,
     same_spelling,
 )
+from darkroom.pipelines.verification.grading.number_words import as_english
 from darkroom.pipelines.verification.grading.numeric import (
     as_number,
+    read_quantity,
     same_form,
     same_number,
     spellings,
     with_unit,
     without_about,
 )
-from darkroom.pipelines.verification.grading.polarity import same_polarity
-from darkroom.pipelines.verification.grading.quantity import read_quantity
-from darkroom.pipelines.verification.grading.readings import same_reading
-from darkroom.pipelines.verification.grading.sentences import cores
+from darkroom.pipelines.verification.grading.sentences import cores, same_polarity
 from darkroom.pipelines.verification.grading.text_match import reads_the_same, same_text, same_words, similarity
 
 Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "judged", "none"]

@@ -1,4 +1,4 @@
-"""An answer inside a sentence: ``The car is red.`` to "What colour is the car?" holds ``red``.
+"""An answer inside a sentence: ``The car is red.`` to "What colour is the car?" holds ``red``; and yes or no in one.
 
     list(cores("The car is red.", "What colour is the car?"))     # ["The car is red", "red"]
 
@@ -6,6 +6,10 @@ Around the answer may stand only words of the question and words that say nothin
 before it a subject and a verb, behind it a verb or a preposition. A denial, a hedge, a number or a name that the
 question does not hold stays part of the core, so that no rule finds it right. Where the question itself offers
 alternatives ("a cat or a dog"), none of its words count.
+
+Yes and no (``polarity.toml``) may stand alone or in a sentence: "No, there is no person in it." to "Is there a person
+in the image?". Around them may stand the question's words and words that say nothing of their own, with one denial if
+the answer is no and none if it is yes: "No, the door is open" says two things and is neither.
 """
 
 import re
@@ -16,8 +20,8 @@ from itertools import takewhile
 
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
-from darkroom.pipelines.verification.grading.foreign_numbers import SUBJECTS, VERBS, is_foreign
-from darkroom.pipelines.verification.grading.quantity import UNITS
+from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS, is_foreign
+from darkroom.pipelines.verification.grading.numeric import UNITS
 from darkroom.pipelines.verification.grading.word_lists import read_words
 
 MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
@@ -238,3 +242,43 @@ def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
         return False
     is_noun = stem(after[0]) in sentence.heads or (sentence.is_foreign and stem(after[0]) in sentence.stems)
     return is_noun or last in _UNITS or any(character.isdigit() for character in last)
+
+
+_YES_NO = read_words(__file__, "polarity")
+_POLARITY = dict.fromkeys(_YES_NO["yes"], True) | dict.fromkeys(_YES_NO["no"], False)
+_AUXILIARIES = frozenset(_YES_NO["auxiliary"])
+_WORD_OR_MARK = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,.;!]")
+_MARKS = frozenset(",.;!")
+_MIN_CONTENT = 3
+
+
+def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
+    """None where neither yes nor no is expected, or the question offers something else."""
+    wanted = {"yes": True, "no": False}.get(bare(expected).casefold())
+    if wanted is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
+        return None
+    words = _WORD_OR_MARK.findall(bare(answer).casefold().replace("’", "'"))
+    if not words:
+        return False
+    polarity = _POLARITY.get(words[0])
+    if polarity is not None and (len(words) == 1 or words[1] in _MARKS):
+        rest = [word for word in words[1:] if word not in _MARKS]
+        return polarity is wanted and (not rest or _says(rest, wanted, question))
+    rest = [word for word in words if word not in _MARKS]
+    return _content(question) <= {stem(word) for word in rest} and _says(rest, wanted, question)
+
+
+def _says(words: list[str], wanted: bool, question: str) -> bool:
+    n_denials = sum(turning_words(" ".join(words)).values())
+    asked = question_stems(question)
+    known = words[0] not in _POLARITY and all(
+        stem(word) in asked or word in FILLERS or word in _AUXILIARIES for word in words
+    )
+    return known and n_denials == (0 if wanted else 1)
+
+
+def _content(question: str) -> set[str]:
+    """The stems that a sentence which answers the question repeats."""
+    words = [word for word in _WORD_OR_MARK.findall(question.casefold()) if len(word) >= _MIN_CONTENT]
+    content = {stem(word) for word in words if word not in FILLERS and word not in _AUXILIARIES}
+    return content or {""}

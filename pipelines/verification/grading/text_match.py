@@ -12,9 +12,8 @@ from functools import lru_cache
 
 from darkroom.pipelines.records.answers import compatible, edit_distance, matches
 from darkroom.pipelines.verification.grading.answer_text import bare
-from darkroom.pipelines.verification.grading.dates import ORDINALS, wants_the_letters
+from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
 from darkroom.pipelines.verification.grading.number_words import in_digits
-from darkroom.pipelines.verification.grading.readings import same_reading
 from darkroom.pipelines.verification.grading.sentences import is_action, stem
 from darkroom.pipelines.verification.grading.word_lists import read_words
 

@@ -28,9 +28,8 @@ from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.grading import grade
-from darkroom.pipelines.verification.grading.judge_injection import rejection_reason
-from darkroom.pipelines.verification.grading.judged import grade_judged
-from darkroom.pipelines.verification.judges.policy import SCHEMA, judge_turn, last_vote, yes_or_no
+from darkroom.pipelines.verification.grading.judged import grade_judged, rejection_reason
+from darkroom.pipelines.verification.judges.judge import SCHEMA, judge_turn, last_vote, yes_or_no
 from darkroom.train.rl.settings import Rubric
 from darkroom.train.runs import JudgeDown, TrainError
 

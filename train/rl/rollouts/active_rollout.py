@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.pipelines.generation.rollout import Rollout, rollout
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Observation, Usage

@@ -15,7 +15,7 @@ from darkroom.pipelines.demo.images.notices import notices
 from darkroom.pipelines.records import Observation
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks import legibility
-from darkroom.pipelines.verification.checks.base import Flaw
+from darkroom.pipelines.verification.checks.check import Flaw
 from darkroom.pipelines.verification.checks.legibility import legibility_gain
 from darkroom.pipelines.vision.legibility import Degradation, TextLine, anls, contrast, ocr_reader, plain
 

@@ -22,12 +22,19 @@ from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import JudgedCheck
+from darkroom.pipelines.verification.checks.check import JudgedCheck
 from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge
-from darkroom.pipelines.verification.judges.calibration import Calibration, Counts, Interval, calibrate, calibrate_for
-from darkroom.pipelines.verification.judges.labels import Label, read_labels
+from darkroom.pipelines.verification.judges.calibration import (
+    Calibration,
+    Counts,
+    Interval,
+    Label,
+    calibrate,
+    calibrate_for,
+    read_labels,
+)
 
-BUNDLED = Path(__file__).with_name("labelled")
+BUNDLED = Path(__file__).with_name("judges") / "labelled"
 _MEASURES = ("precision", "recall", "kappa")
 
 

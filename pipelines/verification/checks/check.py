@@ -16,7 +16,7 @@ from typing import Self
 
 from darkroom.pipelines.records import Check, Votes
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.judges.base import Judge, JudgeQuestion
+from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 from darkroom.sandbox.errors import UserError
 
 
