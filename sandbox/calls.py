@@ -142,12 +142,12 @@ class Meter:
 
 def processes_below(pid: int) -> list[int]:
     """The process and all its descendants."""
-    found = [pid]
-    for parent in found:
+    pids = [pid]
+    for parent in pids:
         for children in Path(f"/proc/{parent}/task").glob("*/children"):
             with suppress(OSError):  # it ended while we looked
-                found += [int(child) for child in children.read_text().split()]
-    return found
+                pids += [int(child) for child in children.read_text().split()]
+    return pids
 
 
 def proportional_mb(pids: Sequence[int]) -> float | None:
@@ -210,7 +210,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Admission:
-    """What the calls of a pool share."""
+    """Resources that the calls of a pool share."""
 
     slots: Slots
     executor: Executor

@@ -1,4 +1,4 @@
-"""What a call is charged for: its own work and its own waiting, never the wait for a CPU that others keep busy.
+"""Time charged to a call: its own work and its own waiting, never the wait for a CPU that others keep busy.
 
 A busy machine must not turn into timeouts: they would end up as labels in a data set. So the limit counts the CPU time
 of the process, or the wall clock less the time that the kernel made it wait in the run queue (`sched_info` of
@@ -51,7 +51,7 @@ class ProcessClock:
         return ran, n_runs
 
     def is_ready(self) -> bool:
-        """Whether a thread of it runs or waits for a CPU. False where /proc cannot be seen."""
+        """Return whether a thread of it runs or waits for a CPU. False where /proc cannot be seen."""
         tasks = f"/proc/{self._pid}/task"
         with suppress(OSError, IndexError):
             return any(_state(f"{tasks}/{thread}/stat") == b"R" for thread in os.listdir(tasks))
@@ -122,14 +122,14 @@ class Deadline:
         return min(self._settled_rest(wall), _SHORT_LOOK) if rest <= 0 and self._process.is_ready() else rest
 
     def _settled_rest(self, wall: float) -> float:
-        """As of the last look after which it has run, since when no wait that began before it is missing."""
+        """Rest as of the last look after which it has run: no wait that began before it is missing."""
         ran = self._process.has_run()
         if ran != self._doubt[1]:
             self._settled, self._doubt = self._doubt[0], (wall, ran)
         return self._phase - (self._charged(self._settled) - self._phase_charged)
 
     def _charged(self, wall: float) -> float:
-        """What counts towards `Limits.seconds` if so much time has passed by the wall clock."""
+        """Seconds charged to `Limits.seconds` after so much time by the wall clock."""
         waited = max(self._process.waited_seconds() - self._waited, 0.0)
         computed = self._process.cpu_seconds() - self._cpu
         if (passed := wall - self._looked) >= _LEAST_NAP:
@@ -149,8 +149,8 @@ def wall_deadline(seconds: float) -> Callable[[], float]:
     end = time.monotonic() + seconds
 
     def rest() -> float:
-        if (left := end - time.monotonic()) <= 0:
+        if (seconds_left := end - time.monotonic()) <= 0:
             raise TimeoutError
-        return left
+        return seconds_left
 
     return rest

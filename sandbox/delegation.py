@@ -1,4 +1,4 @@
-"""Where cgroup v2 has been delegated to this process: by name, or by whoever started it.
+"""Delegation of cgroup v2 to this process: by name, or by whoever started it.
 
 A folder is taken without being named only if it is the parent of this process's own cgroup, and is either marked by
 systemd (Delegate=yes sets the attribute `delegate`) or the top of what a container was given. To be allowed to write is
@@ -22,7 +22,7 @@ class CgroupUnusable(Exception):
 
 
 class Place(NamedTuple):
-    """Where cgroup2 is mounted, and the folder of this process's own cgroup."""
+    """Mount point of cgroup2, and the folder of this process's own cgroup."""
 
     mount: Path
     own: Path
@@ -30,9 +30,9 @@ class Place(NamedTuple):
 
 def find_folder(environment: Mapping[str, str]) -> Path:
     """A folder whose children can be limited. Raises CgroupUnusable."""
-    named = environment.get(CGROUP_VARIABLE)
+    requested = environment.get(CGROUP_VARIABLE)
     place = parse_place(_read("/proc/self/mountinfo"), _read("/proc/self/cgroup"))
-    folder = Path(named) if named else delegated_parent(place)
+    folder = Path(requested) if requested else delegated_parent(place)
     check_controllers(folder)
     check_reach(folder, place)
     return folder

@@ -111,5 +111,5 @@ def _run_probe(program: str) -> subprocess.CompletedProcess[str]:
 def _cgroup_finding() -> Finding:
     """Optional, unless a folder is named: a pool refuses to start without what was asked for."""
     reason = reason_for_none(os.environ)
-    named = bool(os.environ.get(CGROUP_VARIABLE))
-    return Finding(CGROUP_VARIABLE if named and reason else DELEGATED_CGROUPS, reason)
+    is_requested = bool(os.environ.get(CGROUP_VARIABLE))
+    return Finding(CGROUP_VARIABLE if is_requested and reason else DELEGATED_CGROUPS, reason)

@@ -32,7 +32,7 @@ def make_scratch() -> tuple[str, int]:
 
 
 def _remove_abandoned(parent: str) -> None:
-    """Those of this user whose pool has ended."""
+    """Remove this user's folders whose pool has ended."""
     for name in os.listdir(parent):
         folder = f"{parent}/{name}"
         with suppress(OSError):  # another user's, another pool's, or just removed

@@ -90,7 +90,7 @@ def encode_request(nonce: int, code: str) -> bytes:
 
 
 def encode_start(nonce: int, *, seed: int) -> bytes:
-    """What a session receives before its first call: one that was started ahead has no seed yet."""
+    """Encode the message before a session's first call: one that was started ahead has no seed yet."""
     return encode_request(nonce, json.dumps({"seed": seed}))
 
 
@@ -261,11 +261,11 @@ class Channel:
 
     def send(self, data: bytes, rest: Rest) -> None:
         """Raises TimeoutError or ConnectionError."""
-        left = memoryview(data)
+        unsent = memoryview(data)
         while True:
             with suppress(BlockingIOError):
-                left = left[self._stream.send(left, socket.MSG_DONTWAIT) :]
-            if not left:
+                unsent = unsent[self._stream.send(unsent, socket.MSG_DONTWAIT) :]
+            if not unsent:
                 return
             self._wait(select.POLLOUT, rest)
 

@@ -40,7 +40,7 @@ _LAST_BREATH_MILLISECONDS = 50  # its children end with it, and their sockets ma
 
 @dataclass(frozen=True)
 class GroupTerms:
-    """What a group takes over from its pool."""
+    """Terms that a group takes over from its pool."""
 
     limits: Limits
     tier: Tier
@@ -151,7 +151,8 @@ class Group(Closing):
         return session
 
     def _has_ended(self) -> bool:
-        """Whether the group's own process is gone, with all its sessions, or killed: it may outlive them for moments.
+        """Return whether the group's own process is gone, with all its sessions, or killed: it may outlive them for
+        moments.
 
         Under load the moments are long, and what was killed with the tree must not pass for what the code did.
         """

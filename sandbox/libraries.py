@@ -1,4 +1,4 @@
-"""Which libraries the code may import: nine, those that DARKROOM_SANDBOX_LIBRARIES adds, and what these require.
+"""Libraries that the code may import: nine, those that DARKROOM_SANDBOX_LIBRARIES adds, and what these require.
 
 Whatever else is installed beside them is hidden, so that a row's code finds the same libraries on every machine; the
 digest names them all with their versions.
@@ -48,11 +48,11 @@ def library_versions(added: tuple[str, ...]) -> dict[str, str | None]:
     versions: dict[str, str | None] = dict.fromkeys((*NINE, *added))
     waiting = list(versions)
     for name in waiting:  # which grows
-        found = _installed(name)
-        if found is None:
+        installed = _installed(name)
+        if installed is None:
             continue
-        versions[name] = found.version
-        for requirement in map(Requirement, found.requires or ()):
+        versions[name] = installed.version
+        for requirement in map(Requirement, installed.requires or ()):
             needed = canonicalize_name(requirement.name)
             is_needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
             if is_needed and needed not in versions:
@@ -63,10 +63,10 @@ def library_versions(added: tuple[str, ...]) -> dict[str, str | None]:
 
 @cache
 def importable_modules(added: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Top-level modules: those to tell the code of, and all that it can import."""
-    told = [module for name, module in NINE.items() if name not in IN_EXTRAS or _installed(name)]
-    told += [module for name in added for module in _modules(name)]
-    return told, sorted({*told, *(module for name in library_versions(added) for module in _modules(name))})
+    """Top-level modules: those that an error lists, and all that the code can import."""
+    listed = [module for name, module in NINE.items() if name not in IN_EXTRAS or _installed(name)]
+    listed += [module for name in added for module in _modules(name)]
+    return listed, sorted({*listed, *(module for name in library_versions(added) for module in _modules(name))})
 
 
 def _installed(name: str) -> Distribution | None:
@@ -77,11 +77,11 @@ def _installed(name: str) -> Distribution | None:
 
 
 def _modules(name: str) -> list[str]:
-    found = _installed(name)
-    if found is None:
+    installed = _installed(name)
+    if installed is None:
         return []
-    if told := found.read_text("top_level.txt"):
-        return told.split()
-    tops = {path.parts[0] for path in found.files or ()}
+    if top_level := installed.read_text("top_level.txt"):
+        return top_level.split()
+    tops = {path.parts[0] for path in installed.files or ()}
     names = {top.partition(".")[0] for top in tops if not top.endswith((".libs", "-info", ".pth"))}
     return sorted(name for name in names if name.isidentifier())

@@ -32,7 +32,7 @@ _START_SECONDS = 30.0
 
 
 class SandboxPool(Closing):
-    """Where sessions come from; one per host process.
+    """Source of sessions; one per host process.
 
     Construction starts the tree and returns; the first `group` waits for it (two to four seconds). A tree that has died
     is started anew by the next `group`; calls and sessions of the old one end as `broken` and nothing hangs.

@@ -121,7 +121,7 @@ class ZygoteProcess:
 
 
 def read_only_paths() -> list[str]:
-    """What of the host a session may read: the interpreter, the libraries and the system's own."""
+    """Host paths that a session may read: the interpreter, the libraries and the system's own."""
     folders = {sys.prefix, sys.base_prefix, *_library_folders()}
     folders |= {os.path.realpath(folder) for folder in folders}
     folders.add(str(_PACKAGE))
@@ -130,8 +130,8 @@ def read_only_paths() -> list[str]:
 
 def _library_folders() -> set[str]:
     """Folders on the path that hold the libraries; usually the one below sys.prefix."""
-    told, _ = importable_modules(added_libraries())
-    specs = [importlib.util.find_spec(name) for name in told]
+    listed, _ = importable_modules(added_libraries())
+    specs = [importlib.util.find_spec(name) for name in listed]
     origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
     folders = {str(origin.parent.parent if origin.name == "__init__.py" else origin.parent) for origin in origins}
     return folders - {sysconfig.get_path("stdlib")}
@@ -140,7 +140,7 @@ def _library_folders() -> set[str]:
 def _outermost(folders: set[str]) -> list[str]:
     covered = [*_SYSTEM_FOLDERS]
     for folder in sorted(folders, key=len):
-        if not any(folder == other or folder.startswith(f"{other}/") for other in covered):
+        if not any(folder == outer or folder.startswith(f"{outer}/") for outer in covered):
             covered.append(folder)
     return covered[len(_SYSTEM_FOLDERS) :]
 

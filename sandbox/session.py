@@ -118,11 +118,11 @@ class Session(Closing):
 
         The clock starts when one of the pool's slots is free. In a session that has ended the status is `killed`.
         """
-        meter, asked = self._admission.meter, time.monotonic()
+        meter, called_at = self._admission.meter, time.monotonic()
         with self._lock:
             with meter.queued():
                 turn = self._admission.slots.wait(self._is_over)
-            meter.began(time.monotonic() - asked)
+            meter.began(time.monotonic() - called_at)
             observation = None
             try:
                 observation = self._observe(code, turn)

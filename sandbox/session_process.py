@@ -44,7 +44,7 @@ def open_parent(pidfd: int) -> int | None:
 
 
 def is_doomed(pidfd: int) -> bool:
-    """Whether it has ended or cannot do anything any more: a SIGKILL is waiting for it."""
+    """Return whether it has ended or cannot do anything any more: a SIGKILL is waiting for it."""
     try:
         status = proc_fields(f"/proc/{pid_of(pidfd)}/status")
     except OSError:
@@ -79,8 +79,8 @@ def attest(pidfd: int, *, namespaces: bool, seccomp: bool = True) -> None:
         raise SandboxError(f"a session cannot be checked through /proc: {error}; nothing was run") from error
     # an ordinary user without a user namespace cannot empty the bounding set, nor use it under NoNewPrivs
     emptied = (*_CAPABILITY_SETS, "CapBnd") if namespaces or os.geteuid() == 0 else _CAPABILITY_SETS
-    wanted = {"Seccomp": "2" if seccomp else "0", "NoNewPrivs": "1", **dict.fromkeys(emptied, "0" * 16)}
-    faults = [f"{field} is {status.get(field)}" for field in wanted if status.get(field) != wanted[field]]
+    expected = {"Seccomp": "2" if seccomp else "0", "NoNewPrivs": "1", **dict.fromkeys(emptied, "0" * 16)}
+    faults = [f"{field} is {status.get(field)}" for field in expected if status.get(field) != expected[field]]
     if namespaces and len(status.get("NSpid", "").split()) < 3:
         faults.append("it is in no pid namespace of its own")
     if uid_range() is not None and status.get("Uid", "0").split()[0] == "0":

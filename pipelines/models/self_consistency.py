@@ -90,7 +90,7 @@ def _n_next(says: list[bool | None], n_votes: int, verdict: VerdictRule | None) 
 
 
 def is_certain(verdict: VerdictRule, n_yes: int, n_no: int, n_left: int) -> bool:
-    """Whether no outcome of the votes that are left, invalid ones included, changes the verdict."""
+    """Return whether no outcome of the votes that are left, invalid ones included, changes the verdict."""
     current = verdict(n_yes, n_no)
     return all(
         verdict(n_yes + more, n_no + less) == current for more in range(n_left + 1) for less in range(n_left + 1 - more)

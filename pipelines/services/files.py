@@ -95,14 +95,14 @@ class ObservationPart(BaseModel):
 
     @classmethod
     def of(cls, parts: Parts) -> list[Self]:
-        """As JSON has them."""
+        """Make the JSON form of the parts."""
         return [
             cls(type="text", text=part) if isinstance(part, str) else cls(type="image", image=part) for part in parts
         ]
 
 
 def numbered(protocol: Protocol, observation: Observation) -> tuple[str | int, ...]:
-    """What a protocol makes of an observation, its tag included."""
+    """Number the images of an observation as a protocol writes it, tag included."""
     numbers: Iterator[int] = iter(range(len(observation.images)))
     return tuple(part.text if isinstance(part, Text) else next(numbers) for part in protocol.wrap(observation))
 

@@ -51,7 +51,7 @@ class AppliedEdit(BaseModel):
 
 
 class ToolResult(BaseModel):
-    """What a program showed. ``images`` are PNGs in base64; ``parts`` is the observation as the protocol writes it, tag
+    """Result of a program. ``images`` are PNGs in base64; ``parts`` is the observation as the protocol writes it, tag
     included. ``broken``: the session is gone with its state."""
 
     status: str
@@ -66,7 +66,7 @@ class ToolResult(BaseModel):
 
 
 class Health(BaseModel):
-    """That the service runs."""
+    """Answer of a service that runs."""
 
     version: str
     sessions: int

@@ -1,4 +1,4 @@
-"""What the services' applications have around them: a token, limits, an address, and an end."""
+"""Server around an application: its token, its limits, its address, and its errors as JSON."""
 
 import errno
 import gc

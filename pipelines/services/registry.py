@@ -1,4 +1,4 @@
-"""What clients hold open: named by secrets, at most so many, ended when nothing was asked of it for long."""
+"""Registry of what clients hold open: named by secrets, limited in number, ended after long idleness."""
 
 import asyncio
 import secrets
@@ -18,7 +18,7 @@ class Held(typing.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether it is asked for something now: then it is not idle, however long that takes."""
+        """True while it is at work: then it is not idle, however long that takes."""
 
     async def close(self) -> None:
         """Ends it."""

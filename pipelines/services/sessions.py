@@ -35,7 +35,7 @@ COUNTED = ("figure ", "display ")
 
 
 class OpenRequest(BaseModel):
-    """What a session is opened with."""
+    """Request for a session."""
 
     model_config = ConfigDict(extra="forbid")
     protocol: Literal["thyme", "pyvision", "tool_call"] = Field(
@@ -54,7 +54,7 @@ class OpenRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What a tool showed: the record, the pixels of its images, and the texts and images (by number) that the protocol
+    """Outcome of a tool: the record, the pixels of its images, and the texts and images (by number) that the protocol
     makes of it, which are what a model reads in process."""
 
     observation: Observation
@@ -86,7 +86,7 @@ class OpenSession:
 
     @property
     def busy(self) -> bool:
-        """Whether a call runs or waits."""
+        """Return whether a call runs or waits."""
         return self.n_calls > 0
 
     async def close(self) -> None:
@@ -95,7 +95,7 @@ class OpenSession:
 
     @property
     def tools(self) -> tuple[type[SandboxTool], ...]:
-        """Those that it offers."""
+        """Tools that the session offers."""
         return tools_for(self.task.protocol, n_images=len(self.task.images), n_videos=len(self.task.videos))
 
 

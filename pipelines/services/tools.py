@@ -107,7 +107,7 @@ def tool_of(name: str, offered: Sequence[type[SandboxTool]]) -> type[SandboxTool
 
 
 def no_tool(name: str, offered: Iterable[str]) -> ServiceError:
-    """That no tool of ``offered`` has this name."""
+    """Error for a name that no tool of ``offered`` has."""
     return ServiceError("unknown_tool", f"no tool {name[:80]!r} here; there are {', '.join(offered)}")
 
 

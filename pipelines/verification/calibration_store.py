@@ -190,7 +190,7 @@ def _frozen(stored: Mapping[str, Any]) -> StoredCalibration:
 
 
 def _with_intervals(old: Calibration) -> Calibration:
-    """What older versions stored had intervals of a bootstrap, which were too narrow: anew, from the same counts."""
+    """Recompute the intervals of older versions from their counts: those of the bootstrap were too narrow."""
     if not old.precision.value > 0:
         return old  # how many passed is not known
     good_passed = round(old.recall.value * old.n_good)

@@ -51,7 +51,7 @@ class Proportion(NamedTuple):
 
 
 def proportion_of(outcomes: Iterable[bool]) -> Proportion:
-    """How many are true."""
+    """Count the true ones."""
     cases = list(outcomes)
     return Proportion(sum(cases), len(cases))
 
@@ -81,7 +81,8 @@ class SequentialTest:
             raise ValueError(f"a test looks first at 1 to {self.most} trials; found first = {self.first}")
 
     def decide(self, n_right: int, n: int) -> bool | None:
-        """Whether the rate is high, by ``n`` trials; None while undecided. It depends on the two counts alone."""
+        """Return whether the rate is high, by ``n`` trials; None while undecided. It depends on the two counts
+        alone."""
         if n < self.first:
             return None
         evidence = n_right * math.log(self.high / self.low) + (n - n_right) * math.log((1 - self.high) / (1 - self.low))

@@ -45,7 +45,7 @@ _PILLOW_OUT_OF_MEMORY = "out of memory error"
 
 
 class Target(NamedTuple):
-    """Where the child writes what it decoded from one image."""
+    """Files into which the child writes the pixels of one image."""
 
     source_fd: int
     pixels_fd: int
@@ -69,7 +69,7 @@ def decode_in_child(cage: lockdown.Cage, targets: Sequence[Target], report_fd: i
 
 
 def _roomy(limits: Limits) -> Limits:
-    """What any image within `max_pixels` needs, so that the image alone decides whether it can be decoded."""
+    """Raise the limits to the need of any image within `max_pixels`, so that the image alone decides."""
     return replace(
         limits,
         memory_mb=max(limits.memory_mb, _LEAST_MEMORY_MB, limits.max_pixels * _BYTES_PER_PIXEL >> 20),
@@ -78,7 +78,7 @@ def _roomy(limits: Limits) -> Limits:
 
 
 def _decode_one(target: Target, limits: Limits, n_pixels: int) -> tuple[dict[str, Any], int]:
-    """What to say of one image, and its pixels; `n_pixels` are those of the images before it."""
+    """Decode one image: its report and its number of pixels; `n_pixels` are those of the images before it."""
     Image.MAX_IMAGE_PIXELS = None  # the limits are ours, below
     try:
         data = _read_source(target.source_fd)
@@ -89,12 +89,12 @@ def _decode_one(target: Target, limits: Limits, n_pixels: int) -> tuple[dict[str
             if n_pixels + width * height > limits.input_pixels:
                 return {"too_large": f"more than {limits.input_pixels} pixels (Limits.input_pixels)"}, 0
             image.load()
-            found = {"format": image.format, "mode": image.mode, "width": width, "height": height}
+            report = {"format": image.format, "mode": image.mode, "width": width, "height": height}
             is_alike = _decodes_alike(image, data)
             if image.format in _SHARED_FORMATS and image.mode in SHARED_MODES:
                 _write_pixels(image, target, with_bgr=is_alike)
         shape = [height, width, 3] if is_alike else _decode_bgr(data, target.bgr_fd)
-        return {**found, "bgr_shape": shape}, width * height
+        return {**report, "bgr_shape": shape}, width * height
     except UnidentifiedImageError:
         return {"reason": "it is in no format that Pillow knows"}, 0
     except Exception as error:  # noqa: BLE001 - whatever a broken file makes a decoder raise
@@ -120,7 +120,8 @@ def _say(fd: int, report: dict[str, Any]) -> None:
 
 
 def _decodes_alike(image: Image.Image, data: bytes) -> bool:
-    """Whether OpenCV would decode the same pixels: it turns an image by its EXIF data and reads 16 bits otherwise."""
+    """Return whether OpenCV would decode the same pixels: it turns an image by its EXIF data and reads 16 bits
+    otherwise."""
     is_plain = image.mode == "RGB" and not image.info.keys() & {"exif", "transparency"}
     return is_plain and (image.format == "JPEG" or (image.format == "PNG" and data[_PNG_BITS] == _BITS))
 
@@ -173,12 +174,12 @@ class RefusedInput(Exception):
 
 
 def exhausted(reason: str, number: int | None = None) -> RefusedInput:
-    """What this machine lacked, with the error number where the kernel gave one."""
+    """Report a lack of this machine, with the error number where the kernel gave one."""
     return RefusedInput(exhausted=reason, errno=number)
 
 
 class _Report(NamedTuple):
-    """What the child says of one image."""
+    """The child's report on one image."""
 
     format: str
     mode: str
@@ -299,11 +300,11 @@ def _sealed(fd: int, n_bytes: int) -> int:
 
 
 def _copy(source_fd: int, path: str) -> None:
-    size, done = os.fstat(source_fd).st_size, 0
+    size, n_copied = os.fstat(source_fd).st_size, 0
     with open(path, "wb") as file:
-        while done < size:
-            sent = os.sendfile(file.fileno(), source_fd, done, size - done)
+        while n_copied < size:
+            sent = os.sendfile(file.fileno(), source_fd, n_copied, size - n_copied)
             if sent == 0:
                 break
-            done += sent
+            n_copied += sent
     os.chmod(path, 0o444)

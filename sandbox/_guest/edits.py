@@ -166,7 +166,7 @@ def _mended(code: str) -> list[SourceEdit] | None:
     inner = _last(edits, code)
     if _parses(inner):
         return edits
-    laid_out = next((found for recipe in _LAYOUTS if (found := _laid_out(inner, recipe))), None)
+    laid_out = next((edits_of_layout for recipe in _LAYOUTS if (edits_of_layout := _laid_out(inner, recipe))), None)
     return edits + laid_out if laid_out else None
 
 
@@ -181,14 +181,14 @@ def _laid_out(code: str, recipe: tuple[Step, ...]) -> list[SourceEdit]:
     return edits if _parses(_last(edits, code)) else []
 
 
-def _plainly_quoted(found: re.Match[str]) -> str:
-    if found["text"] is not None:
-        return found["text"]
-    if found["double"] is not None:
-        return f'"{found["double"]}"'
-    if found["single"] is not None:
-        return f"'{found['single']}'"
-    return found[0].translate(_PLAIN_QUOTES)
+def _plainly_quoted(match: re.Match[str]) -> str:
+    if match["text"] is not None:
+        return match["text"]
+    if match["double"] is not None:
+        return f'"{match["double"]}"'
+    if match["single"] is not None:
+        return f"'{match['single']}'"
+    return match[0].translate(_PLAIN_QUOTES)
 
 
 def _drop_invisible(code: str) -> str:

@@ -43,8 +43,8 @@ INSTEAD = {
 class LibraryFinder:
     """Takes the place of Python's finder for files."""
 
-    def __init__(self, told: Sequence[str], allowed: Iterable[str]) -> None:
-        self._told = ", ".join(told)
+    def __init__(self, listed: Sequence[str], allowed: Iterable[str]) -> None:
+        self._told = ", ".join(listed)
         self._allowed = {*allowed, *sys.stdlib_module_names}
         pythons_own = os.path.dirname(os.__file__)
         self._folders = {*sys.path, *map(os.path.realpath, sys.path)} - {pythons_own, f"{pythons_own}/lib-dynload"}
@@ -185,7 +185,7 @@ def _enter_namespaces(config: ZygoteConfig, user_namespace: _UserNamespace) -> N
 
 
 def _become_root_of_namespace() -> None:
-    """Where it has uids of its own, that root is another user than before."""
+    """Become root of the user namespace: with uids of its own, another user than before."""
     os.setgroups([])
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)

@@ -59,7 +59,7 @@ class GroupRequest:
 
 @dataclass(frozen=True)
 class GuestMode:
-    """How a session treats the code before it runs it."""
+    """Treatment of the code before it runs."""
 
     scan: ScanMode
     repair: RepairMode

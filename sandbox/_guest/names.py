@@ -58,7 +58,7 @@ class ImageLinks:
                 os.symlink(path, link)
 
     def place_of(self, text: str) -> str | None:
-        """Where a string literal leads that is a name, or an absolute path that ends in one; None for any other."""
+        """Path for a string literal that is a name, or an absolute path that ends in one; None for any other."""
         plain = text.rstrip("/")
         if plain in self.moved:
             return self.moved[plain] + text[len(plain) :]

@@ -1,4 +1,4 @@
-"""What the code prints, kept within bounds: head and tail are kept, the middle is counted.
+"""Output of the code, kept within bounds: head and tail are kept, the middle is counted.
 
 Python's text stays in memory; buffering above it is C (TextIOWrapper over BufferedWriter): a writer in Python costs
 four times as much per print. What goes to the descriptors 1 and 2 past Python, by os.write or by a C library, lands in
@@ -126,16 +126,16 @@ class Output:
     def text(self) -> str:
         """Everything since it was last forgotten; of a thread that prints between two calls, too."""
         self._stream.flush()
-        kept = self._kept
-        kept.take_in()
-        n_cut = kept.n_bytes - len(kept.head) - len(kept.tail)
+        buffer = self._kept
+        buffer.take_in()
+        n_cut = buffer.n_bytes - len(buffer.head) - len(buffer.tail)
         if n_cut == 0:
-            return bytes(kept.head + kept.tail).decode("utf-8", "replace")
-        head, tail = bytes(kept.head).decode("utf-8", "ignore"), kept.tail.decode("utf-8", "ignore")
+            return bytes(buffer.head + buffer.tail).decode("utf-8", "replace")
+        head, tail = bytes(buffer.head).decode("utf-8", "ignore"), buffer.tail.decode("utf-8", "ignore")
         return f"{head}\n... [{n_cut} bytes cut] ...\n{tail}"
 
     def forget(self) -> None:
-        """What was reported, and what reading the code's images has printed meanwhile."""
+        """Drop the reported text, and what reading the code's images has printed meanwhile."""
         self._stream.flush()
         self._kept.take_in()
         self._kept.clear()

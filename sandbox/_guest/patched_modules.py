@@ -38,14 +38,14 @@ _NO_INPUT = "the sandbox has no one to answer input(): write the value into the 
 
 def install_stand_ins(display: Callable[..., None]) -> None:
     """`display` shows images and figures and prints anything else."""
-    shown: dict[str, Any] = {
+    names: dict[str, Any] = {
         "display": display,
         "Image": _image_of,
         "clear_output": _nothing,
         "update_display": display,
     }
-    shown |= dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text)
-    _provide("IPython", {"get_ipython": _nothing, "version_info": (9, 0, 0, "")}, display=shown)
+    names |= dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text)
+    _provide("IPython", {"get_ipython": _nothing, "version_info": (9, 0, 0, "")}, display=names)
     bars = {"tqdm": Bar, "trange": _range, "tqdm_notebook": Bar}
     _provide("tqdm", bars, auto=bars, notebook=bars, std=bars, autonotebook=bars)
     _explain_input()
@@ -102,7 +102,7 @@ class _Text:
 
 
 def _image_of(data: Any = None, url: Any = None, filename: Any = None, **_: Any) -> Image.Image:
-    """What IPython's Image shows, opened with Pillow."""
+    """Open with Pillow the image that IPython's Image shows."""
     if data is None and filename is None:
         raise OSError(errno.ENETUNREACH, f"{url!r}: {_NO_NETWORK}")
     source = filename if data is None else data

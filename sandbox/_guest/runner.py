@@ -205,8 +205,8 @@ class Runner:
     ) -> tuple[dict[str, Any], list[bytes]]:
         text = self._output.text()
         new_files = self._saved.look(self._gallery.written)
-        shown = self._gallery.ordered(new_files, newly_held(held, held_paths(self._names)))
-        images, notes, n_over_limit = self._collect(shown)
+        items = self._gallery.ordered(new_files, newly_held(held, held_paths(self._names)))
+        images, notes, n_over_limit = self._collect(items)
         listed = list(new_files.items())[: self.limits.files]  # the lite tier has no quota that stops at this number
         artefacts = [[self._name_of(path), size, self._shown(notes.get(path, ""))] for path, size in listed]
         if len(new_files) > len(listed):
@@ -217,12 +217,12 @@ class Runner:
         n_over_limit += self._gallery.n_dropped
         return fields | {"n_over_limit": n_over_limit}, [image.data for image in images]
 
-    def _collect(self, shown: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str], int]:
+    def _collect(self, items: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str], int]:
         """The images within the limits, each image once; for the files among the others, why they are not shown, and
         how many of them a limit keeps back."""
         budget = Budget(self.limits.max_images, self.limits.reply_mb << 20, self.limits.max_pixels)
         images, notes, n_over_limit = list[Pixels](), dict[str, str](), 0
-        for item in shown:
+        for item in items:
             try:
                 if isinstance(item, str):
                     image = read_image(item, self._name_of(item), budget)
@@ -262,8 +262,8 @@ class Runner:
 
     def _shown(self, text: str) -> str:
         """The text without folders of the host and without addresses: it says the same on every machine."""
-        for real, shown in self._hidden:
-            text = text.replace(real, shown)
+        for real, replacement in self._hidden:
+            text = text.replace(real, replacement)
         return self._addresses.settle(text)
 
 
@@ -273,12 +273,12 @@ def _moved_folders(work_folder: str, inputs: Inputs) -> dict[str, str]:
     paths = [*(image.decoded.path for image in inputs.images), *inputs.video_paths]
     if paths:
         folders[IMAGE_FOLDER] = os.path.dirname(paths[0])
-    return {shown: real for shown, real in folders.items() if shown != real}
+    return {folder: real for folder, real in folders.items() if folder != real}
 
 
 def _hidden_prefixes(folders: dict[str, str]) -> list[tuple[str, str]]:
     libraries = {sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}
     libraries |= set(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     hidden = {path: "/usr" for path in libraries if not path.startswith("/usr")}
-    hidden |= {real: shown for shown, real in folders.items()}
+    hidden |= {real: folder for folder, real in folders.items()}
     return sorted(hidden.items(), key=lambda pair: -len(pair[0]))

@@ -69,12 +69,12 @@ def _base_name(node: ast.expr, names: dict[str, str]) -> str | None:
         return names.get(node.id)
     if not isinstance(node, ast.Call):
         return None
-    made = node.func
+    function = node.func
     name: str | None
-    if isinstance(made, ast.Attribute) and isinstance(made.value, ast.Name):
-        name = f"{names.get(made.value.id, '')}.{made.attr}"
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        name = f"{names.get(function.value.id, '')}.{function.attr}"
     else:
-        name = names.get(made.id) if isinstance(made, ast.Name) else None
+        name = names.get(function.id) if isinstance(function, ast.Name) else None
     return name if name == "pathlib.Path" else None
 
 

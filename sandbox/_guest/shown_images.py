@@ -39,7 +39,7 @@ class Pixels(NamedTuple):
 
 
 class Gallery:
-    """What one call put up, in order: pixels as they were shown, files by path."""
+    """Images of one call, in order: pixels as they were shown, files by path."""
 
     def __init__(self, links: ImageLinks, *, max_images: int, max_pixels: int) -> None:
         self._links, self._max_images, self._max_pixels = links, max_images, max_pixels
@@ -141,7 +141,7 @@ class Gallery:
 
 
 def held_paths(variables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """What the variables called `...processed_path...` hold: a path or several (Thyme's convention)."""
+    """Paths in the variables called `...processed_path...`: one or several each (Thyme's convention)."""
     return {name: _paths_in(value) for name, value in list(variables.items()) if _PATH_VARIABLE in name.lower()}
 
 
@@ -201,9 +201,9 @@ class SavedFiles:
 
     def look(self, noticed: Container[str]) -> dict[str, int]:
         """Path to size of every file that is new, changed or `noticed` to be written, in alphabetical order."""
-        found, known = dict(self._walk()), self._known
-        new = {p: stamp.n_bytes for p, stamp in found.items() if known.get(p) != stamp or p in noticed}
-        self._known = found
+        files, earlier = dict(self._walk()), self._known
+        new = {p: stamp.n_bytes for p, stamp in files.items() if earlier.get(p) != stamp or p in noticed}
+        self._known = files
         return dict(sorted(new.items()))
 
     def name_of(self, path: str) -> str:
@@ -251,7 +251,7 @@ def read_image(path: str, name: str, budget: Budget) -> Pixels:
 
 
 def _pixels_of_whole_jpeg(image: ImageFile.ImageFile, path: str) -> bytes | None:
-    """What Pillow decodes, in two thirds of the time: by OpenCV, which would also take a file that is cut short."""
+    """Decode like Pillow in two thirds of its time: by OpenCV, which would also take a file that is cut short."""
     if image.format != "JPEG" or image.mode != "RGB" or image.fp is None:
         return None
     image.fp.seek(-len(_END_OF_JPEG), os.SEEK_END)

@@ -47,7 +47,7 @@ _MAX_PROCESS_ID = 400
 
 @dataclass(frozen=True)
 class Tree:
-    """What every process of the tree knows."""
+    """Facts that every process of the tree knows."""
 
     config: ZygoteConfig
     identity: Identity
@@ -141,7 +141,7 @@ def _take_in(cage: lockdown.Cage, proc: Proc, request: GroupRequest, channel: so
 
 
 def _told(error: OSError | MemoryError) -> bytes:
-    """What the host reads of an error of this machine."""
+    """Encode an error of this machine for the host."""
     refusal = exhausted(str(error) or "not enough memory", getattr(error, "errno", errno.ENOMEM))
     return json.dumps(refusal.answer).encode()
 
@@ -192,7 +192,7 @@ def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fds: 
 
 
 def _cage(tree: Tree, limits: Limits, image_folder: str) -> lockdown.Cage:
-    """Of a decoder, which writes no file; a session has a slot and a folder of its own beside."""
+    """Cage of a decoder, which writes no file; a session has a slot and a folder of its own beside."""
     return lockdown.Cage(
         limits=limits,
         identity=tree.identity,

@@ -58,8 +58,8 @@ def on(number: int, body: Program) -> Program:
 
 def one_of(argument: int, values: Iterable[int], error: int, *, mask: int = _EVERY_BIT) -> Program:
     """`error` unless the masked argument is one of the values."""
-    wanted = list(values)
-    tests = [Instruction(_JUMP_EQUAL, len(wanted) - index, 0, value) for index, value in enumerate(wanted)]
+    operands = list(values)
+    tests = [Instruction(_JUMP_EQUAL, len(operands) - index, 0, value) for index, value in enumerate(operands)]
     masked = [] if mask == _EVERY_BIT else [Instruction(_MASK, 0, 0, mask)]
     return [_load_argument(argument), *masked, *tests, fail(error)]
 
@@ -146,6 +146,6 @@ def conditional_calls(process_id: int) -> dict[str, Program]:
 
 
 def _check(terms: dict[str, Any]) -> Program:
-    """What `system_calls.toml` says of one argument."""
+    """Compile the check of one argument, as `system_calls.toml` has it."""
     operands = {name: value for name, value in terms.items() if name not in ("check", "error")}
     return _CHECKS[terms["check"]](**operands, error=getattr(errno, terms["error"]))

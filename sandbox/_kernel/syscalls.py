@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 
 class SyscallTable(NamedTuple):
-    """What a seccomp filter has to know about one machine."""
+    """Facts about one machine for the seccomp filter."""
 
     audit_arch: int
     """AUDIT_ARCH_* of the native ABI; a call that arrives through another ABI kills the process."""
@@ -165,9 +165,9 @@ def drop_capabilities() -> None:
     syscall("capset", struct.pack("II", _CAPABILITY_VERSION_3, 0), bytes(24))
 
 
-def close_all_except(kept: set[int]) -> None:
+def close_all_except(kept_fds: set[int]) -> None:
     first = 0
-    for fd in sorted(kept):
+    for fd in sorted(kept_fds):
         if fd > first:
             syscall("close_range", first, fd - 1, 0)
         first = fd + 1
@@ -175,7 +175,7 @@ def close_all_except(kept: set[int]) -> None:
 
 
 def flush_c_streams() -> None:
-    """What C libraries have printed and not yet written."""
+    """Write what C libraries have printed and not yet written."""
     _libc.fflush(None)
 
 

@@ -109,7 +109,8 @@ class SharedCalls:
             await asyncio.sleep(PERIOD_SECONDS)
 
     def renew(self, held: int, demand: int) -> int:
-        """How many calls may be in flight from now on, by a process that may have ``held`` and would have ``demand``.
+        """Renew the lease of a process that holds ``held`` calls and wants ``demand``; returns how many it may have
+        now.
 
         The row says ``held`` until a later renewal shows that those beyond the new lease have ended.
         """

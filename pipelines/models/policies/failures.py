@@ -1,4 +1,4 @@
-"""What a failed try of a call means, and how long to wait before the next.
+"""Meaning of a failed try of a call, and the wait before the next.
 
 Retried: 429 (unless the credit is used up), 408, 409, 425, 5xx, timeouts, lost connections, truncated answers. Not
 retried: requests that are wrong in themselves (400, 404, 422, …), a rejected key, an answer that is no completion.
@@ -46,13 +46,13 @@ class Failure:
 
     text: str
     may_succeed: bool = False
-    """Whether the same request may succeed later."""
+    """Return whether the same request may succeed later."""
     is_busy: bool = False
-    """Whether the endpoint requires fewer calls."""
+    """Return whether the endpoint requires fewer calls."""
     is_endpoints: bool = False
-    """Whether the endpoint itself failed, regardless of the request."""
+    """Return whether the endpoint itself failed, regardless of the request."""
     is_final: bool = False
-    """Whether no further request can succeed either: the credit is used up."""
+    """Return whether no further request can succeed either: the credit is used up."""
     wait_seconds: float | None = None
     """The wait that the endpoint requires."""
 

@@ -137,15 +137,15 @@ class ChatClient:
 
     def _open(self) -> aiohttp.ClientSession:
         try:
-            given = URL(self._base_url)
+            credentials = URL(self._base_url)
         except ValueError as error:
             raise aiohttp.InvalidURL(self._base_url, str(error)) from None
-        self._url = given.with_user(None) if given.user else given
+        self._url = credentials.with_user(None) if credentials.user else credentials
         self._completions = URL(f"{self._url}/chat/completions")
         certificates = httpx2.create_ssl_context() if self._url.scheme == "https" else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ssl=certificates),
-            headers={**_headers(self._key), **_credentials(given)},
+            headers={**_headers(self._key), **_credentials(credentials)},
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # `EndpointCalls` limits each try
             proxy=proxy_for(self._url),
@@ -183,7 +183,8 @@ def _headers(key: str) -> dict[str, str]:
 
 
 def _credentials(url: URL) -> dict[str, str]:
-    """Those in the URL of a server behind a password (``https://me:secret@host/v1``), which needs them, not a key."""
+    """Credentials in the URL of a server behind a password (``https://me:secret@host/v1``), which needs them, not a
+    key."""
     if not url.user:
         return {}
     pair = f"{url.user}:{url.password or ''}"
@@ -191,7 +192,7 @@ def _credentials(url: URL) -> dict[str, str]:
 
 
 def proxy_for(url: URL) -> str | None:
-    """As the environment says (``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``, …)."""
+    """Look up the proxy in the environment (``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``, …)."""
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
     return None if proxy is None or proxy_bypass(f"{url.host}:{url.port}") else proxy

@@ -84,7 +84,8 @@ def warn_of_oddities(answer: EndpointAnswer, *, model: str, endpoint: str) -> No
 
 
 def is_same_model(requested: str, answering: str) -> bool:
-    """Whether two names mean one model: an owner before it and a date or revision after it are as the provider likes.
+    """Return whether two names mean one model: an owner before it and a date or revision after it are as the provider
+    likes.
 
     >>> is_same_model("gpt-4o", "gpt-4o-2024-08-06"), is_same_model("gpt-4o", "gpt-4o-mini")
     (True, False)
@@ -212,7 +213,7 @@ class OpenAIPolicy:
 
     @property
     def gives_several(self) -> bool:
-        """Whether the endpoint supports ``n``: as set, until a request shows that it does not."""
+        """Return whether the endpoint supports ``n``: as set, until a request shows that it does not."""
         return self._gives_several
 
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:

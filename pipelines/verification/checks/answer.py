@@ -48,7 +48,7 @@ def _is_right(case: Case) -> bool:
 
 
 ANSWER = JudgeQuestion("judge_answer", PROMPT, _is_right)
-"""Whether an answer says what the sample's answer says; the embedded judge grades."""
+"""Return whether an answer says what the sample's answer says; the embedded judge grades."""
 
 
 @judged(ANSWER, version=2)

@@ -1,7 +1,7 @@
-"""What a check is: a small function with a name, a version and typed reasons.
+"""Checks: small functions with a name, a version and typed reasons.
 
     @check(version=2)
-    def executes(case: Case) -> Verdict:
+    def executes(case: Case) -> CheckResult:
         ...
         return failed(Flaw.PROGRAM_FAILED, "round 1: NameError", score=0.5)
 
@@ -95,7 +95,7 @@ AnyFlaw = Flaw | OwnFlaw
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check says of a case: ``score`` is what it measured, ``detail`` the evidence. ``n_trials`` counts the
+    """Verdict of a check on a case: ``score`` is the measured value, ``detail`` the evidence. ``n_trials`` counts the
     votes or answers of which ``score`` is a share."""
 
     flaw: AnyFlaw | None = None
@@ -163,7 +163,7 @@ def check(*, version: int = 1) -> Callable[[Callable[[Case], CheckResult]], Meas
 def judged(
     question: JudgeQuestion, *, version: int = 1
 ) -> Callable[[Callable[[Case, Judge], Awaitable[CheckResult]]], JudgedCheck]:
-    """The same for ``async (case, judge) -> Verdict``, which asks ``question``."""
+    """The same for ``async (case, judge) -> CheckResult``, which asks ``question``."""
 
     def made(function: Callable[[Case, Judge], Awaitable[CheckResult]]) -> JudgedCheck:
         return JudgedCheck(function.__name__, version, function, _first_line(function), question)

@@ -48,7 +48,7 @@ _MAX_CHARS = 16_000
 
 
 class Claim(NamedTuple):
-    """What is claimed, in which words; ``of_now``: expressly of what was shown last ("still too small")."""
+    """A claim and its words; ``of_now``: expressly of what was shown last ("still too small")."""
 
     kind: ClaimKind
     words: str
@@ -70,7 +70,7 @@ def claims_in(text: str) -> Iterator[Claim]:
 
 
 def _is_denied(sentence: str, match: re.Match[str]) -> bool:
-    """Whether the clause denies it before the words of the claim begin."""
+    """Return whether the clause denies it before the words of the claim begin."""
     end = match.start()
     return any(
         denial.search(sentence, max((clause.end() for clause in boundary.finditer(sentence, 0, end)), default=0), end)
@@ -99,7 +99,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What was measured where a text stands.
+    """Measurements at the point where a text stands.
 
     ``start``: the image as the policy was given it. ``now``: the last view before the text, None before any.
     ``views``: those that the text may speak of, its own round's among them.
@@ -111,27 +111,27 @@ class Situation:
 
 
 def contradiction(claim: Claim, facts: Situation) -> str | None:
-    """How the measurements contradict a claim, in words; None where they don't."""
+    """Say how the measurements contradict a claim; None if they do not."""
     if claim.kind in _DEEDS:
         return _undone(claim.kind, facts.views)
     now = facts.now or facts.start
     match claim.kind:
         case "too_small":
-            seen = [now] if claim.of_now else [facts.start, now]
-            sides = [view.side for view in seen if view.side is not None]
+            views = [now] if claim.of_now else [facts.start, now]
+            sides = [view.side for view in views if view.side is not None]
             return f"it has {min(sides):g} pixels of the model" if sides and min(sides) >= SEEN_SIDE else None
         case "too_faint":
-            seen = [now] if claim.of_now else [facts.start, now]
-            levels = [view.levels for view in seen if view.levels is not None]
+            views = [now] if claim.of_now else [facts.start, now]
+            levels = [view.levels for view in views if view.levels is not None]
             return f"it spreads over {min(levels):g} grey levels" if levels and min(levels) >= SEEN_LEVELS else None
         case "clear" if now.side is not None and now.side < SMALL_SIDE:
             return f"it has {now.side:g} pixels of the model"
         case "clear" | "lit":
             return f"it spreads over {now.levels:g} grey levels" if now.is_faint else None
         case "turned":
-            seen = [now] if claim.of_now else [facts.start, now]
-            known = [view for view in seen if view.angle is not None]
-            return "the image is upright" if known and not any(view.is_turned for view in known) else None
+            views = [now] if claim.of_now else [facts.start, now]
+            measured = [view for view in views if view.angle is not None]
+            return "the image is upright" if measured and not any(view.is_turned for view in measured) else None
         case "upright":
             return f"the image is turned by {now.angle:g} degrees" if now.is_turned else None
         case _:
@@ -139,7 +139,7 @@ def contradiction(claim: Claim, facts: Situation) -> str | None:
 
 
 def _undone(kind: str, views: Iterable[View]) -> str | None:
-    """Whether no view shows what is said to have been done; a view that could not be measured may show it."""
+    """Return whether no view shows what is said to have been done; a view that could not be measured may show it."""
     why = "no code showed anything"
     for view in views:
         if _shows(kind, view):
@@ -184,7 +184,7 @@ def claims_hold(case: Case) -> CheckResult:
 
 
 def _texts(rounds: Sequence[Round], final_thought: str) -> Iterator[tuple[str, str, int, int]]:
-    """Where it stands, the text, how many rounds came before it, and how many it may speak of."""
+    """Each text with its location, the number of rounds before it, and of those that it may speak of."""
     for n, turn in enumerate(rounds):
         yield f"the thought of round {n + 1}", turn.thought, n, n + 1
         yield f"a comment of round {n + 1}", "\n".join(comments(turn.code)), n, n + 1
@@ -216,7 +216,7 @@ class _Measured:
         return visibility_as_given(case.sample, case.trajectory.images, case.hint, case.store)
 
     def _views(self, turn: Round) -> Iterator[View]:
-        """What a round showed, the last image first."""
+        """Views that a round showed, the last image first."""
         boxes = tuple(literal_boxes(executed_code(turn)))
         for image in reversed(turn.observation.images):
             yield self._view(image, _transform(self._case.store, image, self._image, boxes, self.start.is_turned))
@@ -242,16 +242,16 @@ class _Measured:
 
     @property
     def _is_altered(self) -> bool:
-        """Whether the target's box is not in the frame of the image that the policy was given."""
+        """Return whether the target's box is not in the frame of the image that the policy was given."""
         original = self._case.sample.images[self._index]
         return (self._image.width, self._image.height) != (original.width, original.height)
 
 
 @lru_cache(maxsize=512)
 def _transform(
-    store: ImageStore, shown: ImageRef, original: ImageRef, boxes: tuple[Box, ...], is_tilted: bool
+    store: ImageStore, image: ImageRef, original: ImageRef, boxes: tuple[Box, ...], is_tilted: bool
 ) -> ImageTransform | None:
-    return measure_transform(trimmed(store.open(shown)), store.open(original), boxes, is_tilted=is_tilted)
+    return measure_transform(trimmed(store.open(image)), store.open(original), boxes, is_tilted=is_tilted)
 
 
 @lru_cache(maxsize=512)

@@ -63,7 +63,7 @@ def hint_name(code: str) -> str | None:
 
 
 def reads_file_name(code: str) -> bool:
-    """Whether the code turns a part of an input's path into a number: then the path, not the image, tells it."""
+    """Return whether the code turns a part of an input's path into a number: then the path, not the image, tells it."""
     tree = parsed(code)
     if tree is None:
         return False
@@ -136,7 +136,7 @@ def numbers_in(text: str) -> set[float]:
 
 
 def spelled_in(text: str, numbers: set[float]) -> list[float]:
-    """Those of the numbers that the text writes out in words."""
+    """Numbers that the text writes out in words."""
     plain = f" {' '.join(re.sub(r'[^a-z]+', ' ', text.lower()).replace(' and ', ' ').split())} "
     return sorted(
         number for number in numbers if (words := spelled(number)) and f" {words.replace('-', ' ')} " in plain
@@ -246,7 +246,7 @@ def _no_words_of_a_hint(case: Case) -> bool:
 
 
 LEAK = JudgeQuestion("judge_leak", bundled_prompt("judge_leak"), _no_words_of_a_hint)
-"""Whether thoughts are free of privileged facts; the embedded judge goes by the words."""
+"""Return whether thoughts are free of privileged facts; the embedded judge goes by the words."""
 
 
 @judged(LEAK)
@@ -264,9 +264,9 @@ async def judge_leak(case: Case, judge: Judge) -> CheckResult:
 def _thoughts(case: Case) -> Iterator[tuple[str, str]]:
     """Each thought with what its writer had seen by then."""
     rounds = case.trajectory.rounds
-    seen = "having seen the image as it was given"
+    context = "having seen the image as it was given"
     for turn in rounds:
-        yield seen, turn.thought
-        shown = len(turn.observation.images)
-        seen = f"having seen {shown} new image{'s' * (shown != 1)} and the code's output"
-    yield seen, case.trajectory.final_thought
+        yield context, turn.thought
+        n_images = len(turn.observation.images)
+        context = f"having seen {n_images} new image{'s' * (n_images != 1)} and the code's output"
+    yield context, case.trajectory.final_thought

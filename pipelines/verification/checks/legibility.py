@@ -23,7 +23,7 @@ MARGIN = 10
 
 @check()
 def legibility_gain(case: Case) -> CheckResult:
-    """What the question is about can be read better after the last program than before; ``score`` is the gain.
+    """The subject of the question can be read better after the last program than before; ``score`` is the gain.
 
     With a reader (extra ``ocr``) the text read must be the answer, if the reader can read it in the unfaded original;
     else contrast and gradient must have risen while the part still looks like the original's.
@@ -48,7 +48,7 @@ def _box(case: Case, original: Image.Image) -> Box:
 
 
 def _part(after: Image.Image, original: Image.Image, box: Box) -> Image.Image:
-    """What the output shows of the box; the whole output where it cannot be placed."""
+    """Part of the output that shows the box; the whole output where it cannot be placed."""
     target = original.crop(box)
     if after.size == original.size and likeness(after.crop(box), target) >= MIN_LIKENESS:
         return after.crop(box)
@@ -73,7 +73,7 @@ def _read(
 
 
 def _legible(engine: OcrReader, part: Image.Image, expected: str) -> tuple[float, float, str]:
-    """How close what is read comes to the known text, that times the reader's confidence, and what is read."""
+    """Likeness of the read text to the known one, that times the reader's confidence, and the read text."""
     lines = engine.read(part)
     similarity, words = anls(lines, expected)
     confidence = max((line.confidence for line in lines if words and words.split()[0] in line.text), default=0.0)

@@ -1,4 +1,4 @@
-"""Whether work on an image did what was decided and reached its goal: measured on pixels, and asked of a judge."""
+"""Work on an image did what was decided and reached its goal: measured on pixels, and asked of a judge."""
 
 from darkroom.pipelines.models.parsing import literal_boxes
 from darkroom.pipelines.models.prompts import bundled_prompt
@@ -63,7 +63,7 @@ async def judge_effective(case: Case, judge: Judge) -> CheckResult:
 
 
 def _change(case: Case) -> ImageTransform | None:
-    """What made the last image that was shown, of the first image that it has to do with."""
+    """Transform that made the last shown image of the first image that it has to do with."""
     rounds = [turn for turn in case.trajectory.rounds if turn.observation.images]
     if not rounds:
         return None

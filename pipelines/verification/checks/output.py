@@ -29,7 +29,7 @@ _COMPUTING = (
 
 @check()
 def output_supports_answer(case: Case) -> CheckResult:
-    """What a program printed holds the sample's answer, by value and not by chance of spelling."""
+    """Printed output holds the sample's answer, by value and not by chance of spelling."""
     samples = _as_asked(case.sample)
     for candidate in islice(dict.fromkeys(_candidates(case.trajectory)), MAX_CANDIDATES):
         if any(grade(candidate, sample).right for sample in samples):

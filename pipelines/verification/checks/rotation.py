@@ -60,7 +60,7 @@ def upright(case: Case) -> CheckResult:
 
 @check()
 def angle_undone(case: Case) -> CheckResult:
-    """What the program turned and what had been turned make a whole turn; ``score`` is what lacks, in degrees."""
+    """The program's turn and the one before it make a whole turn; ``score`` is the rest, in degrees."""
     output = _output(case)
     if output is None:
         return failed(Flaw.NO_IMAGE, "no program showed an image")

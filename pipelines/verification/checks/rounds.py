@@ -99,7 +99,7 @@ def calls_are_valid(case: Case) -> CheckResult:
 
 @check()
 def zooms_on_target(case: Case) -> CheckResult:
-    """What the last call shows contains the target's box and is no lazy crop, measured on pixels; ``score`` is the
+    """The image of the last call contains the target's box and is no lazy crop, measured on pixels; ``score`` is the
     share of the target that it shows. A row without calls, or without a box, has nothing to show."""
     calls = [call for call in _calls(case) if call is not None]
     if not calls or not case.sample.truth.boxes:
@@ -173,7 +173,7 @@ def not_repetitive(case: Case) -> CheckResult:
 
 @check()
 def not_too_long(case: Case) -> CheckResult:
-    """What the policy wrote has at most 16,000 characters; ``score`` counts them."""
+    """The policy wrote at most 16,000 characters; ``score`` counts them."""
     n_chars = sum(len(text) for _, text in _parts(case))
     detail = f"{n_chars:,} characters, at most {MAX_CHARS:,}"
     return decided(n_chars <= MAX_CHARS, Flaw.TOO_LONG, detail, score=float(n_chars))

@@ -187,7 +187,7 @@ _DISGUISES = {kind: str.maketrans(letters["from"], letters["to"]) for kind, lett
 
 
 def phrased(answer: str, rival: str) -> Iterator[Corruption]:
-    """What suits every kind. ``rival`` is another answer of the same kind."""
+    """Corruptions that suit every kind. ``rival`` is another answer of the same kind."""
     for kind in ("denied", "hedged"):
         yield from (Corruption(kind, form.format(answer, rival)) for form in _DATA[kind])
     yield from (Corruption(kind, text) for kind, several in _DATA["alone"].items() for text in several)
@@ -335,7 +335,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Discrimination:
-    """What a grader accepted of ``n_corrupted`` wrong answers, and which spellings of the right one it refused."""
+    """Wrong answers, of ``n_corrupted``, that a grader accepted, and spellings of the right one that it refused."""
 
     accepted: tuple[Corruption, ...]
     refused: tuple[str, ...]

@@ -92,20 +92,20 @@ def same_date(answer: str, expected: str) -> bool | None:
     if expected_figures is not None and len(set(_readings(expected_figures))) > 1:
         # which is the day is not known: the same figures in the same order, or nothing
         return figures == expected_figures
-    wanted = _day(expected)
-    if wanted is None:
+    expected_day = _day(expected)
+    if expected_day is None:
         return None
-    return _day(answer) == wanted
+    return _day(answer) == expected_day
 
 
 def same_time(answer: str, expected: str) -> bool | None:
     """None where the expected answer is no time of day."""
-    wanted = _time(expected)
-    return None if wanted is None else _time(answer) == wanted
+    expected_time = _time(expected)
+    return None if expected_time is None else _time(answer) == expected_time
 
 
 def wants_the_letters(question: str) -> bool:
-    """Whether the question asks what is written, so that another spelling is no answer."""
+    """Return whether the question asks what is written, so that another spelling is no answer."""
     return _VERBATIM.search(question) is not None
 
 
@@ -186,9 +186,9 @@ def _time(text: str) -> TimeOfDay | None:
 
 def _beside(match: re.Match[str]) -> TimeOfDay | None:
     """ "a quarter to seven", "half past four"."""
-    word, named = match["minutes"], match["hour"]
+    word, hour_word = match["minutes"], match["hour"]
     minutes = int(word) if word.isdigit() else {"half": 30, "quarter": 15}.get(word) or _MINUTE_WORDS[word]
-    hour = int(named) if named.isdigit() else _HOUR_WORDS.index(named) + 1
+    hour = int(hour_word) if hour_word.isdigit() else _HOUR_WORDS.index(hour_word) + 1
     if not 0 < minutes < 60 or (word == "half" and match["way"] not in ("past", "after")) or not 1 <= hour <= 12:
         return None
     if match["way"] in ("past", "after"):
@@ -223,11 +223,11 @@ def infinity(text: str) -> int | None:
 
 
 def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
-    """Whether the two are one, read as what ``expected`` is; None where it is none of these."""
+    """Return whether the two are one, read as what ``expected`` is; None where it is none of these."""
     if len(expected) > _MAX_CHARS or len(answer) > 4 * _MAX_CHARS or wants_the_letters(question):
         return None
-    if (wanted := infinity(expected)) is not None:
-        return infinity(answer) == wanted
+    if (expected_infinity := infinity(expected)) is not None:
+        return infinity(answer) == expected_infinity
     ratio = _SCORE if _IS_SCORE.search(question) else _RATIO
     read = [same_date(answer, expected), same_time(answer, expected)]
     read += [_pair(pattern, answer, expected) for pattern in (ratio, _SPAN)]
@@ -236,9 +236,11 @@ def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
 
 
 def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:
-    wanted = pattern.match(expected)
-    if wanted is None:
+    expected_match = pattern.match(expected)
+    if expected_match is None:
         return None
     first, *second = " ".join(answer.split()).split(" to ", maxsplit=1)
-    found = pattern.match(f"{in_digits(first)} to {in_digits(second[0])}" if second else answer)
-    return found is not None and [int(part) for part in found.groups()] == [int(part) for part in wanted.groups()]
+    match = pattern.match(f"{in_digits(first)} to {in_digits(second[0])}" if second else answer)
+    return match is not None and [int(part) for part in match.groups()] == [
+        int(part) for part in expected_match.groups()
+    ]

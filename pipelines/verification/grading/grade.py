@@ -53,7 +53,8 @@ Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "ju
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """Whether an answer is right, by which rule, and what was compared. ``score`` is 1.0 or 0.0, or the rule's own."""
+    """Grade of an answer: whether it is right, by which rule, and what was compared. ``score`` is 1.0 or 0.0, or the
+    rule's own."""
 
     right: bool
     kind: Kind
@@ -99,9 +100,9 @@ def by_value(bare_answer: str, expected: str, answer: str, sample: Sample, *, to
         return graded(same, "numeric", answer, sample)
     if read_quantity(expected) is None and read_expression(expected) is None:
         return None
-    named = read_expression(bare_answer)
-    if named and named.name and other_variable(named.name, sample.question):
-        return graded(False, "maths", answer, sample, how=f"the value of {named.name}")
+    expression = read_expression(bare_answer)
+    if expression and expression.name and other_variable(expression.name, sample.question):
+        return graded(False, "maths", answer, sample, how=f"the value of {expression.name}")
     compared = same_expression(bare_answer, expected, question=sample.question)
     if compared is None:
         return None if read_quantity(expected) is None else graded(False, "numeric", answer, sample)
@@ -116,10 +117,10 @@ def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
     expected = as_number(with_unit(as_number(as_english(bare(sample.answer), sample.question)), grader.unit))
     if read_quantity(expected) is None:
         return _reading(answer, sample)
-    said = without_quotes_of(sample.question, answer)
-    if (hedging_words(said) | turning_words(said)) - (hedging_words(expected) | turning_words(expected)):
+    unquoted = without_quotes_of(sample.question, answer)
+    if (hedging_words(unquoted) | turning_words(unquoted)) - (hedging_words(expected) | turning_words(expected)):
         return graded(False, "numeric", answer, sample, how="hedged or denied")
-    verdicts = (_one_number(core, expected, answer, sample, grader) for core in cores(said, sample.question))
+    verdicts = (_one_number(core, expected, answer, sample, grader) for core in cores(unquoted, sample.question))
     return next((verdict for verdict in verdicts if verdict.right), graded(False, "numeric", answer, sample))
 
 
@@ -138,12 +139,12 @@ def _one_number(core: str, expected: str, answer: str, sample: Sample, grader: G
 
 
 def _reading(answer: str, sample: Sample) -> Grade:
-    """Of what is no plain number: infinity, a ratio, a time."""
+    """Grade an answer that is no plain number: infinity, a ratio, a time."""
     expected = bare(sample.answer)
-    found = [same_reading(core, expected, question=sample.question) for core in cores(answer, sample.question)]
-    if found[0] is None:
+    verdicts = [same_reading(core, expected, question=sample.question) for core in cores(answer, sample.question)]
+    if verdicts[0] is None:
         return refused(answer, sample, "the expected answer is no number")
-    return graded(any(found), "numeric", answer, sample)
+    return graded(any(verdicts), "numeric", answer, sample)
 
 
 def _maths(answer: str, sample: Sample, _: Grader) -> Grade:
@@ -161,12 +162,12 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
         return graded(True, "maths", answer, sample, how="spelled the same")
     if asks_for_a_form(sample.question):
         return graded(same_spelling(core, expected), "maths", answer, sample, how="in the form that is asked for")
-    expression, wanted = in_symbols(core), in_symbols(expected)
-    same = same_form_of(expression, wanted)
+    expression, expected_expression = in_symbols(core), in_symbols(expected)
+    same = same_form_of(expression, expected_expression)
     if same is not None:
         return graded(same, "maths", answer, sample, how="compared as an equation or an interval")
     for part in (expression, result(expression, sample.question)):
-        verdict = by_value(part, wanted, answer, sample) if part else None
+        verdict = by_value(part, expected_expression, answer, sample) if part else None
         if verdict and verdict.right:
             return replace(verdict, kind="maths")
     return graded(False, "maths", answer, sample)
@@ -174,11 +175,11 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
 
 def _solved(answer: str, expected: str, sample: Sample) -> Grade | None:
     """Several values of one variable, "x = 2 or x = -3", where such are expected."""
-    wanted = solutions(expected)
-    if len(wanted) < 2:
+    expected_values = solutions(expected)
+    if len(expected_values) < 2:
         return None
-    found = solutions(answer) or elements(answer)
-    same = same_list(", ".join(found), ", ".join(wanted), question=sample.question)
+    values = solutions(answer) or elements(answer)
+    same = same_list(", ".join(values), ", ".join(expected_values), question=sample.question)
     return graded(same, "maths", answer, sample, how="compared as solutions") if same else None
 
 
@@ -226,7 +227,8 @@ READ_CATEGORIES = ("ocr", "text", "document")
 
 
 def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
-    """Whether ``answer`` is the sample's answer. Raises ``GradingError`` when expressions cannot be compared at all.
+    """Return whether ``answer`` is the sample's answer. Raises ``GradingError`` when expressions cannot be compared at
+    all.
 
     A ``judged`` grader finds right only what is spelled like the answer;
     ``darkroom.pipelines.verification.grading.judged`` asks a judge.

@@ -70,7 +70,7 @@ def _joined(text: str) -> str:
 
 
 def _is_mixed(word: str) -> bool:
-    """Whether a word has letters that look like others: Latin beside Cyrillic or Greek."""
+    """Return whether a word has letters that look like others: Latin beside Cyrillic or Greek."""
     if word.isascii():
         return False
     scripts = {unicodedata.name(letter, "").split(" ")[0] for letter in compatible(word)}
@@ -78,7 +78,7 @@ def _is_mixed(word: str) -> bool:
 
 
 def _is_turned(answer: str, expected: str) -> bool:
-    """Whether the expected words are all there, and other words that deny."""
+    """Return whether the expected words are all there, and other words that deny."""
     return _words(expected) <= _words(answer) and turning_words(answer) != turning_words(expected)
 
 
@@ -98,7 +98,8 @@ class JudgedGrade:
 
 
 async def grade_judged(answer: str, sample: Sample, policy: Policy, *, n_votes: int = 1) -> JudgedGrade:
-    """Whether ``answer`` means the sample's answer, by most of ``n_votes``; a vote that is no answer is not a yes.
+    """Return whether ``answer`` means the sample's answer, by most of ``n_votes``; a vote that is no answer is not a
+    yes.
 
     Raises ``RowError`` (policy_failed) when a vote cannot be had.
     """
@@ -115,13 +116,13 @@ async def grade_judged(answer: str, sample: Sample, policy: Policy, *, n_votes: 
 
 
 def answer_turn(answer: str, sample: Sample) -> CompletionRequest:
-    """What a judge is asked, without an image: the meaning of two texts."""
+    """Request to a judge, without an image: whether two texts mean the same."""
     seed = seed_from("grade", sample.sample_id, digest(answer))
     return judge_turn(PROMPT, answer_slots(answer, sample), sample, row=sample.sample_id, seed=seed)
 
 
 def answer_slots(answer: str, sample: Sample) -> Mapping[str, str]:
-    """What the prompt ``judge_answer`` is filled with."""
+    """Fill the slots of the prompt ``judge_answer``."""
     return {
         "question": escaped(question_text(sample)),
         "expected": escaped(sample.answer),

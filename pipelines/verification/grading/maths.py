@@ -135,12 +135,12 @@ _LIST = re.compile(r"\A[^(){}\[\]]*,[^(){}\[\]]*\Z")
 
 
 def asks_for_a_form(question: str) -> bool:
-    """Whether the question wants one form of its answer, so that another of the same value is no answer."""
+    """Return whether the question wants one form of its answer, so that another of the same value is no answer."""
     return _FORM.search(question) is not None
 
 
 def same_spelling(answer: str, expected: str) -> bool:
-    """Whether both are one expression in one form: 3×5 is 3*5 and not 15."""
+    """Return whether both are one expression in one form: 3×5 is 3*5 and not 15."""
     expression, expected_expression = read_expression(answer), read_expression(expected)
     return None not in (expression, expected_expression) and _spelled(expression) == _spelled(expected_expression)
 
@@ -178,7 +178,7 @@ def _a_number(expression: Expression, expected: Expression, question: str) -> tu
 
 
 def _rounds(value: str | None, number: str) -> bool:
-    """Whether ``number``, as written, is the rounded ``value``."""
+    """Return whether ``number``, as written, is the rounded ``value``."""
     exact, rounded = read_quantity(value or ""), read_quantity(number)
     return exact is not None and rounded is not None and rounded.can_be_rounded and same_quantity(rounded, exact)
 
@@ -234,16 +234,17 @@ def in_symbols(text: str) -> str:
 
 
 def same_form_of(answer: str, expected: str) -> bool | None:
-    """Whether two texts are one interval, one point, one equation or one pair of roots; None where expected is none."""
+    """Return whether two texts are one interval, one point, one equation or one pair of roots; None where expected is
+    none."""
     if max(len(answer), len(expected)) > MAX_CHARS:
         return None
     if point := _as_point(answer):
         return _same(point, expected)
-    wanted = _interval(expected)
-    if wanted is not None:
-        found = _interval(answer)
+    expected_ends = _interval(expected)
+    if expected_ends is not None:
+        interval = _interval(answer)
         # two numbers in round brackets may be a point as well: that is compared elsewhere
-        return None if found is None else _same_letter(answer, expected) and _same_interval(found, wanted)
+        return None if interval is None else _same_letter(answer, expected) and _same_interval(interval, expected_ends)
     for turned in _turned_equations(answer, expected):
         return _same(turned, expected)
     if r"\pm" in expected or "±" in expected:
@@ -260,16 +261,16 @@ def result(text: str, question: str) -> str | None:
 
 
 def other_variable(name: str, question: str) -> bool:
-    """Whether the question asks for the value of another variable than ``name``."""
-    asked = {match[1] for match in _ASKED.finditer(question)}
-    return bool(asked) and name not in asked
+    """Return whether the question asks for the value of another variable than ``name``."""
+    variables = {match[1] for match in _ASKED.finditer(question)}
+    return bool(variables) and name not in variables
 
 
 def _is_before(side: str, last: str, question: str) -> bool:
-    tight, asked = _tight(side), _tight(question)
-    if not tight or (len(tight) > 2 and tight in asked):
-        wanted = _ANGLE_NAMED.findall(_tight(re.split(r"[.!]\s", question.strip())[-1]))
-        return not (_ANGLE_NAMED.fullmatch(tight) and wanted) or tight in wanted
+    tight, tight_question = _tight(side), _tight(question)
+    if not tight or (len(tight) > 2 and tight in tight_question):
+        angles = _ANGLE_NAMED.findall(_tight(re.split(r"[.!]\s", question.strip())[-1]))
+        return not (_ANGLE_NAMED.fullmatch(tight) and angles) or tight in angles
     if re.fullmatch(r"[A-Za-z]", side.strip()):
         return not other_variable(side.strip(), question)
     first, value = read_expression(side), read_expression(last)
@@ -280,8 +281,8 @@ def _is_before(side: str, last: str, question: str) -> bool:
 
 def _tight(text: str) -> str:
     """Without spaces; an angle is called that: "m∠2" is "angle 2"."""
-    named = re.sub(r"\bm ?(?=∠|\\angle)", "", text).replace("∠", "angle").replace("\\angle", "angle")
-    return re.sub(r"\s", "", named).casefold()
+    text_with_angles = re.sub(r"\bm ?(?=∠|\\angle)", "", text).replace("∠", "angle").replace("\\angle", "angle")
+    return re.sub(r"\s", "", text_with_angles).casefold()
 
 
 def _interval(text: str) -> Interval | None:
@@ -301,7 +302,7 @@ def _interval(text: str) -> Interval | None:
 
 
 def _same_letter(answer: str, expected: str) -> bool:
-    """Whether two inequalities are about one variable; an interval in brackets names none."""
+    """Return whether two inequalities are about one variable; an interval in brackets names none."""
     letters = [set(re.findall(r"(?<![a-zA-Z\\])[a-z](?![a-zA-Z])", text)) for text in (answer, expected)]
     return not letters[0] or not letters[1] or letters[0] == letters[1]
 
@@ -338,9 +339,9 @@ def _turned_equations(answer: str, expected: str) -> Iterator[str]:
     """An equation that is no assignment, or one with its sides exchanged, where an equation is expected."""
     if answer.count("=") != 1 or expected.count("=") != 1:
         return
-    left, right = (side.strip(" $") for side in answer.split("="))
-    if not re.fullmatch(r"[a-zA-Z](?:\([a-zA-Z]\))?", left):
-        yield f"{left} = {right}"
+    first, second = (side.strip(" $") for side in answer.split("="))
+    if not re.fullmatch(r"[a-zA-Z](?:\([a-zA-Z]\))?", first):
+        yield f"{first} = {second}"
 
 
 def _same(text: str, expected: str) -> bool:
@@ -355,14 +356,16 @@ def _same(text: str, expected: str) -> bool:
 
 def _same_roots(answer: str, expected: str) -> bool:
     """Two roots that are written as one: with ±, or as a list of both."""
-    wanted = [_without_name(expected, sign) for sign in "+-"]
+    expected_roots = [_without_name(expected, sign) for sign in "+-"]
     if r"\pm" in answer or "±" in answer:
-        found = [_without_name(answer, sign) for sign in "+-"]
+        roots = [_without_name(answer, sign) for sign in "+-"]
     else:
-        found = [_without_name(part, "") for part in re.split(r", ?| and ", answer)]
-    if len(found) != 2:
+        roots = [_without_name(part, "") for part in re.split(r", ?| and ", answer)]
+    if len(roots) != 2:
         return False
-    return any(all(_same(*pair) for pair in zip(found, order, strict=True)) for order in (wanted, wanted[::-1]))
+    return any(
+        all(_same(*pair) for pair in zip(roots, order, strict=True)) for order in (expected_roots, expected_roots[::-1])
+    )
 
 
 def _without_name(text: str, sign: str) -> str:

@@ -62,8 +62,8 @@ def in_digits(text: str) -> str:
 
 def _words(text: str) -> str:
     """Empty where ``text`` begins with no number word."""
-    if one := _ONE_AND_A_HALF.match(text):
-        return f"1 1/2 {one[1]}"
+    if article := _ONE_AND_A_HALF.match(text):
+        return f"1 1/2 {article[1]}"
     if dozen := _DOZEN.match(text):
         return f"{6 if dozen[1] else 12}{text[dozen.end() :]}"
     if part := _A_PART.match(text):
@@ -99,12 +99,12 @@ def _cardinal(text: str) -> tuple[int | None, str]:
     end = stop = n_known = 0
     while len(words) < _MAX_WORDS and (match := _NEXT.match(text, end)):
         word = match[1].casefold()
-        known = word in _VALUES or word in _LARGE
-        if not known and not (word == "and" and words) and not (word == "a" and not words):
+        is_number = word in _VALUES or word in _LARGE
+        if not is_number and not (word == "and" and words) and not (word == "a" and not words):
             break
         words.append("one" if word == "a" else word)
         end = match.end()
-        if known:
+        if is_number:
             n_known, stop = len(words), end
     read = words[:n_known]
     number = _value(read)
@@ -165,7 +165,7 @@ _MAX_CHARS = 60
 
 
 def is_foreign(question: str) -> bool:
-    """Whether the question is in a language of ``foreign_numbers.toml`` that is written in Latin letters."""
+    """Return whether the question is in a language of ``foreign_numbers.toml`` that is written in Latin letters."""
     return _QUESTION.search(question) is not None
 
 
@@ -187,14 +187,14 @@ def as_english(text: str, question: str) -> str:
 def _from_cjk(text: str, question: str) -> str:
     """The one number, if around it stand a counter, letters of the question and such as say nothing; else the text."""
     plain = text.replace("一共", "").strip()
-    found = list(_NUMERAL.finditer(plain))
-    if len(found) != 1 or not _DENIALS.isdisjoint(plain) or (number := _cjk_value(found[0][0])) is None:
+    numerals = list(_NUMERAL.finditer(plain))
+    if len(numerals) != 1 or not _DENIALS.isdisjoint(plain) or (number := _cjk_value(numerals[0][0])) is None:
         return text
-    behind = _COUNTER.sub("", plain[found[0].end() :]).strip(" 。.")
-    said = _FILLERS | set(question) | {" "}
-    if not said.issuperset(plain[: found[0].start()]):
+    behind = _COUNTER.sub("", plain[numerals[0].end() :]).strip(" 。.")
+    neutral = _FILLERS | set(question) | {" "}
+    if not neutral.issuperset(plain[: numerals[0].start()]):
         return text
-    return number if said.issuperset(behind) else f"{number} {behind}"
+    return number if neutral.issuperset(behind) else f"{number} {behind}"
 
 
 def _cjk_value(numeral: str) -> str | None:

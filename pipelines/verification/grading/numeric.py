@@ -82,7 +82,7 @@ class Quantity:
 
     @property
     def can_be_rounded(self) -> bool:
-        """Whether it has the digits that a rounded answer needs."""
+        """Return whether it has the digits that a rounded answer needs."""
         return self.n_decimals is not None and self.n_decimals >= _MIN_DECIMALS and self.n_digits >= _MIN_DIGITS
 
 
@@ -146,7 +146,7 @@ def same_quantity(
     tolerance: float = 0,
     is_exact: bool = False,
 ) -> bool:
-    """Whether the numbers agree, ``answer`` taken times ``factor``. ``tolerance`` is relative to ``expected``.
+    """Return whether the numbers agree, ``answer`` taken times ``factor``. ``tolerance`` is relative to ``expected``.
 
     ``is_exact``: neither may be the other rounded.
     """
@@ -247,7 +247,7 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
 
 
 def same_form(answer: str, expected: str, *, question: str) -> bool:
-    """Whether both are one number in one form: 6/8 is not 3/4 and 0.6667 not 0.67, but 0.67 m is 0.67 metres."""
+    """Return whether both are one number in one form: 6/8 is not 3/4 and 0.6667 not 0.67, but 0.67 m is 0.67 metres."""
     if not same_number(answer, expected, question=question):
         return False
     number, expected_number = read_quantity(answer), read_quantity(expected)
@@ -310,32 +310,32 @@ def _decimal(value: Fraction) -> str:
 
 
 def without_about(text: str, expected: str, *, tolerance: float) -> str:
-    """What was measured, without "about": of a number with decimals or a tolerance. "About 12" leaves 12 open."""
+    """Remove "about" from a number with decimals or a tolerance, which was measured. "About 12" leaves 12 open."""
     quantity = read_quantity(expected)
     is_measured = quantity is not None and quantity.n_decimals is not None
     return _ABOUT.sub("", text, count=1) if is_measured or tolerance else text
 
 
 def asks_for_exact(question: str) -> bool:
-    """Whether the question wants an exact value, of which a decimal is no other spelling."""
+    """Return whether the question wants an exact value, of which a decimal is no other spelling."""
     return _EXACT.search(question) is not None
 
 
 def is_named(unit: Unit, question: str) -> bool:
-    """Whether the question names the unit, in any of its spellings."""
+    """Return whether the question names the unit, in any of its spellings."""
     return unit in _named(question)
 
 
 @lru_cache(maxsize=1024)
 def _named(question: str) -> frozenset[Unit]:
     """The units that a question names, the longest spelling first: "square metres" name no metre."""
-    named = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in _NAMES.finditer(question)}
+    units = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in _NAMES.finditer(question)}
     degrees = {UNITS["°"]}
-    return frozenset(named | degrees if _ANGLE.search(question) else named - degrees)
+    return frozenset(units | degrees if _ANGLE.search(question) else units - degrees)
 
 
 def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | None:
-    """What ``answer`` must be multiplied with to be in the unit of ``expected``; None where the units do not agree."""
+    """Factor from the unit of ``answer`` to that of ``expected``; None where the units do not agree."""
     if not (_may_be_said(answer, expected, question) and _may_be_said(expected, answer, question)):
         return None
     unit, expected_unit = _unit(answer, expected, question), _unit(expected, answer, question)
@@ -357,15 +357,15 @@ def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | N
 
 
 def _is_other_currency(unit: Unit | None, expected: Unit | None, question: str) -> bool:
-    """Whether the answer is in a currency and the question names others only."""
+    """Return whether the answer is in a currency and the question names others only."""
     if unit is None or expected is not None or unit.names[0] not in CURRENCIES:
         return False
-    named = {UNITS[symbol] for symbol in CURRENCIES if symbol in question or is_named(UNITS[symbol], question)}
-    return bool(named) and unit not in named
+    currencies = {UNITS[symbol] for symbol in CURRENCIES if symbol in question or is_named(UNITS[symbol], question)}
+    return bool(currencies) and unit not in currencies
 
 
 def _is_money(unit: Unit | None, expected: Quantity, question: str) -> bool:
-    """Whether a currency may be left out: the expected answer has it, or the question is about money."""
+    """Return whether a currency may be left out: the expected answer has it, or the question is about money."""
     if unit is None or unit.names[0] not in CURRENCIES:
         return False
     return expected.unit is not None or (_MONEY.search(question) is not None and not is_named(PER_CENT, question))
@@ -388,7 +388,7 @@ def _may_be_said(of: Quantity, beside: Quantity, question: str) -> bool:
 
 
 def _singular_too(phrase: str) -> set[str]:
-    """What "how many red apples are" may count: every run of up to two of its words, in the plural or not."""
+    """Nouns that "how many red apples are" may count: every run of up to two of its words, in the plural or not."""
     words = phrase.casefold().split()
     runs = {" ".join(words[start : start + length]) for length in (1, 2) for start in (0, 1)}
     return runs | {run.removesuffix("s") for run in runs} | ({"persons", "person"} if "people" in runs else set())

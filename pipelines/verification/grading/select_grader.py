@@ -1,4 +1,4 @@
-"""Which grader a sample's answer asks for.
+"""Choice of the grader for a sample's answer.
 
 Choices ask for their letters; four corners, where a place is asked for, for a box; numbers, expressions, lists and
 short texts for their own rules; a sentence for a judge. ``truth.details`` may hold ``{"tolerance": 0.05, "unit":

@@ -56,9 +56,9 @@ _MIN_STEM = 3
 
 
 def cores(answer: str, question: str) -> Iterator[str]:
-    """What of the answer may be the answer itself, the whole of it first; each once, at most ``MAX_CORES``."""
+    """Parts of the answer that may be the answer itself, the whole of it first; each once, at most ``MAX_CORES``."""
     text = bare(answer)
-    found = dict.fromkeys([text])
+    texts = dict.fromkeys([text])
     if len(text) <= MAX_CHARS:
         places = [(match.start(), match.end()) for match in _WORD.finditer(text)]
         if len(places) <= MAX_WORDS:
@@ -73,8 +73,8 @@ def cores(answer: str, question: str) -> Iterator[str]:
             spans = ((start, end) for start in reversed(starts) for end in ends if start < end)
             for start, end in spans:
                 if end - start < len(places):
-                    found.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
-    yield from list(found)[:MAX_CORES]
+                    texts.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
+    yield from list(texts)[:MAX_CORES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class _Question:
 
 
 def is_action(question: str) -> bool:
-    """Whether the question asks what a person does."""
+    """Return whether the question asks what a person does."""
     return _ACTION.search(question) is not None
 
 
@@ -117,7 +117,7 @@ def _question(question: str) -> _Question:
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
     leads += [word for word in words if word in _PREPOSITIONS]
     nouns = [word for word in words if not _is_bent(word)]
-    kin = [other for word in words for other in _KIN.get(word, ())]
+    kin = [relative for word in words for relative in _KIN.get(word, ())]
     than = words.index("than") if "than" in words else len(words)
     beyond = {*map(stem, words[than:])} - {*map(stem, words[:than])} - FILLERS
     subject_verbs = _of_subject(words)
@@ -167,7 +167,7 @@ def _plain(word: str) -> str:
 
 
 def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
-    """Whether words may stand before an answer that begins with ``first``."""
+    """Return whether words may stand before an answer that begins with ``first``."""
     if any(stem(word) in sentence.beyond for word in before) and "than" not in before:
         return False
     is_code = len(first) == 1 or any(character.isdigit() for character in first)
@@ -207,7 +207,7 @@ def _behind_labels(text: str, places: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _is_label(before: Sequence[str], sentence: _Question) -> bool:
-    """Whether words before a colon are only what was asked for: "Total: 12"."""
+    """Return whether words before a colon are only what was asked for: "Total: 12"."""
     return all(
         (word.isalpha() and (word in _SUBJECT or stem(word) in sentence.stems)) or word == "=" for word in before
     )
@@ -230,7 +230,7 @@ def _is_verb(word: str, sentence: _Question) -> bool:
 
 
 def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
-    """Whether words may stand behind an answer that ends in ``last``."""
+    """Return whether words may stand behind an answer that ends in ``last``."""
     joint = _JOINT | SUBJECTS if sentence.is_foreign else _JOINT
     if not all(word in joint or stem(word) in sentence.stems for word in after):
         return False
@@ -254,8 +254,8 @@ _MIN_CONTENT = 3
 
 def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     """None where neither yes nor no is expected, or the question offers something else."""
-    wanted = {"yes": True, "no": False}.get(bare(expected).casefold())
-    if wanted is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
+    is_yes = {"yes": True, "no": False}.get(bare(expected).casefold())
+    if is_yes is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
         return None
     words = _WORD_OR_MARK.findall(bare(answer).casefold().replace("’", "'"))
     if not words:
@@ -263,18 +263,18 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     polarity = _POLARITY.get(words[0])
     if polarity is not None and (len(words) == 1 or words[1] in _MARKS):
         rest = [word for word in words[1:] if word not in _MARKS]
-        return polarity is wanted and (not rest or _says(rest, wanted, question))
+        return polarity is is_yes and (not rest or _says(rest, is_yes, question))
     rest = [word for word in words if word not in _MARKS]
-    return _content(question) <= {stem(word) for word in rest} and _says(rest, wanted, question)
+    return _content(question) <= {stem(word) for word in rest} and _says(rest, is_yes, question)
 
 
-def _says(words: list[str], wanted: bool, question: str) -> bool:
+def _says(words: list[str], is_yes: bool, question: str) -> bool:
     n_denials = sum(turning_words(" ".join(words)).values())
-    asked = question_stems(question)
-    known = words[0] not in _POLARITY and all(
-        stem(word) in asked or word in FILLERS or word in _AUXILIARIES for word in words
+    stems = question_stems(question)
+    is_neutral = words[0] not in _POLARITY and all(
+        stem(word) in stems or word in FILLERS or word in _AUXILIARIES for word in words
     )
-    return known and n_denials == (0 if wanted else 1)
+    return is_neutral and n_denials == (0 if is_yes else 1)
 
 
 def _content(question: str) -> set[str]:

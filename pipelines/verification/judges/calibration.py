@@ -57,7 +57,7 @@ class LabelLine(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What most people said of one row. ``line`` is the first that spoke of it, at ``where`` (``file:line``)."""
+    """Majority label of one row. ``line`` is the first that labels it, at ``where`` (``file:line``)."""
 
     is_good: bool
     line: LabelLine
@@ -226,14 +226,14 @@ def calibrate_for(scores: Sequence[float], labels: Sequence[bool], *, target_pre
     """
     score, label = _checked(scores, labels)
     chosen_on = np.random.default_rng(0).permutation(len(label)) < len(label) // 2
-    other = label[~chosen_on]
-    if len(label) < 2 * _LEAST_LABELS or other.all() or not other.any():
+    rest = label[~chosen_on]
+    if len(label) < 2 * _LEAST_LABELS or rest.all() or not rest.any():
         raise CalibrationError(
             f"{len(label)} labels, {label.sum()} of them good: a threshold is chosen on one half of the labels and "
             f"measured on the other; label at least {2 * _LEAST_LABELS} rows, good and bad ones"
         )
-    known, good = score[chosen_on], label[chosen_on]
-    reached = {float(threshold): _counted(known >= threshold, good) for threshold in np.unique(known)}
+    tried, good = score[chosen_on], label[chosen_on]
+    reached = {float(threshold): _counted(tried >= threshold, good) for threshold in np.unique(tried)}
     precision = {threshold: n.good_passed / (n.good_passed + n.bad_passed) for threshold, n in reached.items()}
     enough = [threshold for threshold, share in precision.items() if share >= target_precision]
     if not enough:
