@@ -104,7 +104,7 @@ class ChatClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> Any:
-        """The endpoint's answer as JSON, to the request that ``request_body.body_of`` makes.
+        """The endpoint's answer as JSON, to the request that ``body_of`` makes.
 
         Raises ``StatusError`` for an HTTP error, ``aiohttp.ClientError`` for a lost connection, ``PolicyError`` for a
         page of HTML, ``ValueError`` for a request that is no UTF-8 or an answer that is no JSON.

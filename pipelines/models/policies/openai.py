@@ -19,7 +19,6 @@ from typing import Any, Self
 
 from darkroom.pipelines.models.messages import ImagePart
 from darkroom.pipelines.models.policies.budget import BudgetPool, SpendTracker
-from darkroom.pipelines.models.policies.calls import SharedCalls
 from darkroom.pipelines.models.policies.images import ImageEncoder, PixelLimits
 from darkroom.pipelines.models.policies.policy import (
     Completion,
@@ -29,6 +28,7 @@ from darkroom.pipelines.models.policies.policy import (
     SentImage,
 )
 from darkroom.pipelines.models.policies.settings import Endpoint, EndpointSettings
+from darkroom.pipelines.models.policies.shared_calls import SharedCalls
 from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.reject_reasons import storable
 from darkroom.pipelines.storage.images import ImageStore

@@ -12,15 +12,15 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.pipelines.models.policies import PolicyUnavailable, calls
-from darkroom.pipelines.models.policies.calls import SharedCalls, fair_shares
+from darkroom.pipelines.models.policies import PolicyUnavailable, shared_calls
 from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter
+from darkroom.pipelines.models.policies.shared_calls import SharedCalls, fair_shares
 from darkroom.pipelines.storage.ledger import Ledger
 from tests.pipelines.models.policies.sharers import most_in_flight_of_three
 
 HOLDER = """
 import sys, time
-from darkroom.pipelines.models.policies.calls import SharedCalls
+from darkroom.pipelines.models.policies.shared_calls import SharedCalls
 from darkroom.pipelines.storage.ledger import Ledger
 
 with Ledger(sys.argv[1]) as ledger:
@@ -143,8 +143,8 @@ def test_a_policy_calls_no_more_than_is_leased(chat, open_policy, turn, ledger):
 
 
 def test_calls_that_wait_fail_when_the_database_no_longer_shares_them_out(chat, open_policy, turn, ledger, monkeypatch):
-    monkeypatch.setattr(calls, "DEAD_SECONDS", 0.0)
-    monkeypatch.setattr(calls, "PERIOD_SECONDS", 0.01)
+    monkeypatch.setattr(shared_calls, "DEAD_SECONDS", 0.0)
+    monkeypatch.setattr(shared_calls, "PERIOD_SECONDS", 0.01)
     asked = asyncio.Event()
 
     async def answer(endpoint, request, body):
