@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darkroom.sandbox.cgroups import reason_for_none
+from darkroom.sandbox.digest import IN_EXTRAS, NINE
 from darkroom.sandbox.errors import SandboxError
-from darkroom.sandbox.libraries import IN_EXTRAS, NINE
 from darkroom.sandbox.pool import SandboxPool
 from darkroom.sandbox.process import BOOTSTRAP
 from darkroom.sandbox.protections import (

@@ -11,9 +11,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode, ScanMode
 from darkroom.sandbox._guest.names import check_names
-from darkroom.sandbox._guest.scan import ScanMode
 from darkroom.sandbox.calls import Admission, Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
 from darkroom.sandbox.errors import SandboxClosed, SandboxError, machine_errors, require_extra

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from darkroom.sandbox._guest.messages import ZygoteConfig
+from darkroom.sandbox.digest import added_libraries, importable_modules
 from darkroom.sandbox.errors import SandboxClosed, SandboxUnavailable
-from darkroom.sandbox.libraries import added_libraries, importable_modules
 from darkroom.sandbox.protections import Tier, advice
 
 _PACKAGE = Path(__file__).resolve().parent  # the root of a session shows no link to a folder

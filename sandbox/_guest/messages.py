@@ -11,8 +11,8 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from darkroom.sandbox._guest.scan import ScanMode
-
+ScanMode = Literal["strict", "own_files", "off"]
+"""own_files: the code may delete, move and rename; only the session's own files are within its reach anyway."""
 RepairMode = Literal["small_model", "off"]
 """small_model: the rewrites of Thyme's appendix A, each of them reported. off: the code runs as it was written."""
 

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from multiprocessing import context, dummy
 from typing import Any
 
@@ -29,18 +30,11 @@ _make_pool: Callable[..., None] = multiprocessing.pool.Pool.__init__  # whose na
 _LOCKS = ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier")
 
 
-class _Note:
-    def __init__(self) -> None:
-        self._is_due = True
-
-    def __call__(self) -> None:
-        """Once per session."""
-        if self._is_due and sys.stderr is not None:
-            self._is_due = False
-            sys.stderr.write(_NOTE)
-
-
-_note = _Note()
+@cache
+def _note() -> None:
+    """Say once per session that threads take the place of processes."""
+    if sys.stderr is not None:
+        sys.stderr.write(_NOTE)
 
 
 class Process(threading.Thread):

@@ -21,12 +21,14 @@ import random
 import re
 import shutil
 import socket
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
 import cv2
 import numpy as np
@@ -198,6 +200,26 @@ def install_fast_png() -> None:
         write(image, *args, **options)
 
     Image.register_save("PNG", write_fast)
+
+
+_POSITION_OF_URI = 6
+
+
+def install_sqlite() -> None:
+    """`sqlite3.connect` without file locks, which the filter refuses."""
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+
+    def connect_without_locks(database: Any, *args: Any, **options: Any) -> sqlite3.Connection:
+        if options.get("uri") or len(args) > _POSITION_OF_URI or _is_no_file(database):
+            return connect(database, *args, **options)
+        uri = f"file:{quote(os.path.abspath(os.fsdecode(database)))}?nolock=1"
+        return connect(uri, *args, uri=True, **{name: value for name, value in options.items() if name != "uri"})
+
+    sqlite3.connect = sqlite3.dbapi2.connect = connect_without_locks  # type: ignore[assignment]  # overloads
+
+
+def _is_no_file(database: Any) -> bool:
+    return not isinstance(database, str | bytes | os.PathLike) or os.fsdecode(database) in ("", ":memory:")
 
 
 def seed_everything(seed: int) -> None:

@@ -35,6 +35,7 @@ from darkroom.sandbox._guest.patched_modules import (
     install_copy,
     install_fast_png,
     install_pipe,
+    install_sqlite,
     install_stand_ins,
     seed_everything,
 )
@@ -126,7 +127,7 @@ class Runner:
         hook_opencv(self._inputs)
         self._gallery.install()
         self._repairs.install()
-        warm.install_sqlite()
+        install_sqlite()
         install_pipe()
         install_fast_png()
         install_stand_ins(self._gallery.display)

@@ -6,10 +6,8 @@ the syntax tree, so comments, strings and `re.compile` or `list.remove` are not 
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
-ScanMode = Literal["strict", "own_files", "off"]
-"""own_files: the code may delete, move and rename; only the session's own files are within its reach anyway."""
+from darkroom.sandbox._guest.messages import ScanMode
 
 _FILE_CALLS = {
     "os": {"remove", "unlink", "rmdir", "removedirs", "rename", "renames", "replace"},

@@ -27,8 +27,8 @@ from darkroom.pipelines.verification.checks.frames import (
     visual_tokens_within_budget,
 )
 from darkroom.pipelines.verification.checks.hint import hint_stays_hidden, judge_leak, solution_stays_hidden
+from darkroom.pipelines.verification.checks.image_operations import judge_effective, operation_applied
 from darkroom.pipelines.verification.checks.necessity import BlindScores, Necessity, blind_scores
-from darkroom.pipelines.verification.checks.operation import judge_effective, operation_applied
 from darkroom.pipelines.verification.checks.output import (
     drawing_needed,
     figure_rendered,

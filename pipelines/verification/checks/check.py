@@ -46,7 +46,7 @@ class Flaw(StrEnum):
     FRAMES_MISSED = "frames_missed"
     OTHER_OBSERVATION = "other_observation"
     FIGURE_BLANK = "figure_blank"
-    NOT_DRAWN = "not_drawn"
+    FIGURE_NOT_DRAWN = "not_drawn"
     ANSWER_PRINTED = "answer_printed"
     NO_LEGIBILITY_GAIN = "no_legibility_gain"
     TEXT_MISREAD = "text_misread"
@@ -66,8 +66,8 @@ class Flaw(StrEnum):
     ANSWERABLE_BLIND = "answerable_blind"
     ANSWERABLE_WITHOUT_TOOLS = "answerable_without_tools"
     # among others
-    DUPLICATE = "duplicate"
-    CONTAMINATED = "contaminated"
+    DUPLICATE_ROW = "duplicate"
+    CONTAMINATED_ROW = "contaminated"
     # samples
     MISMATCHED = "mismatched"
     NEEDS_KNOWLEDGE = "needs_knowledge"
@@ -85,7 +85,7 @@ class OwnFlaw(str):
         if not _OWN_FLAW.fullmatch(value):
             raise UserError(f"a flaw is named like 'not_mirrored', in at most 40 characters; found {value[:60]!r}")
         if value in set(Flaw):
-            raise UserError(f"the flaw {value!r} is there already: use Flaw.{value.upper()}")
+            raise UserError(f"the flaw {value!r} is there already: use Flaw.{Flaw(value).name}")
         return str.__new__(cls, value)
 
 

@@ -51,7 +51,7 @@ class Claim(NamedTuple):
     """A claim and its words; ``of_now``: expressly of what was shown last ("still too small")."""
 
     kind: ClaimKind
-    words: str
+    phrase: str
     of_now: bool
 
 
@@ -178,7 +178,7 @@ def claims_hold(case: Case) -> CheckResult:
             n_claims += 1
             if why := contradiction(claim, measured.situation(claim, n_before, n_views)):
                 return failed(
-                    Flaw.CLAIM_CONTRADICTED, f"{where} says {claim.words!r}, but {why}", score=float(n_claims)
+                    Flaw.CLAIM_CONTRADICTED, f"{where} says {claim.phrase!r}, but {why}", score=float(n_claims)
                 )
     return passed(f"{n_claims} claims", score=float(n_claims))
 

@@ -115,7 +115,7 @@ def figure_rendered(case: Case) -> CheckResult:
     shares = []
     for n, image in enumerate(images, 1):
         if any(np.abs(_small(case, image) - original).mean() < _SAME for original in originals):
-            return failed(Flaw.NOT_DRAWN, f"image {n} is an image of the question")
+            return failed(Flaw.FIGURE_NOT_DRAWN, f"image {n} is an image of the question")
         share, spread = _ink(_grey(case, image))
         if min(image.width, image.height) < MIN_SIDE or share < MIN_EDGE_SHARE or spread < MIN_SPREAD:
             what = f"{image.width}x{image.height} pixels, edges {share:.2%}, reaching across {spread:.0%}"
