@@ -29,9 +29,9 @@ from darkroom.sandbox.errors import (
 )
 from darkroom.sandbox.folders import remove_tree
 from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.process import Window, attest, is_doomed, open_parent
 from darkroom.sandbox.protections import Tier
 from darkroom.sandbox.session import Closing, Session, off_loop
-from darkroom.sandbox.session_process import Window, attest, is_doomed, open_parent
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16

@@ -16,7 +16,6 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from darkroom.sandbox._guest.messages import HEADER, INTERRUPT
 from darkroom.sandbox.calls import Admission, Turn
 from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup
-from darkroom.sandbox.clock import Deadline, ProcessClock, Starved, wall_deadline
 from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
 from darkroom.sandbox.folders import remove_tree
 from darkroom.sandbox.frames import (
@@ -29,9 +28,9 @@ from darkroom.sandbox.frames import (
     parse_reply,
     reply_cap,
 )
-from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.limits import Deadline, Limits, ProcessClock, Starved, wall_deadline
 from darkroom.sandbox.observation import Observation, ShownImage, Status
-from darkroom.sandbox.session_process import Window, has_ended, pid_of, wait_for_end
+from darkroom.sandbox.process import Window, has_ended, pid_of, wait_for_end
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16

@@ -27,8 +27,7 @@ from darkroom.sandbox._guest.errors import is_out_of_memory
 from darkroom.sandbox._guest.messages import IMAGE_FOLDER, DecodedImage
 from darkroom.sandbox._guest.proc import Proc
 from darkroom.sandbox._kernel import syscalls
-from darkroom.sandbox.clock import Deadline, ProcessClock
-from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.limits import Deadline, Limits, ProcessClock
 
 SHARED_MODES = {"L": 1, "RGB": 3, "RGBA": 4}
 """Modes whose pixels sessions share, with their bytes per pixel."""

@@ -38,7 +38,7 @@ _NO_NETWORK = "the sandbox has no network: work with the images of the task and 
 _NO_INPUT = "the sandbox has no one to answer input(): write the value into the code"
 
 
-def install_stand_ins(display: Callable[..., None]) -> None:
+def install_notebook_modules(display: Callable[..., None]) -> None:
     """`display` shows images and figures and prints anything else."""
     names: dict[str, Any] = {
         "display": display,

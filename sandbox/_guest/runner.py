@@ -34,9 +34,9 @@ from darkroom.sandbox._guest.patched_modules import (
     Addresses,
     install_copy,
     install_fast_png,
+    install_notebook_modules,
     install_pipe,
     install_sqlite,
-    install_stand_ins,
     seed_everything,
 )
 from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
@@ -51,10 +51,10 @@ from darkroom.sandbox._guest.shared import (
 )
 from darkroom.sandbox._guest.shown_images import (
     Budget,
-    Gallery,
     OverLimit,
     Pixels,
     SavedFiles,
+    ShownImages,
     held_paths,
     newly_held,
     read_image,
@@ -79,7 +79,7 @@ class Runner:
     def __init__(self, limits: Limits, mode: GuestMode, inputs: Inputs) -> None:
         self.limits, self._mode, self._inputs = limits, mode, inputs
         self._output = Output(limits.output_chars)
-        self._gallery = Gallery(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
+        self._images = ShownImages(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
         self._repairs = Repairs(enabled=mode.repair != "off")
         self._addresses = Addresses()
         self._has_opened = False
@@ -125,12 +125,12 @@ class Runner:
         Image.MAX_IMAGE_PIXELS = self.limits.max_pixels
         hook_pillow(self._inputs)
         hook_opencv(self._inputs)
-        self._gallery.install()
+        self._images.install()
         self._repairs.install()
         install_sqlite()
         install_pipe()
         install_fast_png()
-        install_stand_ins(self._gallery.display)
+        install_notebook_modules(self._images.display)
         one_process.install()
         if self._inputs.video_paths:
             install_decord_alias()
@@ -139,7 +139,7 @@ class Runner:
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main  # pickle and dataclasses look classes up there
         names = vars(main)
-        names |= {"__builtins__": builtins, "display": self._gallery.display}
+        names |= {"__builtins__": builtins, "display": self._images.display}
         names |= warm.PREPARED
         names |= paths_of(self._inputs.images)
         names |= names_of_videos(self._inputs.video_paths, max_pixels=self.limits.max_pixels)
@@ -147,7 +147,7 @@ class Runner:
 
     def _answer(self, code: str) -> tuple[dict[str, Any], list[bytes]]:
         self._output.begin()
-        self._gallery.clear()
+        self._images.clear()
         self._repairs.begin()
         edits: list[SourceEdit] = []
         cell = f"{CELL_PREFIX} {self._n_calls}>"
@@ -162,7 +162,7 @@ class Runner:
         try:
             return self._reply(outcome, edit_rows, held)
         except MemoryError:
-            self._gallery.clear()
+            self._images.clear()
             too_large = _Outcome("memory", "MemoryError: not enough memory to return the images")
             return self._fields(too_large, edit_rows, self._output.text(), [], []), []
         finally:
@@ -205,17 +205,17 @@ class Runner:
         self, outcome: _Outcome, edit_rows: list[Any], held: dict[str, tuple[str, ...]]
     ) -> tuple[dict[str, Any], list[bytes]]:
         text = self._output.text()
-        new_files = self._saved.look(self._gallery.written)
-        items = self._gallery.ordered(new_files, newly_held(held, held_paths(self._names)))
+        new_files = self._saved.look(self._images.written)
+        items = self._images.ordered(new_files, newly_held(held, held_paths(self._names)))
         images, notes, n_over_limit = self._collect(items)
         listed = list(new_files.items())[: self.limits.files]  # the lite tier has no quota that stops at this number
-        artefacts = [[self._name_of(path), size, self._shown(notes.get(path, ""))] for path, size in listed]
+        artefacts = [[self._name_of(path), size, self._cleaned(notes.get(path, ""))] for path, size in listed]
         if len(new_files) > len(listed):
             text += f"\n... [{len(new_files) - len(listed)} more files not listed] ...\n"
-        if self._gallery.n_dropped:
-            text += f"\n... [{self._gallery.n_dropped} more figures not shown] ...\n"
+        if self._images.n_dropped:
+            text += f"\n... [{self._images.n_dropped} more figures not shown] ...\n"
         fields = self._fields(outcome, edit_rows, text, images, artefacts)
-        n_over_limit += self._gallery.n_dropped
+        n_over_limit += self._images.n_dropped
         return fields | {"n_over_limit": n_over_limit}, [image.data for image in images]
 
     def _collect(self, items: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str], int]:
@@ -235,7 +235,7 @@ class Runner:
                     notes[item] = str(error)
                     n_over_limit += isinstance(error, OverLimit)
                 else:
-                    self._gallery.n_dropped += 1
+                    self._images.n_dropped += 1
                 continue
             # all but the name is the same; a digest would cost more
             first = next((earlier for earlier in images if earlier[1:] == image[1:]), None)
@@ -247,21 +247,21 @@ class Runner:
         return images, notes, n_over_limit
 
     def _name_of(self, path: str) -> str:
-        return self._shown(self._saved.name_of(path))[:_MAX_NAME]
+        return self._cleaned(self._saved.name_of(path))[:_MAX_NAME]
 
     def _fields(
         self, outcome: _Outcome, edit_rows: list[Any], text: str, images: list[Pixels], artefacts: list[Any]
     ) -> dict[str, Any]:
         return {
             "status": outcome.status,
-            "text": self._shown(text),
-            "error": None if outcome.error is None else self._shown(outcome.error),
+            "text": self._cleaned(text),
+            "error": None if outcome.error is None else self._cleaned(outcome.error),
             "edits": edit_rows,
             "images": [[image.name, image.width, image.height] for image in images],
             "artefacts": artefacts,
         }
 
-    def _shown(self, text: str) -> str:
+    def _cleaned(self, text: str) -> str:
         """The text without folders of the host and without addresses: it says the same on every machine."""
         for real, replacement in self._hidden:
             text = text.replace(real, replacement)

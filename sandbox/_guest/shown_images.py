@@ -38,7 +38,7 @@ class Pixels(NamedTuple):
     data: bytes
 
 
-class Gallery:
+class ShownImages:
     """Images of one call, in order: pixels as they were shown, files by path."""
 
     def __init__(self, links: ImageLinks, *, max_images: int, max_pixels: int) -> None:

@@ -18,7 +18,7 @@ from PIL import Image
 from darkroom import sandbox
 from darkroom.sandbox import Group, ImageUnreadable, Limits, Observation, SandboxClosed, SandboxError, SandboxPool
 from darkroom.sandbox.doctor import can_run, diagnose
-from darkroom.sandbox.session_process import attest
+from darkroom.sandbox.process import attest
 from tests.sandbox.arena import descendants
 from tests.waiting import wait_until
 

@@ -28,8 +28,8 @@ from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text
-from darkroom.pipelines.models.policies import failures
-from darkroom.pipelines.models.policies.failures import StatusError
+from darkroom.pipelines.models.policies import calls
+from darkroom.pipelines.models.policies.calls import StatusError
 from darkroom.pipelines.models.policies.policy import PolicyError
 
 _PIECE_BYTES = 2**17
@@ -123,7 +123,7 @@ class ChatClient:
         try:
             return await self._models_status()
         except (aiohttp.ClientError, TimeoutError):
-            await asyncio.sleep(failures.FIRST_WAIT_SECONDS)
+            await asyncio.sleep(calls.FIRST_WAIT_SECONDS)
             return await self._models_status()
 
     async def _models_status(self) -> int:

@@ -187,7 +187,7 @@ class OpenAIPolicy:
         """Requests the list of models: any answer but a rejected key means that the endpoint is up."""
         import aiohttp
 
-        from darkroom.pipelines.models.policies.failures import REJECTED_KEY
+        from darkroom.pipelines.models.policies.calls import REJECTED_KEY
 
         at = self.endpoint
         if self._missing_key:
