@@ -84,7 +84,7 @@ class Meter:
 
     @contextmanager
     def queued(self) -> Iterator[None]:
-        """Around the wait for a slot."""
+        """Count a call as waiting, around its wait for a slot."""
         with self._lock:
             self.waiting += 1
         try:
@@ -99,7 +99,7 @@ class Meter:
             self._queue.add(queue_seconds)
 
     def ended(self, observation: Observation | None) -> None:
-        """None: the call ended by an exception of the host."""
+        """Count the end of a call; None: by an exception of the host."""
         with self._lock:
             self.running -= 1
             if observation is not None:

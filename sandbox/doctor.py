@@ -83,7 +83,7 @@ def _failure_of_session(tier: Tier) -> str | None:
 
 
 def describe_machine() -> str:
-    """For a report of an error: `Linux 6.12.1, x86_64, Landlock ABI 6`."""
+    """Describe the machine for a report of an error: `Linux 6.12.1, x86_64, Landlock ABI 6`."""
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     if not sys.platform.startswith("linux"):
         return system

@@ -132,7 +132,7 @@ def parse_json(payload: bytes, *, max_values: int = 64) -> dict[str, object]:
 
 
 def _has_more_values(payload: bytes, most: int) -> bool:
-    """False: no more values are in the JSON, and no more lists and objects inside of one another."""
+    """Estimate the values of a JSON text; False guarantees that there are no more, nor deeper nesting."""
     bare = payload.replace(b"\\\\", b"").replace(b'\\"', b"")
     if bare.count(b'"') > 2 * most:
         return True
@@ -253,14 +253,14 @@ class Channel:
         self._stream.close()
 
     def expect_silence(self) -> None:
-        """Raises ProtocolViolation where unrequested bytes wait, EOFError where the other side is gone."""
+        """Check that nothing came unasked. Raises ProtocolViolation, and EOFError where the other side is gone."""
         with suppress(BlockingIOError):
             if not self._received and not self._stream.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
                 raise EOFError
             raise ProtocolViolation("bytes arrived before the call")
 
     def send(self, data: bytes, rest: Rest) -> None:
-        """Raises TimeoutError or ConnectionError."""
+        """Send all bytes. Raises TimeoutError or ConnectionError."""
         unsent = memoryview(data)
         while True:
             with suppress(BlockingIOError):
@@ -289,7 +289,7 @@ class Channel:
         return data[:length]
 
     def _wait(self, event: int, rest: Rest) -> None:
-        """Until the socket is ready or `rest` wants to be asked again."""
+        """Wait until the socket is ready or `rest` wants to be asked again."""
         poll = select.poll()  # select() cannot take descriptors above 1023
         poll.register(self._stream, event)
         poll.poll(1000 * rest())

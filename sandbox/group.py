@@ -78,7 +78,7 @@ class Group(Closing):
         return len(self._spares)
 
     def wait_until_ready(self, seconds: float) -> None:
-        """Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted or SandboxClosed."""
+        """Wait for the group. Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted or SandboxClosed."""
         try:
             answer, _ = self._receive(seconds)
             _check_answer(answer)
@@ -207,7 +207,7 @@ class Group(Closing):
 
 
 def _check_answer(answer: dict[str, Any]) -> None:
-    """Raises what a group says instead of starting itself or a session."""
+    """Raise the error that a group reports instead of starting itself or a session."""
     if "unreadable" in answer:
         raise ImageUnreadable(answer["unreadable"], answer["reason"])
     if "too_large" in answer:

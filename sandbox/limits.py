@@ -71,7 +71,7 @@ class Limits:
 
     @property
     def most_wall_seconds(self) -> float:
-        """After which a call is given up, grace included."""
+        """Seconds after which a call is given up, grace included."""
         return (self.seconds + self.grace) * self.wall_ceiling
 
 
@@ -129,7 +129,7 @@ def _state(path: str) -> bytes:
 
 
 def _open_run_queue(pid: int) -> int:
-    """Raises OSError where this process has no descriptor left: a call must not be charged for that."""
+    """Open the account. Raises OSError where no descriptor is left: a call must not be charged for that."""
     with suppress(FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended, or the kernel keeps none
         return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     return -1
@@ -161,7 +161,7 @@ class Deadline:
         self._interrupted = False
 
     def __call__(self) -> float:
-        """Raises TimeoutError when the grace is over, too, and Starved."""
+        """Seconds to the next look. Raises TimeoutError when the grace is over, too, and Starved."""
         rest = self._rest()
         if rest <= 0 and not self._interrupted:
             self._begin_grace()

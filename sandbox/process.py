@@ -94,7 +94,7 @@ class ZygoteProcess:
         return self._process.poll() is not None
 
     def wait_until_ready(self) -> None:
-        """Raises SandboxUnavailable with the protection that is missing, the reason and the remedy."""
+        """Wait for the zygote. Raises SandboxUnavailable with the missing protection, the reason and the remedy."""
         if self._ready:
             return
         self._control.settimeout(_START_SECONDS)
@@ -117,7 +117,7 @@ class ZygoteProcess:
             raise SandboxClosed("the zygote has ended") from error
 
     def kill(self) -> None:
-        """Whoever waits for an answer of the tree stops waiting."""
+        """Kill the tree; all that wait for its answer stop waiting."""
         self._process.kill()  # the whole tree dies with its launcher
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ _END_MILLISECONDS = 5_000
 
 
 def pid_of(pidfd: int) -> int:
-    """Its process id as the host sees it, -1 once it has ended. Raises SandboxError where /proc does not tell."""
+    """Process id as the host sees it, -1 once it has ended. Raises SandboxError where /proc does not tell."""
     try:
         return int(proc_fields(f"/proc/self/fdinfo/{pidfd}")["Pid"])
     except (OSError, KeyError, ValueError) as error:
@@ -206,7 +206,7 @@ def has_ended(pidfd: int) -> bool:
 
 
 def wait_for_end(pidfd: int) -> bool:
-    """False where it is still there after five seconds."""
+    """Wait for its end; False where it is still there after five seconds."""
     return _ends_within(pidfd, _END_MILLISECONDS)
 
 

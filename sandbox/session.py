@@ -131,7 +131,7 @@ class Session(Closing):
                 meter.ended(observation)
 
     async def arun(self, code: str) -> Observation:
-        """`run`, off the event loop; the threads that it takes are limited, however many rollouts wait."""
+        """Run code off the event loop; the threads that it takes are limited, however many rollouts wait."""
         try:
             call = self._admission.executor.submit(self.run, code)
         except RuntimeError:  # the pool was closed, and this session with it

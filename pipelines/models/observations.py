@@ -17,7 +17,7 @@ THINNEST = 200
 def observed(
     observation: Seen, special_tokens: Sequence[str] = (), *, ref: Callable[[Image.Image], ImageRef] | None = None
 ) -> Observation:
-    """``seen`` as a record. ``special_tokens`` are those of the tokenizer that reads the text.
+    """Make a record of an observation. ``special_tokens`` are those of the tokenizer that reads the text.
 
     ``ref`` names an image; by default it is the digest of its pixels.
     """
@@ -43,7 +43,7 @@ def is_too_thin(width: int, height: int) -> bool:
 
 
 def viewable(observation: Observation) -> Observation:
-    """``observation``; with an image that is too thin, the error that replaces it for the model."""
+    """Replace an observation that has an image too thin for the model by the error that the model reads."""
     thin = [image for image in observation.images if is_too_thin(image.width, image.height)]
     if not thin:
         return observation

@@ -46,7 +46,7 @@ async def collect_votes(
     verdict: VerdictRule | None = None,
     what: str = "vote",
 ) -> Votes:
-    """Up to ``n_votes`` answers with seeds from ``request.seed`` on, each turned into a vote by ``read``.
+    """Collect up to ``n_votes`` answers with seeds from ``request.seed`` on, each read as a vote by ``read``.
 
     With ``verdict`` votes are requested in rounds, each of as many as could make the verdict certain, until it is.
     Raises ``RowError`` (policy_failed), naming ``what``, when an answer fails.

@@ -43,7 +43,7 @@ def question_text(sample: Sample) -> str:
 
 
 def image_sizes(images: tuple[ImageRef, ...]) -> str:
-    """``2400x1600`` of every image, in order."""
+    """Size of every image, in order: ``2400x1600, 800x600``."""
     return ", ".join(f"{image.width}x{image.height}" for image in images)
 
 

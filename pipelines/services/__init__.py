@@ -15,7 +15,7 @@ TOKEN_VARIABLE = "DARKROOM_SERVICE_TOKEN"
 
 
 def require_token(host: str, token: str) -> None:
-    """Raises ``UserError`` where other machines would be let in without a token."""
+    """Refuse to admit other machines without a token. Raises ``UserError``."""
     if host not in LOOPBACK and not token:
         raise UserError(f"--host {host} admits other machines: set {TOKEN_VARIABLE} to a secret of your own")
 

@@ -58,7 +58,7 @@ def _not_served(_: Request, error: Exception) -> Response:
 
 
 def guarded(app: ASGIApp, *, host: str, token: str) -> ASGIApp:
-    """``app`` for clients that bring ``token`` (empty: for all).
+    """Guard ``app`` for clients that bring ``token`` (empty: for all).
 
     On this machine's own address it answers to no other name, so that no page in a browser reaches it under a name of
     its own.

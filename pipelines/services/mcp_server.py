@@ -85,7 +85,7 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
 
 
 def _tools_of(sessions: Sessions, name: str) -> tuple[type[SandboxTool], ...]:
-    """Raises ``MCPError``: a list of tools cannot say that there is no such session."""
+    """Tools of a session. Raises ``MCPError``: a list of tools cannot say that there is no such session."""
     try:
         return sessions.registry.get(name).tools
     except ServiceError as error:

@@ -51,7 +51,7 @@ class Registry(Generic[H]):
                 idle.result()  # raises what ended it before
 
     def require_room(self) -> None:
-        """Raises ``ServiceError`` (too_busy) where no further one may be opened."""
+        """Check that a further one may be opened. Raises ``ServiceError`` (too_busy)."""
         if len(self._open) + self._n_opening >= self.most_open:
             raise ServiceError("too_busy", f"{self.most_open} {self.what}s are open, the most there may be: end some")
 
@@ -67,7 +67,7 @@ class Registry(Generic[H]):
         return name
 
     def get(self, name: str) -> H:
-        """Raises ``ServiceError`` (unknown_session)."""
+        """Look up an open one. Raises ``ServiceError`` (unknown_session)."""
         opened = self._open.get(name)
         if opened is None:
             raise ServiceError(

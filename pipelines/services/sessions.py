@@ -191,7 +191,7 @@ async def _set_up(session: Session, task: OpenRequest) -> list[Size]:
 
 
 async def _ran(session: Session, program: str) -> sandbox.Observation:
-    """Raises ``ServiceError`` (infrastructure_failed) where the session ended for no reason of the program's."""
+    """Run a program. Raises ``ServiceError`` (infrastructure_failed) where the session ended for another reason."""
     observation = await session.arun(program)
     if session.lost:
         raise ServiceError("infrastructure_failed", f"the session is gone: {observation.error or 'no reason given'}")

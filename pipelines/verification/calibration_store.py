@@ -53,7 +53,8 @@ class StoredCalibration:
     reviewers: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """For the file, the digest of a stage's inputs and the card; NaN, which JSON cannot hold, is null."""
+        """Make the JSON form for the file, the digest of a stage's inputs and the card; NaN, which JSON cannot hold, is
+        null."""
         numbers = asdict(self.calibration)
         for name in _MEASURES:
             numbers[name] = {part: value if math.isfinite(value) else None for part, value in numbers[name].items()}
@@ -105,7 +106,7 @@ class CalibrationStore:
             self.write(calibration)
 
     def _read(self, judge: str) -> StoredCalibration | None:
-        """Raises ``ValueError`` for a file that is no calibration, naming it."""
+        """Read a stored calibration. Raises ``ValueError`` for another file, naming it."""
         path = self.path(judge)
         if not path.exists():
             return None

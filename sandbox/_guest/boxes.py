@@ -69,7 +69,7 @@ class Repairs:
 
     @property
     def edits(self) -> list[SourceEdit]:
-        """Without repetitions in a row; after 64, one last edit counts the others."""
+        """Edits without repetitions in a row; after 64, one last edit counts the others."""
         more = [SourceEdit(_KIND, "", f"# … and {self._n_more} more")] if self._n_more else []
         return self._recorded + more
 
@@ -131,7 +131,7 @@ class Repairs:
         return _Sliced(thing, self) if type(thing) is np.ndarray else thing
 
     def cut(self, array: "np.ndarray[Any, Any]", key: tuple[Any, ...]) -> Any:
-        """`array[key]`, repaired where that is a slice of an image and comes out empty."""
+        """Evaluate `array[key]`, repaired where that is a slice of an image and comes out empty."""
         plain = array[key]
         if plain.size or not _looks_like_an_image(array) or not (_has_ends(key[0]) and _has_ends(key[1])):
             return plain
@@ -202,7 +202,7 @@ def _is_of_the_model(filename: str) -> bool:
 
 
 def _numbers(box: Any) -> Numbers | None:
-    """None for what is not four numbers: Pillow says what it thinks of it."""
+    """Read a box of four numbers; None for all else, on which Pillow has its own error."""
     is_row = isinstance(box, tuple | list) or (isinstance(box, np.ndarray) and box.ndim == 1)
     if not is_row or len(box) != _SIDES:
         return None

@@ -189,7 +189,7 @@ class _Report(NamedTuple):
 
 @contextmanager
 def inputs_folder(fds: list[int], *, namespaces: bool) -> Iterator[None]:
-    """Within, what the descriptors hold can be stored where the code will find it; afterwards nothing can change it."""
+    """Open the folder of inputs: within, files can be stored there; afterwards nothing can change them."""
     if namespaces:
         n_bytes = sum(os.fstat(fd).st_size for fd in fds)
         syscalls.mount_tmpfs(IMAGE_FOLDER, f"size={n_bytes + (1 << 20)},mode=755,nr_inodes={len(fds) + 16}")
@@ -234,7 +234,7 @@ def _ask_child(cage: lockdown.Cage, proc: Proc, targets: list[Target]) -> list[_
 
 
 def _read_all(fd: int, rest: Callable[[], float]) -> bytes:
-    """Raises TimeoutError."""
+    """Read to the end, at most a report's bytes. Raises TimeoutError."""
     report = b""
     while len(report) <= _MAX_REPORT:
         # time is up only for what is not there yet, however late a busy machine lets this process look

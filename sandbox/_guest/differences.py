@@ -23,7 +23,8 @@ class DoesNotApply(ValueError):
 
 
 def rows_of(code: str, edits: Sequence[tuple[str, str, str]]) -> list[list[object]]:
-    """`[kind, null, difference]` for repairs of the whole code, `[kind, before, after]` for edits of a part of it."""
+    """Encode edits: `[kind, null, difference]` for repairs of the whole code, `[kind, before, after]` for edits of a
+    part of it."""
     rows: list[list[object]] = []
     for kind, before, after in edits[:MAX_EDITS]:
         if before == code:

@@ -119,7 +119,7 @@ class Cage:
 
 
 def lock_down(cage: Cage, kept_fds: set[int]) -> None:
-    """Everything but the seccomp filter, which comes last: see `seal`. Of the descriptors only these stay open."""
+    """Lock down all but the system calls, which come last (`seal`). Of the descriptors only these stay open."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     uid = cage.identity.uid_of(cage.slot) if cage.identity.is_root else 0
     _prepare_work_folder(cage, uid)

@@ -102,7 +102,7 @@ class DecodedImage:
 
 
 def brief(error: BaseException) -> str:
-    """`OSError: [Errno 30] Read-only file system (proc.py, line 33)`: of the sandbox's own errors, for the host."""
+    """Describe an own error to the host: `OSError: [Errno 30] Read-only file system (proc.py, line 33)`."""
     *_, (frame, number) = traceback.walk_tb(error.__traceback__)
     text = f"{type(error).__name__}: {error}"[:_MAX_REASON]
     return f"{text} ({os.path.basename(frame.f_code.co_filename)}, line {number})"

@@ -101,7 +101,7 @@ class Queue(queue.Queue[Any]):
 
 
 class Manager:
-    """Its lists, dicts, queues and locks are ordinary ones."""
+    """Manager whose lists, dicts, queues and locks are ordinary ones."""
 
     def __enter__(self) -> "Manager":
         return self
@@ -114,7 +114,7 @@ class Manager:
 
 
 def _get_context(method: str | None = None) -> Any:
-    """Raises OSError for the one method that means more than to have a result."""
+    """Get a context. Raises OSError for "fork", the one method that means more than to have a result."""
     if method == "fork":
         raise OSError(_NO_FORK)
     return _plain_context(method)

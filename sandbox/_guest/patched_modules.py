@@ -39,7 +39,7 @@ _NO_INPUT = "the sandbox has no one to answer input(): write the value into the 
 
 
 def install_notebook_modules(display: Callable[..., None]) -> None:
-    """`display` shows images and figures and prints anything else."""
+    """Provide IPython and tqdm. `display` shows images and figures and prints anything else."""
     names: dict[str, Any] = {
         "display": display,
         "Image": _image_of,
@@ -165,7 +165,7 @@ _FASTEST = 1
 
 
 def install_pipe() -> None:
-    """`os.pipe` on a pair of sockets: the buffers of pipes are one budget for all processes of a user."""
+    """Make `os.pipe` of a pair of sockets: the buffers of pipes are one budget for all processes of a user."""
 
     def pipe() -> tuple[int, int]:
         reading, writing = socket.socketpair()
@@ -182,7 +182,8 @@ def install_pipe() -> None:
 
 
 def install_copy() -> None:
-    """`shutil.copy` and `copytree` without modes and times, for the lite tier, where both belong to the host."""
+    """Make `shutil.copy` and `copytree` do without modes and times, for the lite tier, where both belong to the
+    host."""
 
     def copy_nothing(*_: Any, **__: Any) -> None:
         pass
@@ -191,7 +192,7 @@ def install_copy() -> None:
 
 
 def install_fast_png() -> None:
-    """PNG files of code that names no level of compression get zlib's fastest: the same pixels in a third of the time,
+    """Give PNG files of code that names no level of compression zlib's fastest: the same pixels in a third of the time,
     in files a seventh larger. Once per process."""
     write = Image.SAVE["PNG"]
 
@@ -206,7 +207,7 @@ _POSITION_OF_URI = 6
 
 
 def install_sqlite() -> None:
-    """`sqlite3.connect` without file locks, which the filter refuses."""
+    """Make `sqlite3.connect` do without file locks, which the filter refuses."""
     connect: Callable[..., sqlite3.Connection] = sqlite3.connect
 
     def connect_without_locks(database: Any, *args: Any, **options: Any) -> sqlite3.Connection:

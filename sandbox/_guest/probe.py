@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def print_landlock_abi() -> None:
-    """0 where the kernel has no Landlock, or where the number of its calls is not known."""
+    """Print the ABI version; 0 where the kernel has no Landlock, or its calls' numbers are not known."""
     print(landlock.abi_version() if syscalls.machine() in TABLES else 0)
 
 

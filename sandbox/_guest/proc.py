@@ -32,7 +32,7 @@ def uid_range() -> tuple[int, int] | None:
 
 
 def may_mount() -> bool:
-    """False for root of a container without CAP_SYS_ADMIN, which can mount in a user namespace of its own only."""
+    """Check for CAP_SYS_ADMIN: a container's root without it can mount in a user namespace of its own only."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
         effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
     return bool(effective >> _CAP_SYS_ADMIN & 1)
@@ -64,7 +64,7 @@ class Proc:
         return [(int(first, 16), int(end, 16)) for first, end in areas]
 
     def limit_processes(self, most: int) -> None:
-        """For the caller's pid namespace, of which it is the first process (Linux 6.14; older kernels refuse).
+        """Limit the processes of the caller's pid namespace, whose first it is (Linux 6.14; older kernels refuse).
 
         Containers show /proc/sys read-only.
         """

@@ -91,7 +91,7 @@ class Runner:
         self._answer("pass")
 
     def begin(self, work_folder: str) -> None:
-        """In the session: what must not be shared with its siblings, or differs from them."""
+        """Set up what a session must not share with its siblings."""
         self._settle(work_folder)
         self._inputs.links.make()
         if work_folder != WORK_FOLDER:

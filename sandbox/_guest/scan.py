@@ -27,7 +27,7 @@ class Blocked(Exception):
 
 
 def refuse_dangerous_calls(tree: ast.Module, mode: ScanMode) -> None:
-    """Raises Blocked at the first call that the mode does not allow."""
+    """Look for calls that the mode does not allow. Raises Blocked at the first."""
     if mode == "off":
         return
     for line, name in _named_functions(tree):
@@ -62,7 +62,8 @@ def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def _base_name(node: ast.expr, names: dict[str, str]) -> str | None:
-    """`os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other value."""
+    """Name the base: `os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other
+    value."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if not isinstance(node, ast.Call):

@@ -51,7 +51,7 @@ class ShownImages:
         self.n_dropped = 0
 
     def install(self) -> None:
-        """Once per process: an audit hook cannot be taken back."""
+        """Hook into all that shows or writes images; once per process, since an audit hook cannot be removed."""
         sys.addaudithook(self._audit)
         write_file = cv2.imwrite
 
@@ -96,7 +96,7 @@ class ShownImages:
         self._keep("figure", figure.canvas.get_width_height(), pixels)
 
     def _keep(self, kind: str, size: tuple[int, int], pixels: Callable[..., bytes]) -> None:
-        """Beyond the limit only counted: the pixels are not even computed."""
+        """Keep an image; beyond the limit it is only counted, its pixels not even computed."""
         width, height = size
         if width * height > self._max_pixels:
             raise ValueError(f"{kind} of {width}x{height} pixels is too large: at most {self._max_pixels} pixels")
@@ -179,7 +179,7 @@ class Budget:
     max_pixels: int
 
     def check(self, width: int, height: int) -> None:
-        """Raises OverLimit for an image of a size that would break one."""
+        """Check the limits for an image of this size. Raises OverLimit."""
         if width * height > self.max_pixels:
             raise OverLimit(f"not shown: {width}x{height} pixels, at most {self.max_pixels} pixels are shown")
         if self.n_images < 1:
@@ -239,7 +239,7 @@ def _device_of(folder: str) -> int | None:
 
 
 def read_image(path: str, name: str, budget: Budget) -> Pixels:
-    """Raises ValueError with the reason for which the file cannot be shown."""
+    """Read an image file. Raises ValueError with the reason for which it cannot be shown."""
     try:
         with Image.open(path) as image:
             budget.check(*image.size)

@@ -35,7 +35,7 @@ _TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
 
 
 def strip_tags(code: str) -> str:
-    """Without `<code>` or `<python>` at the start and `</code>` or `</python>` at the end, or either of them."""
+    """Remove `<code>` or `<python>` at the start and `</code>` or `</python>` at the end, or either of them."""
     opening = _OPENING_TAG.match(code)
     code = code[opening.end() :] if opening else code
     closing = _CLOSING_TAG.search(code.rstrip(_BLANK))
@@ -43,7 +43,7 @@ def strip_tags(code: str) -> str:
 
 
 def strip_fence(code: str) -> str:
-    """Without a first line like ```` ```python ```` and a last line of the same fence, or either of them."""
+    """Remove a first line like ```` ```python ```` and a last line of the same fence, or either of them."""
     opening = _OPENING_FENCE.match(code)
     if opening:
         return _without_closing_fence(code[opening.end() :], opening[1])
@@ -53,17 +53,17 @@ def strip_fence(code: str) -> str:
 
 
 def join_fenced(code: str) -> str:
-    """Without the end of one block and the start of the next, where nothing stands between them."""
+    """Remove the end of one block and the start of the next, where nothing stands between them."""
     return _FENCE_SEAM.sub("", code)
 
 
 def join_tagged(code: str) -> str:
-    """`join_fenced` for tags: a line break takes their place."""
+    """Join tagged blocks like `join_fenced`: a line break takes the tags' place."""
     return _TAG_SEAM.sub("\n", code)
 
 
 def _without_closing_fence(code: str, opening: str) -> str:
-    """Without a fence, at least as long as the opening one, that ends the last line or fills it."""
+    """Remove a fence, at least as long as the opening one, that ends the last line or fills it."""
     body = code.rstrip(_BLANK)
     bare = body.rstrip(opening[0])
     if len(body) - len(bare) < len(opening):

@@ -37,7 +37,7 @@ class VideoError(RuntimeError):
 
 
 class VideoFile:
-    """Raises VideoError, or the OSError of a file that cannot be opened. `file` is a path or an open file."""
+    """An open video. `file` is a path or an open file. Raises VideoError, or the OSError of opening it."""
 
     def __init__(self, file: str | IO[bytes], *, max_pixels: int) -> None:
         self.name = file if isinstance(file, str) else "the file"
@@ -65,7 +65,7 @@ class VideoFile:
         self._container.close()
 
     def packets(self) -> Iterator[VideoPacket]:
-        """From the present place to the end, or to the error in a damaged file."""
+        """Packets from the present position to the end, or to the error in a damaged file."""
         try:
             for packet in self._container.demux(self._stream):
                 if packet.size:
@@ -194,7 +194,7 @@ class FrameIndex:
 
 
 def read_index(packets: Iterable["Packet[VideoStream]"], codec: str) -> FrameIndex:
-    """Raises ValueError where packets carry no time: there is then no telling which frame is which."""
+    """Index the frames. Raises ValueError where packets carry no time, which tells frames apart."""
     frame_times = list[tuple[int, int]]()
     keys = list[tuple[int, int | None]]()
     for packet in packets:

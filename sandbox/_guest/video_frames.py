@@ -39,7 +39,7 @@ class Turn(NamedTuple):
 
 
 def turn_of(image: VideoFrame) -> Turn:
-    """From the display matrix, rows (a, b, u), (c, d, v), (x, y, w): x' = ax + cy, y' = bx + dy.
+    """Turn of the display matrix, rows (a, b, u), (c, d, v), (x, y, w): x' = ax + cy, y' = bx + dy.
 
     Angles other than quarter turns are ignored, as are the matrix's place and scale.
     """
@@ -176,7 +176,7 @@ class FrameSource:
 
 
 def _decode(video: VideoFile, index: FrameIndex, packets: Iterator[VideoPacket]) -> Iterator[_Frame]:
-    """Not a method: a generator that its own object holds would keep its frames until the cycle collector comes."""
+    """Decode frames. No method: a generator that its own object holds would keep its frames until a collection."""
     last = -1
     for packet in chain(packets, [None]):
         for image in video.decode(packet):

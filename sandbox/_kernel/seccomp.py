@@ -57,7 +57,7 @@ def on(number: int, body: Program) -> Program:
 
 
 def one_of(argument: int, values: Iterable[int], error: int, *, mask: int = _EVERY_BIT) -> Program:
-    """`error` unless the masked argument is one of the values."""
+    """Fail with `error` unless the masked argument is one of the values."""
     operands = list(values)
     tests = [Instruction(_JUMP_EQUAL, len(operands) - index, 0, value) for index, value in enumerate(operands)]
     masked = [] if mask == _EVERY_BIT else [Instruction(_MASK, 0, 0, mask)]
@@ -65,17 +65,17 @@ def one_of(argument: int, values: Iterable[int], error: int, *, mask: int = _EVE
 
 
 def with_bits(argument: int, bits: int, error: int) -> Program:
-    """`error` unless one of the bits is set."""
+    """Fail with `error` unless one of the bits is set."""
     return [_load_argument(argument), Instruction(_JUMP_ANY_BIT, 1, 0, bits), fail(error)]
 
 
 def without_bits(argument: int, bits: int, error: int) -> Program:
-    """`error` if one of the bits is set."""
+    """Fail with `error` if one of the bits is set."""
     return [_load_argument(argument), Instruction(_JUMP_ANY_BIT, 0, 1, bits), fail(error)]
 
 
 def null_pointer(argument: int, error: int) -> Program:
-    """`error` unless all 64 bits are zero."""
+    """Fail with `error` unless all 64 bits are zero."""
     halves = (_load_argument(argument), _load(_ARGUMENTS + 8 * argument + 4))
     return [step for half in halves for step in (half, Instruction(_JUMP_EQUAL, 1, 0, 0), fail(error))]
 
@@ -136,7 +136,7 @@ def _decide(table: SyscallTable, names: Set[str], body: Program) -> Program:
 
 
 def conditional_calls(process_id: int) -> dict[str, Program]:
-    """By name, what decides about the call; `process_id` is the only process that it may signal."""
+    """Programs that decide about calls, by name; `process_id` is the only process that it may signal."""
     return {
         # abort() and pthread_kill; of an ordinary user every process of the user would be in reach
         "tgkill": [*one_of(0, (process_id,), errno.EPERM), ALLOW],

@@ -84,7 +84,7 @@ def failure_of(error: Exception) -> Failure:
 
 
 def seconds_to_wait(failure: Failure, *, n_tries: int, seed: int) -> float:
-    """Before the next try: the endpoint's wait, else twice as long each time; different for each call."""
+    """Seconds before the next try: the endpoint's wait, else twice as long each time; different for each call."""
     spread = seed_from("retry", seed, n_tries) / 2**31
     if failure.wait_seconds is not None:
         return failure.wait_seconds * (1 + spread / 4)  # never earlier than required, and not all at once
@@ -214,7 +214,7 @@ class EndpointCalls:
         raise PolicyError(f"{self._name}: {failure.text}")
 
     async def _wait_for_retry(self, failure: Failure, seconds: float) -> None:
-        """Until the next try, or until all calls are given up."""
+        """Wait until the next try, or until all calls are given up."""
         if (retry_after := failure.wait_seconds or 0.0) > MAX_PATIENCE_SECONDS:
             self._break(f"it requires a wait of {retry_after:.0f} seconds: {failure.text}")
         with suppress(TimeoutError):

@@ -38,7 +38,7 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def body_of(fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> tuple[bytes, ...]:
-    """``fields`` and ``messages``; ``urls`` are those of the messages' images by sha256, without quotes in them.
+    """Encode ``fields`` and ``messages``; ``urls`` are those of the messages' images by sha256, without quotes in them.
 
     Raises ``ValueError`` for texts that are no UTF-8 and numbers that are not finite.
     """

@@ -76,7 +76,7 @@ class ConcurrencyLimiter:
         return self.n_in_flight + len(self._waiting)
 
     def lease(self, n_calls: int) -> None:
-        """At most ``n_calls`` in flight from now on; those beyond finish."""
+        """Allow ``n_calls`` in flight from now on; those beyond finish."""
         self.leased = n_calls
         self._admit()
 

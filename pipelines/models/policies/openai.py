@@ -217,7 +217,7 @@ class OpenAIPolicy:
         return self._gives_several
 
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
-        """Up to ``n`` chat completions of one request. Raises as ``write`` does.
+        """Request up to ``n`` chat completions at once. Raises as ``write`` does.
 
         An endpoint that rejects ``n``, or returns one answer to it, gets no such request again.
         """
@@ -253,7 +253,7 @@ class OpenAIPolicy:
         await self._chat.close()
 
     def _without_key(self, text: str) -> str:
-        """``text`` without the key: a server may repeat it in an error, and rejects are stored in tables."""
+        """Remove the key from ``text``: a server may repeat it in an error, and rejects are stored in tables."""
         return text.replace(self._key, "<key>") if self._key else text
 
     def _fields(self, request: CompletionRequest) -> dict[str, Any]:

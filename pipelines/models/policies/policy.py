@@ -33,7 +33,7 @@ class PolicyIdentity:
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """For digests."""
+        """Make the JSON form for digests."""
         sampling = dict(self.sampling)
         return {"policy": self.policy, "model": self.model, "revision": self.revision, "sampling": sampling}
 
@@ -117,7 +117,7 @@ async def samples(policy: Policy, request: CompletionRequest, n: int, *, first: 
 
 
 async def one_by_one(policy: Policy, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
-    """``n`` requests at once. Waits for all even if one raises: answers that were paid for are kept."""
+    """Send ``n`` requests at once. Waits for all even if one raises: answers that were paid for are kept."""
     writes = (policy.write(reseeded(request, number)) for number in range(n))
     return tuple(await all_finished(*writes))
 

@@ -86,7 +86,7 @@ class PyVision(Protocol):
 
 
 def frame_label(image: ImageRef, videos: tuple[VideoRef, ...]) -> str:
-    """``frame 12 of video_clue_0, 1.0 seconds, ``; empty for an image that is no frame of these videos."""
+    """Label ``frame 12 of video_clue_0, 1.0 seconds, ``; empty for an image that is no frame of these videos."""
     number = (image.made_by or "").removeprefix(FRAME)
     index = next((n for n, video in enumerate(videos) if video.sha256 == image.parent), None)
     if index is None or number == image.made_by:

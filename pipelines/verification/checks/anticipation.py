@@ -82,7 +82,7 @@ def _named(text: str, answer: str, question: str) -> str | None:
 
 
 def _spelled_out(text: str, expected: list[str]) -> str | None:
-    """``forty-one`` for 41."""
+    """Find ``forty-one`` for 41."""
     is_number = len(expected) == 1 and expected[0].isdecimal() and len(expected[0]) < 5
     words = spelled(float(expected[0])) if is_number else None
     return words if words and re.search(rf"\b{words}\b", text, re.IGNORECASE) else None
@@ -94,7 +94,7 @@ def _is_lean(text: str, start: int, stems: list[str]) -> bool:
 
 
 def _counted(text: str, number: str, question: str) -> str | None:
-    """``three signs``, of signs that the question is about; a lone digit or letter may mean anything."""
+    """Find ``three signs``, of signs that the question is about; a lone digit or letter may mean anything."""
     if number in _SMALL_NUMBERS:
         number = str(_SMALL_NUMBERS.index(number))
     if not number.isdecimal():
@@ -114,7 +114,7 @@ def _stems(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    """In lower case and the singular, as far as an ending tells."""
+    """Reduce a word to lower case and the singular, as far as an ending tells."""
     plain = unicodedata.normalize("NFKC", word).casefold()
     return plain[:-1] if len(plain) > 3 and plain.endswith("s") and not plain.endswith("ss") else plain
 

@@ -115,7 +115,7 @@ def failed(flaw: AnyFlaw, detail: str, *, score: float | None = None, n_trials: 
 
 
 def decided(holds: bool, flaw: AnyFlaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:
-    """``passed`` or ``failed``, with the same evidence."""
+    """Return ``passed`` or ``failed``, with the same evidence."""
     return CheckResult(None if holds else flaw, score, detail, n_trials)
 
 

@@ -93,7 +93,7 @@ def _from_paths(tree: ast.AST) -> set[str]:
 
 
 def _opened(value: ast.expr) -> bool:
-    """`Image.open(image_path)`, `cv2.imread(image_path)`: what comes of it is the image."""
+    """Detect `Image.open(image_path)`, `cv2.imread(image_path)`: their value is the image."""
     calls = [_called(node) for node in ast.walk(value) if isinstance(node, ast.Call)]
     return any(call in ("open", "imread", "VideoReader") for call in calls)
 
@@ -124,7 +124,7 @@ def secret_numbers(case: Case) -> set[float]:
 
 
 def spelled(number: float) -> str | None:
-    """``forty-seven``, ``two hundred ten``: how a whole number below ten thousand is written out; else None."""
+    """Spell a whole number below ten thousand: ``forty-seven``, ``two hundred ten``; None for others."""
     if number % 1 or not _LEAST <= number < 10_000:
         return None
     return _words(int(number))
@@ -144,7 +144,7 @@ def spelled_in(text: str, numbers: set[float]) -> list[float]:
 
 
 def _numbers_of_hint(value: object, case: Case) -> Iterator[float]:
-    """Only values that are numbers: a solution in prose is not secret word by word."""
+    """Numbers of a hint's value, where it is made of numbers: a solution in prose is not secret word by word."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return
     if isinstance(value, str) and not _ONLY_NUMBERS.fullmatch(value):

@@ -294,7 +294,7 @@ def _change(case: Case) -> ImageTransform | None:
 
 
 def _reached(case: Case, transform: ImageTransform, operation: Operation) -> bool:
-    """By the truth where there is one: upright, more contrast, the whole target in a small part."""
+    """Decide by the truth where there is one: upright, more contrast, the whole target in a small part."""
     truth = case.sample.truth
     if operation is Operation.DIRECTION:
         return truth.angle is None or (

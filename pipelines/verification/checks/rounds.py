@@ -195,6 +195,6 @@ def _parts(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _excerpt(text: str) -> str:
-    """Its middle: a text may begin well and fall into a circle later."""
+    """Middle of a text, which may begin well and fall into a circle later."""
     start = max(0, (len(text) - _EXCERPT) // 2)
     return text[start : start + _EXCERPT]

@@ -146,7 +146,7 @@ def _text(words: str, choices: Sequence[str], question: str) -> str | None:
 
 
 def _valued(text: str, choices: Sequence[str], question: str) -> str | None:
-    """By the words without an article, else as a number: the only choice of that value."""
+    """Find the only choice of that value, by the words without an article, else as a number."""
     split = list(map(split_choice, choices))
     same = [letter for letter, choice in split if same_words(text, choice)]
     same = same or [letter for letter, choice in split if same_text(text, choice, question)]

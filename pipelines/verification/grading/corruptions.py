@@ -360,7 +360,7 @@ def measure_discrimination(sample: Sample, grader: Grader) -> Discrimination:
 
 
 def require_discrimination(sample: Sample, grader: Grader) -> None:
-    """Raises ``RowError`` (grader_cannot_tell) with the evidence when the grader does not tell the answers apart."""
+    """Require that the grader tells the answers apart. Raises ``RowError`` (grader_cannot_tell) with the evidence."""
     discrimination = measure_discrimination(sample, grader)
     if not discrimination.holds:
         raise RowError(Reason.GRADER_CANNOT_TELL, f"the {grader.kind} grader {discrimination}")

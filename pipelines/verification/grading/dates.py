@@ -87,7 +87,7 @@ class TimeOfDay(NamedTuple):
 
 
 def same_date(answer: str, expected: str) -> bool | None:
-    """None where the expected answer is no date."""
+    """Compare dates; None where the expected answer is none."""
     figures, expected_figures = _figures(answer), _figures(expected)
     if expected_figures is not None and len(set(_readings(expected_figures))) > 1:
         # which is the day is not known: the same figures in the same order, or nothing
@@ -99,7 +99,7 @@ def same_date(answer: str, expected: str) -> bool | None:
 
 
 def same_time(answer: str, expected: str) -> bool | None:
-    """None where the expected answer is no time of day."""
+    """Compare times of day; None where the expected answer is none."""
     expected_time = _time(expected)
     return None if expected_time is None else _time(answer) == expected_time
 
@@ -146,7 +146,7 @@ def _readings(figures: tuple[int, int, int]) -> Iterator[CalendarDate]:
 
 
 def _in_figures(text: str) -> CalendarDate | None:
-    """None where two different dates may be meant."""
+    """Read a date in figures; None where two different ones may be meant."""
     figures = _figures(text)
     readings = set(_readings(figures)) if figures else set()
     return readings.pop() if len(readings) == 1 else None
@@ -215,7 +215,7 @@ _MAX_CHARS = 60
 
 
 def infinity(text: str) -> int | None:
-    """1 for infinity, -1 for minus infinity; None for anything else."""
+    """Return 1 for infinity, -1 for minus infinity; None for anything else."""
     match = _INFINITE.match(text) if len(text) <= _MAX_CHARS else None
     if match is None:
         return None

@@ -65,7 +65,7 @@ def rejection_reason(answer: str, expected: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """With words that are spelled out ("i g n o r e", "i-g-n-o-r-e") put together."""
+    """Join words that are spelled out ("i g n o r e", "i-g-n-o-r-e")."""
     return re.sub(r"\b(?:\w[ .\-_*]){3,}\w\b", lambda match: re.sub(r"[ .\-_*]", "", match[0]), text)
 
 

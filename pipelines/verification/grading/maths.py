@@ -280,7 +280,7 @@ def _is_before(side: str, last: str, question: str) -> bool:
 
 
 def _tight(text: str) -> str:
-    """Without spaces; an angle is called that: "m∠2" is "angle 2"."""
+    """Remove spaces and name angles: "m∠2" is "angle 2"."""
     text_with_angles = re.sub(r"\bm ?(?=∠|\\angle)", "", text).replace("∠", "angle").replace("\\angle", "angle")
     return re.sub(r"\s", "", text_with_angles).casefold()
 
@@ -345,7 +345,7 @@ def _turned_equations(answer: str, expected: str) -> Iterator[str]:
 
 
 def _same(text: str, expected: str) -> bool:
-    """By math-verify, as equations or points, if both have the same variables."""
+    """Compare by math-verify, as equations or points, if both have the same variables."""
     sides = [[read_expression(side) for side in form.strip(" $").split("=")] for form in (text, expected)]
     if any(side is None for form in sides for side in form):
         return False

@@ -47,7 +47,7 @@ _FIGURE = re.compile(r"\A(\d+)(?=\s+and\s+(?:a|one)\s)")
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def in_digits(text: str) -> str:
-    """``text`` with the number words that it begins with as digits; as it is where it begins with none."""
+    """Write the number words at the beginning of ``text`` as digits; without any it stays as it is."""
     if (measure := _MEASURES.match(text)) and (second := _words(text[measure.end() :])):
         return f"{in_digits(_AN.sub('1 ', measure[1]))} {second}"
     sign = _SIGN.match(text)
@@ -61,7 +61,7 @@ def in_digits(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Empty where ``text`` begins with no number word."""
+    """Read number words at the beginning of ``text``; empty where there are none."""
     if article := _ONE_AND_A_HALF.match(text):
         return f"1 1/2 {article[1]}"
     if dozen := _DOZEN.match(text):
@@ -89,7 +89,7 @@ def _with_part(number: str, rest: str) -> str:
 
 
 def _rest(text: str, start: int) -> str:
-    """Behind "half": "half an hour" has its unit after an article."""
+    """Text behind "half": "half an hour" has its unit after an article."""
     return re.sub(r"\A\s+(?:an?|of an?)\s+", " ", text[start:])
 
 
@@ -170,7 +170,7 @@ def is_foreign(question: str) -> bool:
 
 
 def as_english(text: str, question: str) -> str:
-    """``text`` with the number that it begins with, or is, as English writes it; any other text as it is."""
+    """Write a number that ``text`` begins with, or is, in the English way; any other text stays as it is."""
     if len(text) > _MAX_CHARS:
         return text
     if _LETTER.search(question) or _LETTER.match(text):

@@ -235,7 +235,7 @@ _TIGHT_FRAC = re.compile(r"\\([dt]?)frac\s*(\d)\s*(\d)(?!\d)")
 
 
 def same_number(answer: str, expected: str, *, question: str, tolerance: float = 0) -> bool | None:
-    """None where ``expected`` is no number, or ``answer`` is none."""
+    """Compare numbers; None where ``expected`` or ``answer`` is none."""
     number, expected_number = read_quantity(answer), read_quantity(expected)
     if number is None or expected_number is None:
         return None

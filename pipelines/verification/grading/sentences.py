@@ -103,7 +103,7 @@ def is_action(question: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _question(question: str) -> _Question:
-    """Nothing of a question that offers alternatives."""
+    """Stems of a question; none of one that offers alternatives."""
     if len(question) > 4 * MAX_CHARS or OFFERS.search(question):
         return _Question()
     words = [word for match in _WORD.finditer(question) if (word := _plain(match[0]))]
@@ -216,7 +216,7 @@ def _is_label(before: Sequence[str], sentence: _Question) -> bool:
 def _behind_adverb(
     text: str, places: Sequence[tuple[int, int]], words: Sequence[str], sentence: _Question
 ) -> Iterator[int]:
-    """Behind "In 2015," and "According to the chart,", which the question holds."""
+    """Starts of words behind "In 2015," and "According to the chart,", if the question holds these."""
     if words and words[0] in _PREPOSITIONS | _ADVERBS:
         for n, (_, end) in enumerate(places[:-1], 1):
             if text[end - 1] == "," and all(word in _SUBJECT or stem(word) in sentence.stems for word in words[:n]):
@@ -253,7 +253,7 @@ _MIN_CONTENT = 3
 
 
 def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
-    """None where neither yes nor no is expected, or the question offers something else."""
+    """Compare yes and no; None where neither is expected, or the question offers something else."""
     is_yes = {"yes": True, "no": False}.get(bare(expected).casefold())
     if is_yes is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
         return None

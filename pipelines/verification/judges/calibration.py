@@ -159,7 +159,7 @@ _Mask = NDArray[np.bool_]
 
 
 class CalibrationError(UserError):
-    """There are too few labels, or none of one kind: what was found, what is needed."""
+    """Too few labels, or none of one kind: says what was found and what is needed."""
 
 
 @dataclass(frozen=True, slots=True)
