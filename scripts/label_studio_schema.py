@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from darkroom.annotation.label_studio.database import database_variables
 from darkroom.annotation.label_studio.server import SCHEMA, server_of
+from darkroom.annotation.label_studio.server_files import database_variables
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import own_home

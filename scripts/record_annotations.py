@@ -24,7 +24,7 @@ from darkroom.annotation.recordings.format import BUNDLED, record, write_recordi
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.label_studio_tasks import results
+from darkroom.annotation.rounds.next_tasks import results
 from darkroom.annotation.rounds.planted_errors import plant
 from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
 from darkroom.annotation.rounds.sync import Sync
@@ -140,7 +140,7 @@ def _change_late(journal: Journal, desk: Desk) -> None:
         client, annotation_id = desk.late.pop(number)
         item = desk.items[number]
         changed = replace(desk.truths[item.image.sha256], question=VAGUE)
-        response = client.patch(f"/api/annotations/{annotation_id}/", json={"result": results(changed, item.image)})
+        response = client.patch(f"/api/annotations/{annotation_id}/", json={"result": results(changed, item)})
         assert response.status_code == 200, response.text[:300]
 
 
@@ -204,7 +204,7 @@ class _Person:
             fields = planted.fields if planted else fields
         if plan == "vague" and round == "annotate":
             fields = replace(fields, question=VAGUE)
-        return results(fields, item.image)
+        return results(fields, item)
 
     def _checked(self, task: Mapping[str, Any], number: int, round: str) -> list[dict[str, Any]]:
         item, plan = self._desk.items[number], PLAN.get(number, "")
@@ -217,9 +217,9 @@ class _Person:
             return [choice("verdict", "reject"), choice("reason", "ambiguous")]
         is_right = replace(record, question="", boxes=()) == replace(truth, question="", boxes=())
         if is_right and set(record.boxes) == set(truth.boxes):
-            boxes = [entry for entry in results(record, item.image) if entry["from_name"] == "box"]
+            boxes = [entry for entry in results(record, item) if entry["from_name"] == "box"]
             return [*own_answer, choice("verdict", "accept"), *boxes]
-        return [*own_answer, choice("verdict", "fix"), *results(replace(truth, question=record.question), item.image)]
+        return [*own_answer, choice("verdict", "fix"), *results(replace(truth, question=record.question), item)]
 
 
 def _prefilled(task: Mapping[str, Any], image: ImageRef) -> RecordFields:

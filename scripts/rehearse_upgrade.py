@@ -19,8 +19,8 @@ from typing import Any
 import httpx
 
 from darkroom.annotation.label_studio.client import LabelStudioClient
-from darkroom.annotation.label_studio.database import SQLITE
 from darkroom.annotation.label_studio.server import LabelStudioServer
+from darkroom.annotation.label_studio.server_files import SQLITE
 from darkroom.annotation.rounds.backup import back_up
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.doctor import Doctor

@@ -315,7 +315,7 @@ def test_a_running_campaign_resumes_without_a_task_or_a_submission_twice(recorde
     with Journal(recorded.annotation) as journal:
         sync = Sync(journal, studio, campaign, say=lambda text: None)
         again = sync.run(pool)
-        assert (again.n_revisions, again.imported) == (0, {})
+        assert (again.n_versions, again.imported) == (0, {})
         task = max(number for number, (project, _) in studio.tasks.items() if ROUNDS[project - 1] == "cross_check")
         studio.annotations[task] = [*studio.annotations.get(task, ()), cross_check(studio)]
         assert sync.run(pool).imported == {"accept": 1}

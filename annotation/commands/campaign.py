@@ -27,7 +27,7 @@ def init(
 ) -> None:
     """Write an example campaign to edit."""
     from darkroom.annotation.rounds.campaign import EXAMPLE, FILE, TRIAL, Campaign
-    from darkroom.annotation.rounds.trial import write_trial_images
+    from darkroom.annotation.rounds.image_pool import write_trial_images
 
     with open_workspace() as workspace:
         path = workspace.annotation / FILE
@@ -82,11 +82,10 @@ def sync(
 
 def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> None:
     from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.rounds.campaign import require_experts
     from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
     from darkroom.annotation.rounds.pre_annotations import read_predictions
-    from darkroom.annotation.rounds.received import last_revision, received_since
-    from darkroom.annotation.rounds.sync import Sync
-    from darkroom.annotation.rounds.team import require_experts
+    from darkroom.annotation.rounds.sync import Sync, last_version, pulled_since
     from darkroom.pipelines.records import PoolImage
 
     workspace, campaign, journal = opened
@@ -98,7 +97,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
         CONSOLE.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} rejected")
         _print_left_out(workspace)
     pool = workspace.tables.read(POOL, PoolImage)
-    before = last_revision(journal)
+    before = last_version(journal)
     with connect(workspace) as studio:
         if not journal.rounds():
             require_experts(campaign, studio.accounts())
@@ -106,7 +105,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
         counts = run.run(pool, reset_forms=reset_forms, recreate=recreate)
         print_shortages(campaign, studio)
     imported = ", ".join(f"{n:,} × {round}" for round, n in counts.imported.items()) or "nothing"
-    CONSOLE.print(f"received: {received_since(journal, before)}; handed out: {imported}", highlight=False)
+    CONSOLE.print(f"received: {pulled_since(journal, before)}; handed out: {imported}", highlight=False)
     print_progress(journal)
 
 

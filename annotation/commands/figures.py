@@ -41,8 +41,8 @@ def payments(
 
     `darkroom annotate payments --since 2026-11-01 --until 2026-12-01`
     """
-    from darkroom.annotation.quality.payments import payments as work_of
-    from darkroom.annotation.quality.payments import write_payments
+    from darkroom.annotation.quality.annotators import payments as work_of
+    from darkroom.annotation.quality.annotators import write_payments
 
     with open_campaign() as opened:
         states = [row.state for row in opened.stages().read().records]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def print_shortages(campaign: Campaign, studio: LabelStudioClient) -> None:
     """A line for each role with too few people."""
-    from darkroom.annotation.rounds.team import shortages
+    from darkroom.annotation.rounds.campaign import shortages
 
     for short in shortages(campaign, studio.accounts()):
         CONSOLE.print(f"[bold red]too few:[/bold red] {short}", highlight=False, soft_wrap=True)

@@ -64,7 +64,7 @@ def verify(
     """
     from darkroom.annotation.label_studio.server import connect
     from darkroom.annotation.queues.base import read_verdicts
-    from darkroom.annotation.queues.verification import ROUND, VerificationQueue
+    from darkroom.annotation.queues.source_queues import VerificationQueue
 
     with open_campaign() as (workspace, campaign, journal):
         queue = VerificationQueue(workspace, campaign, journal, source)
@@ -77,7 +77,7 @@ def verify(
             else:
                 counts = queue.sync(studio, n_rows=rows)
         queue.materialize()
-        _print_queue(counts, read_verdicts(journal, ROUND).n_waiting, queue.counts())
+        _print_queue(counts, read_verdicts(journal, queue.round).n_waiting, queue.counts())
 
 
 def suitability(
@@ -92,7 +92,7 @@ def suitability(
     """
     from darkroom.annotation.label_studio.server import connect
     from darkroom.annotation.queues.base import read_verdicts
-    from darkroom.annotation.queues.suitability import ROUND, SuitabilityQueue
+    from darkroom.annotation.queues.source_queues import SuitabilityQueue
     from darkroom.pipelines.verification.judges.calibration import CalibrationError
 
     with open_campaign() as (workspace, campaign, journal):
@@ -100,7 +100,7 @@ def suitability(
         with connect(workspace) as studio:
             counts = queue.sync(studio, n_rows=rows)
         queue.materialize()
-        _print_queue(counts, read_verdicts(journal, ROUND).n_waiting, queue.counts())
+        _print_queue(counts, read_verdicts(journal, queue.round).n_waiting, queue.counts())
         try:
             vote = queue.agreement()
         except CalibrationError as error:

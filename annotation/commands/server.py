@@ -148,7 +148,7 @@ def service(
 
     `darkroom annotate service /etc/systemd/system && systemctl daemon-reload`
     """
-    from darkroom.annotation.label_studio.service import service_units
+    from darkroom.annotation.label_studio.server_files import service_units
 
     with open_workspace() as workspace:
         for name, text in service_units(workspace).items():

@@ -13,19 +13,14 @@ Rectangles are in percent 0..100 of the image as the browser shows it, from its 
 upright and without EXIF, so that the browser shows the stored pixels.
 """
 
-import math
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jinja2
 import yaml
 from markdown_it import MarkdownIt
-
-from darkroom.pipelines.records.geometry import Box
-from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 _HERE = Path(__file__).parent
 GUIDES = {"en": _HERE / "GUIDE.md", **{path.stem.partition(".")[2]: path for path in sorted(_HERE.glob("GUIDE.*.md"))}}
@@ -101,32 +96,3 @@ def instructions(round: str, language: str = "en") -> str:
     # Label Studio's style sheet resets numbers, bullets and margins
     style = (_HERE / "templates" / "guide.css").read_text()
     return f'<div class="dr-guide"><style>{style}</style>{MarkdownIt().enable("table").render(text)}</div>'
-
-
-def signer_of(raw: Mapping[str, Any]) -> int:
-    """The account that signed a submission; one entered by another account is forged."""
-    signed, edited = raw.get("completed_by"), raw.get("updated_by")
-    if edited is not None and edited != signed:
-        raise RowError(Reason.FORGED_SUBMISSION, f"signed by account {signed}, entered by account {edited}")
-    if not isinstance(signed, int):
-        raise RowError(Reason.BROKEN_SUBMISSION, f"signed by {signed!r}, which is no account")
-    return signed
-
-
-def to_percent(box: tuple[int, int, int, int], original_width: int, original_height: int) -> dict[str, float]:
-    """The inverse of ``to_corners``. Raises ``ValueError`` for a box that does not fit the image."""
-    pixels = Box(*box)
-    if not pixels.fits(original_width, original_height):
-        raise ValueError(f"{tuple(box)} is no box inside {original_width}x{original_height} pixels")
-    return {
-        "x": 100 * pixels.x1 / original_width,
-        "y": 100 * pixels.y1 / original_height,
-        "width": 100 * pixels.width / original_width,
-        "height": 100 * pixels.height / original_height,
-        "rotation": 0,
-    }
-
-
-def largest_square(share: float, width: int, height: int) -> int:
-    """The side in pixels of the largest square that covers at most ``share`` of the image."""
-    return math.isqrt(int(share * width * height))

@@ -26,19 +26,17 @@ import yaml
 
 from darkroom.annotation import AnnotationError, ServerUnreachable
 from darkroom.annotation.label_studio.client import LabelStudioClient
-from darkroom.annotation.label_studio.database import (
+from darkroom.annotation.label_studio.server_files import (
     SQLITE,
-    database_variables,
-    make_template,
-    select_database,
-    without_password,
-)
-from darkroom.annotation.label_studio.server_identity import (
     Address,
     AdminAccount,
     admin_account,
+    database_variables,
+    make_template,
     secret_key,
     select_address,
+    select_database,
+    without_password,
 )
 from darkroom.pipelines.processes.ports import url_of
 from darkroom.pipelines.processes.process_sessions import PausedProcess, ProcessMark, last_lines, stop_session
@@ -224,7 +222,7 @@ def _command(environment: VirtualEnvironment, data: Path, address: Address, post
         # the application is loaded and prepared once, then the workers are forked
         f"exec {python} -m gunicorn --preload --workers {workers} --threads {threads} "
         f"--bind {shlex.quote(address.text)} --timeout 600 --graceful-timeout 10 --no-control-socket "
-        "darkroom_studio.serve:application",
+        "'darkroom_studio.bootstrap:application()'",
     ]
 
 

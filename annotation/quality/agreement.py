@@ -13,13 +13,17 @@ for tentative conclusions.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from darkroom.annotation.quality.versions import versions
+from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.pipelines.records.geometry import Box, iou
+from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 _N_RESAMPLES = 2000
 
@@ -88,3 +92,36 @@ def mean_iou(before: Sequence[Box], after: Sequence[Box]) -> float | None:
     matched: list[float] = ious[linear_sum_assignment(ious, maximize=True)].tolist()
     n = max(len(before), len(after))
     return sum(matched) / n if n else None
+
+
+class PanelAgreement(NamedTuple):
+    """Of one round's versions with two verdicts or more; ``category`` is empty for all of them."""
+
+    round: str
+    category: str
+    unanimous: Proportion
+    """Versions with one verdict of all."""
+    alpha: Agreement | None
+    """Krippendorff's, nominal, on accept, fix and reject; None where it is undefined."""
+
+
+def measure_panels(states: Iterable[RecordState]) -> tuple[PanelAgreement, ...]:
+    """Experts first; of each round all versions, then by category, the most frequent first."""
+    panels: dict[str, dict[str, list[list[str]]]] = {"accept": {}, "cross_check": {}}
+    for round, category, verdicts in _panels(states):
+        for name in ("", category):
+            panels[round].setdefault(name, []).append(verdicts)
+    return tuple(
+        PanelAgreement(round, name, proportion_of(len(set(unit)) == 1 for unit in units), alpha(units))
+        for round, by_category in panels.items()
+        for name, units in sorted(by_category.items(), key=lambda pair: (pair[0] != "", -len(pair[1]), pair[0]))
+    )
+
+
+def _panels(states: Iterable[RecordState]) -> Iterator[tuple[str, str, list[str]]]:
+    for state in states:
+        category = state.fields.category if state.fields else ""
+        for version in versions(state):
+            for round, events in (("accept", version.acceptances), ("cross_check", version.cross_checks)):
+                if len(events) > 1:
+                    yield round, category, [event.verdict for event in events]

@@ -5,19 +5,24 @@ longer gap, and for the first submission, the page's own clock counts, up to hal
 leaves no event in a record's history; it counts as a submission, and its time lies in the gaps.
 """
 
+import csv
+import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
+from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITING
 from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.versions import Version, versions
-from darkroom.annotation.rounds.record_state import CHECKING, ROLE, WRITING, RecordState
+from darkroom.annotation.rounds.record_state import ROLE, ROUNDS, RecordState
 from darkroom.pipelines.records import AnnotationEvent
+from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 BREAK_SECONDS = 1800.0
@@ -175,46 +180,73 @@ def by_frequency(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-MEASURES = ("first_pass", "blind", "upheld", "planted_errors")
-"""Fields of ``AnnotatorQuality`` in which people are compared."""
-_SIGNIFICANCE = 1 / 40
+COLUMNS = (
+    *("account", "name", "role", "from", "until", *ROUNDS),
+    *("planted_checks", "submissions", "records_accepted", "active_hours"),
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def is_below(share: Proportion, others: Proportion) -> bool:
-    """Whether a share is significantly below the other (Fisher's exact test, one-sided)."""
-    from scipy.stats import hypergeom  # takes a second
-
-    if not share.of or not others.of:
-        return False
-    p_value = hypergeom.cdf(share.n, share.of + others.of, share.n + others.n, share.of)
-    return bool(p_value < _SIGNIFICANCE)
+@dataclass(slots=True)
+class _Work:
+    events: list[AnnotationEvent] = field(default_factory=list)
+    n_planted_checks: int = 0
+    n_accepted: int = 0
 
 
-class Outlier(NamedTuple):
-    """A person's share, and the others' together."""
+def payments(
+    states: Sequence[RecordState], people: Iterable[Person], *, since: date | None = None, until: date | None = None
+) -> list[dict[str, str | int | float]]:
+    """A row for everybody with work from ``since`` to ``until`` (exclusive; UTC), by address."""
+    work: dict[str, _Work] = {}
+    for state in states:
+        for event in state.history:
+            if event.verdict != "void" and _is_within(event.at, since, until):
+                work.setdefault(event.person, _Work()).events.append(event)
+        for check in state.planted_checks:
+            if _is_within(check.at, since, until):
+                work.setdefault(check.person, _Work()).n_planted_checks += 1
+        if state.stage == "accepted" and _is_within(state.history[-1].at, since, until):
+            author = next(event for event in reversed(state.history) if event.round in WRITING)
+            work.setdefault(author.person, _Work()).n_accepted += 1
+    accounts = {person.email: person for person in people}
+    period = {"from": since.isoformat() if since else "", "until": until.isoformat() if until else ""}
+    return [_row(email, work[email], accounts.get(email), period) for email in sorted(work)]
 
-    person: AnnotatorQuality
-    measure: str
-    share: Proportion
-    others: Proportion
 
-    @property
-    def gap(self) -> float:
-        """Negative: how far the person is below the others."""
-        return (self.share.value or 0.0) - (self.others.value or 0.0)
+def write_payments(rows: Iterable[dict[str, str | int | float]], path: Path) -> None:
+    """UTF-8 with a byte order mark, without which spreadsheets misread names."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS)
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    write_whole(path, text.getvalue().encode("utf-8-sig"))
 
 
-def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
-    """Measures in which a person is significantly below their peers, the widest gap first.
+def _row(email: str, work: _Work, person: Person | None, period: dict[str, str]) -> dict[str, str | int | float]:
+    by_round = Counter(event.round for event in work.events)
+    roles = sorted({ROLE[round] for round in by_round})
+    return {
+        "account": email,
+        "name": person.name if person else "",
+        "role": person.role if person else "/".join(roles),
+        **period,
+        **{round: by_round[round] for round in ROUNDS},
+        "planted_checks": work.n_planted_checks,
+        "submissions": len(work.events) + work.n_planted_checks,
+        "records_accepted": work.n_accepted,
+        "active_hours": round(active_seconds(work.events) / 3600, 2),
+    }
 
-    Of 40 equal shares, at most one is expected here by chance (``is_below``).
-    """
-    outliers = []
-    for measure in MEASURES:
-        shares: list[Proportion] = [getattr(person, measure) for person in people]
-        total = Proportion(sum(share.n for share in shares), sum(share.of for share in shares))
-        for person, share in zip(people, shares, strict=True):
-            others = Proportion(total.n - share.n, total.of - share.of)
-            if is_below(share, others):
-                outliers.append(Outlier(person, measure, share, others))
-    return sorted(outliers, key=lambda outlier: (outlier.gap, outlier.person.email, outlier.measure))
+
+def _is_within(at: str, since: date | None, until: date | None) -> bool:
+    """Work without a time belongs to no period, only to everything."""
+    if since is None and until is None:
+        return True
+    day = at[:10]
+    return bool(day) and (since is None or day >= since.isoformat()) and (until is None or day < until.isoformat())
+
+
+def _cell(value: str | int | float) -> str | int | float:
+    """A text that a spreadsheet would take for a formula gets an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

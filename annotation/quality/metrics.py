@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from darkroom.annotation._plugin.darkroom_studio.content import CHECKING
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.quality.agreement import Agreement, alpha, mean_iou
+from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
-from darkroom.annotation.quality.drift import Drift, Period, find_drifts, periods
-from darkroom.annotation.quality.panels import PanelAgreement, measure_panels
+from darkroom.annotation.quality.outliers import Drift, Period, find_drifts, periods
 from darkroom.annotation.quality.versions import Version, versions
-from darkroom.annotation.rounds.record_state import CHECKING, ROUNDS, RecordState
+from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from darkroom.annotation.rounds.record_state import WRITING, RecordState
+from darkroom.annotation._plugin.darkroom_studio.content import WRITING
+from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 
 VersionOutcome = Literal["waiting", "unchanged", "fixed", "rejected"]

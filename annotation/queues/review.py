@@ -53,7 +53,7 @@ class ReviewQueue:
     journal: Journal
 
     def sync(self, server: TaskServer, recipes: Sequence[Recipe], *, n_rows: int) -> SyncCounts:
-        """Pulls verdicts and hands out a seeded sample of ``n_rows`` of each family; a larger one contains the smaller.
+        """Pull verdicts and hand out a seeded sample of ``n_rows`` of each family; a larger one contains the smaller.
 
         Raises ``AnnotationError``.
         """
@@ -65,7 +65,7 @@ class ReviewQueue:
         return sync_queue(TaskExchange(self.journal, server, self.campaign.name, self.campaign.language), ROUND, items)
 
     def materialize(self, recipes: Sequence[Recipe]) -> dict[str, StageReport]:
-        """Every family's table of reviews, and the lines for calibrating judges."""
+        """Write every family's table of reviews, and the lines for calibrating judges."""
         verdicts = {verdict.item_id: verdict for verdict in read_verdicts(self.journal, ROUND).verdicts}
         reports, labels = {}, []
         for recipe in recipes:
@@ -93,7 +93,7 @@ class ReviewQueue:
 
 
 def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, Any]]:
-    """Labels for the family's judged checks and ``judge_leak``, which any family may be asked for.
+    """Labels for the family's judged checks and ``judge_leak``, which any family may have.
 
     An acceptance confirms all, a rejection contradicts those that its reasons blame.
     """

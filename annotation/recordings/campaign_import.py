@@ -62,7 +62,7 @@ class RecordedCampaign:
         return run_stage(self.workspace.tables, RECORDED_POOL, PoolImage, inputs=inputs, perform=lambda: outcome)
 
     def replay(self, journal: Journal, *, say: Say = print) -> SyncCounts:
-        """Syncs until nothing new arrives. Raises ``TableMissing`` without its pool."""
+        """Sync until nothing new arrives. Raises ``TableMissing`` without its pool."""
         pool = self.workspace.tables.read(RECORDED_POOL, PoolImage)
         imported = journal.task_ids([task.key for task in self.recording.tasks])
         server = RecordedServer(self.recording, handed_out=imported.values())
@@ -71,7 +71,7 @@ class RecordedCampaign:
         total = SyncCounts()
         while True:
             counts = sync.run(pool)
-            total.n_revisions += counts.n_revisions
+            total.n_versions += counts.n_versions
             total.imported.update(counts.imported)
             if not counts.imported and server.is_exhausted:
                 return total
@@ -120,7 +120,7 @@ class RecordedServer:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether every submission to a task that was handed out has been returned."""
+        """Every submission to a task that was handed out has been returned."""
         return all(self._n_served[task.id] == len(task.states) for task in self._open_tasks())
 
     def people(self) -> list[Person]:
@@ -130,7 +130,7 @@ class RecordedServer:
         return [dict(entry) for entry in self._recording.hits[after:]]
 
     def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
-        """Numbers the projects by round: recorded ones may be of several servers."""
+        """Number the projects by round: recorded ones may be of several servers."""
         return ROUNDS.index(round) + 1
 
     def check_project(self, project_id: int, round: str) -> bool:
@@ -147,7 +147,7 @@ class RecordedServer:
         pass
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Returns the recorded numbers of these tasks."""
+        """Return the recorded numbers of these tasks."""
         keys = [str(task["data"]["key"]) for task in tasks]
         numbers = [self._id_of.get(key, _FIRST_UNRECORDED + int(key[:11], 16)) for key in keys]
         self._handed_out.update(numbers)

@@ -21,12 +21,11 @@ import pydantic
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.campaign import Campaign, field_errors
-from darkroom.annotation.rounds.journal import Journal, Revision, Work
-from darkroom.annotation.rounds.journal_entries import frozen_bases
+from darkroom.annotation.rounds.campaign import Campaign, Terms, field_errors
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask
 from darkroom.annotation.rounds.record_state import ROUNDS
-from darkroom.annotation.rounds.settlement import frozen_revision
-from darkroom.annotation.rounds.terms import Terms
+from darkroom.annotation.rounds.submissions import frozen_bases, frozen_version
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.origin_labels import Annotators
@@ -35,7 +34,7 @@ from darkroom.pipelines.storage.atomic_write import write_whole
 BUNDLED = Path(__file__).with_name("demo.json")
 """On images of the embedded source ``demo``; made by ``python -m scripts.record_annotations``."""
 _RECORDED = ("id", "completed_by", "updated_by", "created_at", "updated_at", "lead_time", "was_cancelled", "result")
-"""Of an annotation; the other fields are irrelevant or name people."""
+"""Fields of an annotation; the others are irrelevant or name people."""
 
 
 class RecordedAnnotation(pydantic.BaseModel, extra="allow", frozen=True):
@@ -56,11 +55,11 @@ class RecordedTask(pydantic.BaseModel, extra="forbid", frozen=True):
     terms: Terms | None = None
     """None in recordings of older versions: the campaign's rules."""
     roles: dict[int, tuple[str, ...]] = {}
-    """Of the signers at that time, by annotation, where it is not their role in ``people``."""
+    """The signers' roles at that time, by annotation, where they differ from ``people``."""
 
     @property
     def key(self) -> str:
-        """The key of its demand."""
+        """The key of its request."""
         return str(self.data.get("key", ""))
 
     @property
@@ -104,7 +103,7 @@ def _reject_constant(name: str) -> float:
 
 
 def write_recording(recording: Recording, path: Path) -> None:
-    """Writes the file atomically, one line per task, so that versions can be compared."""
+    """Write the file atomically, one line per task, so that versions can be compared."""
     parts = recording.model_dump(mode="json")
     lines = [f"{json.dumps(name)}: {_lines(value)}" for name, value in parts.items()]
     write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
@@ -137,9 +136,9 @@ def record(
         people=tuple(Person(p.person_id, _address(p), f"Person {p.person_id}", p.role) for p in people),
         tasks=tuple(
             task
-            for item_id, works in journal.works(ROUNDS)
+            for item_id, tasks in journal.record_tasks(ROUNDS)
             if item_id in images
-            for task in _tasks(works, campaign.name, terms, accounts)
+            for task in _tasks(tasks, campaign.name, terms, accounts)
         ),
         hits=tuple({**entry, "person": addresses.get(entry["person"], "")} for entry in journal.blocked_submissions()),
     )
@@ -150,33 +149,37 @@ def _address(person: Person) -> str:
 
 
 def _tasks(
-    works: Sequence[Work], campaign: str, terms: Mapping[str, Terms], accounts: Mapping[int, Person]
+    tasks: Sequence[RecordTask], campaign: str, terms: Mapping[str, Terms], accounts: Mapping[int, Person]
 ) -> Iterator[RecordedTask]:
-    frozen = frozen_bases(works)
-    for work in works:
-        if work.task_id is not None and work.project_id is not None and work.revisions:
-            yield _task(work, campaign, frozen, terms, accounts)
+    frozen = frozen_bases(tasks)
+    for task in tasks:
+        if task.task_id is not None and task.project_id is not None and task.versions:
+            yield _task(task, campaign, frozen, terms, accounts)
 
 
 def _task(
-    work: Work, campaign: str, frozen: Mapping[int, str], terms: Mapping[str, Terms], accounts: Mapping[int, Person]
+    task: RecordTask,
+    campaign: str,
+    frozen: Mapping[int, str],
+    terms: Mapping[str, Terms],
+    accounts: Mapping[int, Person],
 ) -> RecordedTask:
     # of a check of a planted error, the first state is used; else the base of the next round
-    is_planted = bool(work.demand.planted_error)
-    used = [states[0] if is_planted else frozen_revision(states, frozen) for states in work.annotations]
-    latest = [states[-1] for states in work.annotations]
+    is_planted = bool(task.request.planted_error)
+    used = [versions[0] if is_planted else frozen_version(versions, frozen) for versions in task.annotations]
+    latest = [versions[-1] for versions in task.annotations]
     return RecordedTask(
-        id=work.task_id or 0,
-        project=work.project_id or 0,
-        round=work.demand.round,
-        data={"key": work.demand.key(campaign), "image": f"/darkroom/images/{work.demand.item_id}"},
+        id=task.task_id or 0,
+        project=task.project_id or 0,
+        round=task.request.round,
+        data={"key": task.request.key(campaign), "image": f"/darkroom/images/{task.request.item_id}"},
         annotations=tuple(map(_recorded, latest)),
         earlier=tuple(map(_recorded, used)) if used != latest else (),
-        terms=terms.get(work.terms),
+        terms=terms.get(task.terms),
         roles={
-            revision.annotation_id: revision.roles
-            for revision in used
-            if revision.roles is not None and revision.roles != _role(accounts, revision.raw.get("completed_by"))
+            version.annotation_id: version.roles
+            for version in used
+            if version.roles is not None and version.roles != _role(accounts, version.raw.get("completed_by"))
         },
     )
 
@@ -186,5 +189,5 @@ def _role(accounts: Mapping[int, Person], person_id: object) -> tuple[str, ...]:
     return (person.role,) if person and person.role else ()
 
 
-def _recorded(revision: Revision) -> RecordedAnnotation:
-    return RecordedAnnotation.model_validate({name: revision.raw[name] for name in _RECORDED if name in revision.raw})
+def _recorded(version: AnnotationVersion) -> RecordedAnnotation:
+    return RecordedAnnotation.model_validate({name: version.raw[name] for name in _RECORDED if name in version.raw})

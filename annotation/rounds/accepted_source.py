@@ -1,21 +1,34 @@
-"""The accepted records of the workspace's own campaign as the source ``accepted_annotations``, for the SFT families.
+"""Accepted records as samples for RL, and as the source ``accepted_annotations`` for the SFT families.
 
     darkroom materialize accepted_annotations --family crop
 
-The target is the smallest box around all that people drew: a crop must show everything that the question counts. One
-shard once a record is accepted, none before. Records of an imported recording are not among them.
+The source holds the workspace's own campaign, not an imported recording: one shard once a record is accepted, none
+before. Its target is the smallest box around all that people drew: a crop must show everything that the question
+counts.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from darkroom.annotation.rounds.image_pool import POOL
-from darkroom.annotation.rounds.tables import ACCEPTED, read_shown
-from darkroom.pipelines.records import Truth, TruthBox
+from darkroom.annotation.rounds.tables import ACCEPTED, RECORDED
+from darkroom.pipelines.records import (
+    Annotated,
+    ImageRef,
+    PoolImage,
+    Sample,
+    Truth,
+    TruthBox,
+    to_row,
+)
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.geometry import box_from_frame
+from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.images import ImageMissing
+from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 
@@ -63,3 +76,66 @@ def _around(boxes: Sequence[TruthBox]) -> tuple[TruthBox, ...]:
     starts, ends = [(box.x1, box.y1) for box in boxes], [(box.x2, box.y2) for box in boxes]
     corners = (*map(min, zip(*starts, strict=True)), *map(max, zip(*ends, strict=True)))
     return (TruthBox(boxes[0].label, *corners),)
+
+
+def read_shown(workspace: Workspace, key: TableKey) -> list[Annotated]:
+    """A table's records to train on: about the view where people saw one, since the sandbox opens no larger image."""
+    pool = replace(POOL, partition=key.partition)
+    views = {item.image.sha256: item.view for item in workspace.tables.read(pool, PoolImage)}
+    return [as_shown(row, views.get(row.image.sha256)) for row in workspace.tables.read(key, Annotated)]
+
+
+def as_shown(row: Annotated, view: ImageRef | None) -> Annotated:
+    """The record about the ``view`` of its image; boxes become the smallest ones that cover the same area of it."""
+    if view is None:
+        return row
+    size = (row.image.width, row.image.height)
+    boxes = (TruthBox(box.label, *box_from_frame(box.box, size, view.width, view.height)) for box in row.boxes)
+    return replace(row, image=view, boxes=tuple(boxes))
+
+
+class AcceptedRecords(NamedTuple):
+    """Accepted records as samples, and who wrote them."""
+
+    samples: list[Sample]
+    annotators: Annotators
+    from_drafts: frozenset[str] = frozenset()
+    """Samples whose first person saw a policy's draft."""
+
+
+def read_accepted(workspace: Workspace) -> AcceptedRecords:
+    """The records of the workspace's own campaign; where it has none, those of a recording.
+
+    Empty where neither was materialised.
+    """
+    tables = workspace.tables
+    for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
+        if tables.exists(key) and tables.n_rows(key):
+            notes = tables.facts(key)["notes"]
+            rows = read_shown(workspace, key)
+            samples = [to_sample(row, campaign=notes["campaign"]) for row in rows]
+            from_drafts = (sample.sample_id for sample, row in zip(samples, rows, strict=True) if row.pre_annotated)
+            return AcceptedRecords(samples, notes.get("annotators", "people"), frozenset(from_drafts))
+    return AcceptedRecords([], "people")
+
+
+def to_sample(row: Annotated, *, campaign: str) -> Sample:
+    """An accepted record as a sample: the question, its answer and the boxes, without people's names."""
+    content = {
+        "images": [row.image.sha256],
+        "question": row.question,
+        "answer": row.answer,
+        "boxes": [to_row(box) for box in row.boxes],
+    }
+    return Sample(
+        sample_id=digest(content),
+        source=f"annotation/{campaign}",
+        source_row=row.source_row,
+        license=row.license,
+        images=(row.image,),
+        question=row.question,
+        choices=(),
+        answer=row.answer,
+        truth=Truth(boxes=row.boxes, count=row.count),
+        category=row.category,
+    )

@@ -1,12 +1,12 @@
-"""A backup of a campaign, taken while its server runs, and its way back.
+"""A backup of a campaign, taken while its server runs, and its restoration.
 
     DEST/journal.sqlite                 every submission as received, and all tasks
     DEST/label_studio.sqlite3           the server's database; of a PostgreSQL: label_studio.dump (pg_dump -Fc)
     DEST/studio/                        the server's other files
-    DEST/admin.json, secret_key, …      what it keeps over restarts, and the campaign's rules
+    DEST/admin.json, secret_key, …      account, keys and address, and the campaign's rules
 
-Whole or not at all. No sync runs meanwhile: a task that only the server's copy knew would be handed out twice. Images
-are not included: they are in the image store. Whoever can read a backup can log in as the administrator.
+A backup is whole or not at all. No sync runs meanwhile: a task that only the server's copy knew would be handed out
+twice. Images are not included: they are in the image store. Whoever can read a backup can log in as the administrator.
 """
 
 import os
@@ -21,18 +21,18 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.database import SQLITE, parse_url, select_database
+from darkroom.annotation.label_studio.server_files import SQLITE, parse_url, select_database
 from darkroom.annotation.rounds.journal import Journal
 
 JOURNAL, DUMP = "journal.sqlite", "label_studio.dump"
 FILES = ("admin.json", "secret_key", "address.json", "campaign.yaml", "service.env")
 PATIENCE_SECONDS = 600.0
-"""For a sync to end."""
+"""Longest wait for a sync to end."""
 Say = Callable[[str], None]
 
 
 def back_up(folder: Path, target: Path, *, say: Say = print) -> None:
-    """Copies the campaign in ``folder`` (``<home>/annotation``) to ``target``. Raises ``AnnotationError``."""
+    """Copy the campaign in ``folder`` (``<home>/annotation``) to ``target``. Raises ``AnnotationError``."""
     if target.exists():
         raise AnnotationError(f"{target} exists already; name a new folder for each backup")
     if not (folder / JOURNAL).exists():
@@ -52,7 +52,7 @@ def back_up(folder: Path, target: Path, *, say: Say = print) -> None:
 
 
 def restore(source: Path, folder: Path, *, postgres: str | None = None) -> None:
-    """Fills ``folder``, which has no campaign yet, from a backup. Raises ``AnnotationError``.
+    """Fill ``folder``, which has no campaign yet, from a backup. Raises ``AnnotationError``.
 
     ``postgres``: an empty database for one of a PostgreSQL, filled in one transaction. The journal comes last: a
     restore that was killed is repeated.
@@ -116,13 +116,13 @@ def _copy_sqlite(source: Path, target: Path) -> None:
 
 
 def _run(*command: str, url: str) -> None:
-    """One of PostgreSQL's programs. The password goes by its environment: every user of a machine sees commands."""
+    """Run one of PostgreSQL's programs, with the password in its environment: every user of a machine sees commands."""
     if shutil.which(command[0]) is None:
         raise AnnotationError(f"{command[0]} is not installed (Debian: postgresql-client)")
     database = parse_url(url)
     address = sa.URL.create(**{**database._asdict(), "drivername": "postgresql", "password": None})
     command = (*command, "-d", address.render_as_string(hide_password=False))
     environment = os.environ | ({"PGPASSWORD": database.password} if database.password else {})
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise AnnotationError(f"{command[0]} failed: {done.stderr.strip()[-500:]}")
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise AnnotationError(f"{command[0]} failed: {process.stderr.strip()[-500:]}")

@@ -1,19 +1,30 @@
-"""The rules of a campaign: ``<home>/annotation/campaign.yaml``, as in ``example_campaign.yaml`` beside this file."""
+"""The rules of a campaign (``<home>/annotation/campaign.yaml``, as in ``example_campaign.yaml`` beside this file).
+
+*Terms* are what a task's submissions are judged by, frozen in the journal when the task is handed out: a later change
+of the rules or of a form applies to tasks handed out afterwards. People's roles are frozen with each submission
+(``Journal.set_people``).
+"""
 
 from __future__ import annotations
 
+import json
 import secrets
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pydantic
 import yaml
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.forms import GUIDES
+from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names
+from darkroom.annotation.rounds.journal_file import TaskRequest
+from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage import code_digest
 
 FILE = "campaign.yaml"
+CATEGORY_NAMES = names(CATEGORIES)
 Rule = Literal["majority", "unanimity"]
 EXAMPLE, TRIAL = (Path(__file__).with_name(name) for name in ("example_campaign.yaml", "trial_campaign.yaml"))
 
@@ -41,7 +52,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     min_side: Annotated[int, pydantic.Field(ge=0)] = 2048
     """The longer side of an image has more pixels than this (Thyme 4.1)."""
     max_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.05
-    """Of the image's area, for every box (Thyme appendix D)."""
+    """Largest share of the image's area that a box may cover (Thyme appendix D)."""
     n_images: Annotated[int | None, pydantic.Field(ge=1)] = None
     """Size of a seeded sample; None: every suitable image."""
     max_rework: Annotated[int, pydantic.Field(ge=0)] = 2
@@ -49,18 +60,18 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     experts_per_record: Annotated[int, pydantic.Field(ge=1, le=15)] = 1
     """Experts who judge a record, each on their own (Thyme 4.1: 3)."""
     expert_rule: Rule = "majority"
-    """How many of them must name the same version of the record, so that it is accepted: more than half, or all."""
+    """A record is accepted if more than half of them, or all, name the same version of it."""
     checked_twice: Annotated[float, pydantic.Field(ge=0, le=1)] = 0
     """Share of records that two people check, each on their own; unless both name the same version, it is sent back."""
     annotators_check: bool = True
-    """Whether annotators check each other's records; False: only accounts with the role checker do."""
+    """Annotators check each other's records; False: only accounts with the role checker do."""
     gold_share: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.05
     """Share of cross-checks that are repeated with a planted error."""
     pre_annotate: Literal["no", "pixels", "thousandths"] = "no"
-    """Whether a policy writes records for people to correct, and the unit of its boxes: pixels of the image it receives
-    (Qwen2.5-VL), or thousandths of its sides (Qwen3-VL)."""
+    """Let a policy write records for people to correct, with boxes in pixels of the image that it receives (Qwen2.5-VL)
+    or in thousandths of its sides (Qwen3-VL)."""
     language: str = "en"
-    """Of the guide that people see; those of ``annotation/label_studio/GUIDE*.md``."""
+    """The guide that people see; one of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
     """Which records people check twice or with a planted error. `init` draws one. With 0, as in campaigns of earlier
     versions, whoever has this program can compute the choice."""
@@ -74,7 +85,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
 
     @staticmethod
     def write(template: Path, path: Path) -> None:
-        """Writes a campaign's file, with a seed of its own."""
+        """Write a campaign's file, with a seed of its own."""
         secret = "which records are checked twice or with a planted error; keep it secret"
         path.write_text(f"{template.read_text()}seed: {secrets.randbelow(2**53)}   # {secret}\n")
 
@@ -107,3 +118,123 @@ ANNOTATION_CODE = (
 def annotation_digest(*names: str) -> str:
     """Digest of ``ANNOTATION_CODE`` and of further ``names``."""
     return code_digest(*ANNOTATION_CODE, *names)
+
+
+RULES = ("max_share", "max_rework", "experts_per_record", "expert_rule", "checked_twice", "seed")
+"""The fields that are rules of the campaign; the others are the form's."""
+
+
+class Terms(NamedTuple):
+    """The rules and the form's version and options; defaults are today's form."""
+
+    max_share: float
+    max_rework: int
+    form: str = ""
+    """Digest of the labelling configuration; empty for a task of an older version."""
+    categories: tuple[str, ...] = CATEGORY_NAMES
+    reasons: tuple[str, ...] = ()
+    """Empty: not checked, as the gate of older versions did."""
+    experts_per_record: int = 1
+    """For acceptances; other rounds have the default."""
+    expert_rule: Rule = "majority"
+    checked_twice: float = 0
+    """For cross-checks; other rounds have the default."""
+    seed: int = 0
+    """Selects these records; 0 without a selection."""
+
+    @property
+    def digest(self) -> str:
+        return digest(self._asdict())[:20]
+
+    def to_json(self) -> str:
+        return json.dumps(self._asdict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Terms:
+        fields: dict[str, Any] = json.loads(text)
+        fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+        return cls(**fields)
+
+    def n_verdicts(self, round: str, item_id: str) -> int:
+        """The number of people who judge the record in this round, each on their own."""
+        if round == "accept":
+            return self.experts_per_record
+        return 2 if round == "cross_check" and is_checked_twice(item_id, self.checked_twice, seed=self.seed) else 1
+
+    def rule(self, round: str) -> Rule:
+        """Two checkers of a record have to agree."""
+        return self.expert_rule if round == "accept" else "unanimity"
+
+    def asked(self, request: TaskRequest) -> TaskRequest:
+        """A round's first request, for as many people as these terms ask; others unchanged."""
+        if request.serial or request.planted_error:
+            return request
+        n_wanted = self.n_verdicts(request.round, request.item_id)
+        return request._replace(n_wanted=n_wanted, overlap=request.overlap - request.n_wanted + n_wanted)
+
+    def changes(self, before: Terms) -> list[str]:
+        """The differences from earlier terms, for people."""
+        rules = [name for name in RULES if getattr(self, name) != getattr(before, name)]
+        changed = [f"{name} {_shown(getattr(before, name))} -> {_shown(getattr(self, name))}" for name in rules]
+        is_new_form = any(getattr(self, name) != getattr(before, name) for name in self._fields if name not in RULES)
+        return changed + (["a new version of the form"] if is_new_form else [])
+
+
+def is_checked_twice(item_id: str, share: float, *, seed: int = 0) -> bool:
+    """Select the share by the item's digest and the campaign's seed; a larger share contains the smaller."""
+    key = ["checked twice", item_id, *([seed] if seed else [])]
+    return share > 0 and int(digest(key)[:8], 16) < share * 16**8
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def terms_of(campaign: Campaign, round: str) -> Terms:
+    """The terms of tasks that are handed out now."""
+    version = digest(form(round))[:20]
+    terms = Terms(campaign.max_share, campaign.max_rework, version, names(CATEGORIES), names(REASONS))
+    if round == "accept":
+        return terms._replace(experts_per_record=campaign.experts_per_record, expert_rule=campaign.expert_rule)
+    if round == "cross_check" and campaign.checked_twice:
+        return terms._replace(checked_twice=campaign.checked_twice, seed=campaign.seed)
+    return terms
+
+
+FEWEST = 3
+"""People who write or check: a rejected record goes to one who has not judged it."""
+
+
+class Shortage(NamedTuple):
+    """Too few active accounts of a role."""
+
+    role: str
+    n_people: int
+    n_needed: int
+
+    def __str__(self) -> str:
+        people = f"{self.n_people} {self.role}{'s' * (self.n_people != 1)}"
+        command = f"darkroom annotate users add EMAIL --role {self.role}"
+        return f"{people}; this campaign needs at least {self.n_needed} (`{command}`)"
+
+
+def shortages(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> list[Shortage]:
+    """The roles with too few people; ``accounts`` as the server lists them.
+
+    Beside an author, a record needs its checkers, and one more person for its copy with a planted error.
+    """
+    n_of = Counter(str(account["role"]) for account in accounts if account["is_active"])
+    n_checking = (2 if campaign.checked_twice else 1) + (1 if campaign.gold_share else 0)
+    needed = {"annotator": 1, "checker": n_checking, "expert": campaign.experts_per_record}
+    if campaign.annotators_check:
+        n_both = max(FEWEST, 1 + n_checking)
+        needed |= {"annotator": max(1, n_both - n_of["checker"]), "checker": 0}
+    return [Shortage(role, n_of[role], n) for role, n in needed.items() if n_of[role] < n]
+
+
+def require_experts(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> None:
+    """Raises ``AnnotationError`` when several experts judge each record and there are fewer; call it before the first
+    task is handed out."""
+    for short in shortages(campaign, accounts):
+        if short.role == "expert" and campaign.experts_per_record > 1:
+            raise AnnotationError(f"too few experts: {short}")

@@ -1,7 +1,7 @@
 """Comparison of a campaign's journal with the server, and its repair.
 
-Unfinished work that the server lost is handed out again by the next sync, under the terms of its demand; what was
-submitted is in the journal and is kept whatever the server lost.
+Unfinished work that the server lost is handed out again by the next sync, under the terms of its request;
+submissions are in the journal and are kept whatever the server lost.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from darkroom.annotation import FormChanged
-from darkroom.annotation.label_studio.protocol import TaskListing, TaskServer
-from darkroom.annotation.rounds.journal import Journal, RoundProject, StoredTask
+from darkroom.annotation.label_studio.protocol import TaskServer
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import RoundProject, StoredTask
 from darkroom.pipelines.records.digest import digest
 
 
@@ -26,16 +27,16 @@ class RoundReport:
     unfinished_missing: list[int] = field(default_factory=list)
     finished_missing: list[int] = field(default_factory=list)
     foreign: list[int] = field(default_factory=list)
-    """Of no demand, or a second task for one."""
+    """Tasks of no request, or a second one for it."""
     changed: list[int] = field(default_factory=list)
-    """With other data than were handed out."""
+    """Tasks with other data than were handed out."""
     wrong_overlap: dict[int, int] = field(default_factory=dict)
     """The number of annotations that should complete each task."""
     unpulled: list[int] = field(default_factory=list)
-    """With submissions that the journal has not."""
+    """Tasks with submissions that the journal has not."""
 
     def sentences(self) -> Iterator[str]:
-        """Every difference with what becomes of it."""
+        """Every difference, and what a repair does about it."""
         project = f"{self.round}, project {self.project.project_id}"
         if self.project_is_missing:
             yield f"{project}: the project is missing; --repair creates it and hands unfinished work out again"
@@ -76,32 +77,32 @@ class Doctor:
 
     def examine(self) -> DoctorReport:
         """Changes nothing. Raises ``AnnotationError`` when the server does not answer."""
-        found = [(round, self.journal.project(round)) for round in self.journal.rounds()]
-        return DoctorReport([self._round(round, project) for round, project in found if project], self._people())
+        projects = [(round, self.journal.project(round)) for round in self.journal.rounds()]
+        return DoctorReport([self._round(round, project) for round, project in projects if project], self._people())
 
     def repair(self, report: DoctorReport) -> None:
-        """Lets the next sync hand out and receive what is missing. Can be interrupted and repeated.
+        """Let the next sync hand out and receive what is missing. Can be interrupted and repeated.
 
         The project of a missing one is forgotten; the sync creates it again.
         """
         with self.journal.lock():
-            for found in report.rounds:
-                if found.project_is_missing:
-                    self.journal.forget_project(found.round)
+            for each in report.rounds:
+                if each.project_is_missing:
+                    self.journal.forget_project(each.round)
                     continue
-                self._replace_changed(found)
-                self.journal.retire_tasks(found.unfinished_missing)
-                self.journal.set_lost(found.finished_missing)
-                if found.wrong_overlap:
-                    self.server.set_overlaps(found.wrong_overlap)
-                if found.unpulled:
-                    project_id, last_task, _ = found.project
-                    self.journal.set_project(found.round, project_id, last_task=last_task)
+                self._replace_changed(each)
+                self.journal.retire_tasks(each.unfinished_missing)
+                self.journal.set_lost(each.finished_missing)
+                if each.wrong_overlap:
+                    self.server.set_overlaps(each.wrong_overlap)
+                if each.unpulled:
+                    project_id, last_task, _ = each.project
+                    self.journal.set_project(each.round, project_id, last_task=last_task)
 
-    def _replace_changed(self, found: RoundReport) -> None:
-        """Tasks with a submission stay: it was made on the changed data, and people have to look at it."""
-        stored = {task.task_id: task for task in self.journal.tasks(found.project.project_id)}
-        for task_id in found.changed:
+    def _replace_changed(self, report: RoundReport) -> None:
+        """Replace changed tasks without a submission; a submission was made on the changed data, so people decide."""
+        stored = {task.task_id: task for task in self.journal.tasks(report.project.project_id)}
+        for task_id in report.changed:
             if not stored[task_id].n_submissions:
                 self.server.delete_task(task_id)
                 self.journal.retire_tasks([task_id])
@@ -119,25 +120,22 @@ class Doctor:
     def _compare(self, report: RoundReport, stored: Sequence[StoredTask]) -> None:
         listed = {task.task_id: task for task in self.server.tasks_after(report.project.project_id, 0)}
         for task in stored:
-            found = listed.pop(task.task_id, None)
-            if found is None:
+            listing = listed.pop(task.task_id, None)
+            if listing is None:
                 missing = report.finished_missing if task.is_finished else report.unfinished_missing
                 missing.append(task.task_id)
-            else:
-                self._compare_task(report, task, found)
+                continue
+            if task.data and task.data != digest(listing.data):
+                report.changed.append(task.task_id)
+            if listing.overlap and listing.overlap != task.overlap:
+                report.wrong_overlap[task.task_id] = task.overlap
+            if listing.n_annotations >= task.overlap and not task.is_finished:
+                report.unpulled.append(task.task_id)
         report.foreign = sorted(listed)
-
-    def _compare_task(self, report: RoundReport, task: StoredTask, found: TaskListing) -> None:
-        if task.data and task.data != digest(found.data):
-            report.changed.append(task.task_id)
-        if found.overlap and found.overlap != task.overlap:
-            report.wrong_overlap[task.task_id] = task.overlap
-        if found.n_annotations >= task.overlap and not task.is_finished:
-            report.unpulled.append(task.task_id)
 
     def _people(self) -> list[str]:
         stored, people = self.journal.people(), {person.person_id: person for person in self.server.people()}
-        gone = [person.email for number, person in stored.items() if number not in people]
+        deleted = [person.email for number, person in stored.items() if number not in people]
         renamed = [
             f"{stored[number].email} is now {person.email}"
             for number, person in people.items()
@@ -147,7 +145,7 @@ class Doctor:
         return [
             f"people: {', '.join(emails)}: {what}"
             for emails, what in (
-                (gone, "the account is missing on the server; what they submitted is kept"),
+                (deleted, "the account is missing on the server; what they submitted is kept"),
                 (renamed, "the address was changed"),
                 (unknown, "no role, so no task; give them one with `darkroom annotate users add`"),
             )
@@ -156,5 +154,4 @@ class Doctor:
 
 
 def _listed(tasks: Sequence[int]) -> str:
-    shown = ", ".join(map(str, tasks[:10]))
-    return f"{shown}, …" if len(tasks) > 10 else shown
+    return ", ".join([*map(str, tasks[:10]), *(["…"] if len(tasks) > 10 else [])])

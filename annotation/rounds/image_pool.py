@@ -5,6 +5,7 @@ other image is a typed reject. EXIF is applied and stripped, so that the browser
 is too large for a browser gets a view, which covers the same area with fewer pixels; records stay in the image's own.
 """
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,14 @@ from darkroom.annotation import AnnotationError
 from darkroom.annotation._plugin.darkroom_studio.content import shown_size
 from darkroom.annotation.rounds.campaign import Campaign, ImageFolder, annotation_digest
 from darkroom.pipelines.records import ImageRef, PoolImage, Reject, to_row
-from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
 from darkroom.pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
 from darkroom.pipelines.selection.decontamination.benchmarks import ShownImage
 from darkroom.pipelines.selection.duplicates import Look, look_of, near_looks
+from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.sources.catalog import EMBEDDED, Catalog
+from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS
 from darkroom.pipelines.storage.stage import Outcome, Progress, StageReport, run_stage
 from darkroom.pipelines.storage.tables import TableKey, Tables
@@ -28,6 +32,9 @@ from darkroom.pipelines.storage.workspace import Workspace
 
 POOL = TableKey(("annotation_pool",), "all")
 MAX_FILE_BYTES = 2**30
+N_TRIAL_IMAGES = 20
+TRIAL_FOLDER = "trial"
+"""As in ``trial_campaign.yaml``."""
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"}
 
 
@@ -66,8 +73,8 @@ def materialize_pool(
 
 def list_files(campaign: Campaign, folder: Path) -> Iterator[CandidateFile]:
     """Every file of the campaign, in order. Raises ``AnnotationError`` for a path without images."""
-    for place in campaign.images:
-        root = (folder / place.path).absolute()
+    for listed in campaign.images:
+        root = (folder / listed.path).absolute()
         if root.is_dir():
             paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES)
         else:
@@ -75,7 +82,7 @@ def list_files(campaign: Campaign, folder: Path) -> Iterator[CandidateFile]:
         if not paths:
             raise AnnotationError(f"campaign.yaml: no image at {root}; paths are relative to {folder}")
         root = root if root.is_dir() else _fixed_part(root)
-        yield from (CandidateFile(path, place, str(path.relative_to(root))) for path in paths)
+        yield from (CandidateFile(path, listed, str(path.relative_to(root))) for path in paths)
 
 
 def _fixed_part(pattern: Path) -> Path:
@@ -178,7 +185,7 @@ def _read(path: Path) -> bytes:
 
 
 def left_out(workspace: Workspace) -> list[Reject]:
-    """The campaign's unsuitable images, those over the limit of pixels first; images not sampled are no part of it."""
+    """The campaign's unsuitable images, those over the limit of pixels first, without the images not sampled."""
     rejects = [entry for entry in workspace.tables.read_rejects(POOL) if entry.reason != Reason.NOT_CHOSEN]
     return sorted(rejects, key=lambda entry: entry.reason != Reason.TOO_LARGE_IMAGE)
 
@@ -200,3 +207,29 @@ def reject_item(item: PoolImage, error: RowError, *, stage: str, row: Mapping[st
         source=item.source,
         source_row=item.source_row,
     )
+
+
+def write_trial_images(workspace: Workspace) -> int:
+    """Write large images of the bundled source, the same ones every time; returns their number."""
+    source = Catalog(workspace.sources).open(EMBEDDED)
+    rows = (row for shard in range(source.n_shards) for row in source.rows(shard) if isinstance(row, SourceRow))
+    images: dict[str, bytes] = {}
+    for data in _large_images(rows):
+        images.setdefault(digest_bytes(data), data)
+        if len(images) == N_TRIAL_IMAGES:
+            break
+    for number, data in enumerate(images.values(), 1):
+        write_whole(workspace.annotation / TRIAL_FOLDER / f"{number:02d}.jpg", data)
+    return len(images)
+
+
+def _large_images(rows: Iterator[SourceRow]) -> Iterator[bytes]:
+    """Images that suit a campaign; the source has small and damaged files as well."""
+    for row in rows:
+        for data in row.images[:1]:
+            try:
+                size = Image.open(io.BytesIO(data)).size
+            except OSError:
+                continue
+            if max(size) > Campaign().min_side:
+                yield data

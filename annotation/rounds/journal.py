@@ -1,37 +1,278 @@
 """The journal: requested work and all submissions, stored before anything is derived from them.
 
-One SQLite file in the campaign's folder. A *demand* is requested work (one round of one item); it is stored before its
+One SQLite file in the campaign's folder. A *request* (one round of one item; table ``demands``) is stored before its
 task goes to the server, so that a sync interrupted in between finds the task by its ``key`` and imports nothing twice.
-A *revision* is one state of one annotation, as the server returned it; nothing is overwritten. Record states are
-derived (``annotation/rounds/state_machine.py``), never stored; what they are judged by is: the *terms* of a demand, and
-the roles that the signer of a revision had from the hand-out of its task on.
+A *version* (table ``revisions``) is one state of one annotation, as the server returned it; nothing is overwritten.
+Record states are derived (``annotation/rounds/state_machine.py``), never stored; what they are judged by is: the
+*terms* of a request, and the roles that the signer of a version had from the hand-out of its task on.
 """
 
-from collections.abc import Mapping
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
 
-from darkroom.annotation.rounds.journal_demands import DemandJournal
-from darkroom.annotation.rounds.journal_entries import Demand, Revision, RoundProject, StoredTask, Work
-from darkroom.annotation.rounds.journal_submissions import SubmissionJournal
+from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.campaign import Terms
+from darkroom.annotation.rounds.journal_file import (
+    REQUEST_COLUMNS,
+    JournalFile,
+    RecordTask,
+    RoundProject,
+    StoredTask,
+    TaskRequest,
+    read_tasks,
+    version_digest,
+)
 from darkroom.pipelines.records.digest import digest
 
-__all__ = ["Demand", "Journal", "Revision", "RoundProject", "StoredTask", "Work"]
+_N_SUBMISSIONS = """
+    (select count(distinct r.annotation_id) from revisions r
+    where (r.task_id = tasks.task_id or r.task_id in (select task_id from retired where retired.key = tasks.key))
+    and r.annotation_id not in (select annotation_id from gone)
+    and json_extract(r.raw, '$.was_cancelled') is not 1
+    and not (json_extract(r.raw, '$.result') = '[]' and json_extract(r.raw, '$.lead_time') is null))"""
+"""Of a task, without skips and without empty annotations that exclude an account."""
+_ROLES = """
+    update revisions set roles = coalesce((
+        select group_concat(distinct r.role) from roles r
+        where r.person_id = json_extract(revisions.raw, '$.completed_by')
+        and (r.last_demand is null or r.last_demand >= (
+            select d.seq from demands d join (
+                select key, task_id from tasks union all select key, task_id from retired) using (key)
+            where task_id = revisions.task_id))), '')
+    where roles is null"""
+"""The roles that each signer had at some time from the hand-out of the task on."""
 
 
-class Journal(DemandJournal, SubmissionJournal):
+class Journal(JournalFile):
     """The journal of one campaign. Use it as a context manager."""
 
+    def request(
+        self,
+        requests: Iterable[TaskRequest],
+        *,
+        campaign: str,
+        terms: Mapping[TaskRequest, Terms] = MappingProxyType({}),
+    ) -> None:
+        """Store requests with their ``terms``; existing ones stay unchanged."""
+        rows = [(each.key(campaign), *each, terms[each].digest if each in terms else "") for each in requests]
+        marks = ", ".join("?" * (len(TaskRequest._fields) + 2))
+        statement = f"insert or ignore into demands(key, {REQUEST_COLUMNS}, terms) values ({marks})"
+        with self.transaction():
+            self._add_terms(set(terms.values()))
+            self._db.executemany(statement, rows)
+
+    def put_in_force(self, round: str, terms: Terms) -> Terms | None:
+        """Store the terms of tasks that are handed out from now on; returns the earlier ones if they differ."""
+        query = "select raw from terms where digest = (select terms from in_force where round = ?)"
+        raw = self._value(query, round)
+        before = Terms.from_json(raw) if raw else None
+        if before == terms:
+            return None
+        with self.transaction():
+            self._add_terms([terms])
+            self._db.execute("insert or replace into in_force values (?, ?)", (round, terms.digest))
+        return before
+
+    def terms(self) -> dict[str, Terms]:
+        """All terms under which tasks were handed out, by digest."""
+        return {row[0]: Terms.from_json(row[1]) for row in self._db.execute("select digest, raw from terms")}
+
+    def without_terms(self, round: str) -> list[str]:
+        """The keys of requests that a version before terms stored."""
+        return self._column("select key from demands where terms = '' and round = ?", round)
+
+    def set_terms(self, terms: Mapping[str, Terms]) -> None:
+        """Freeze the terms of requests (by key) that have none."""
+        with self.transaction():
+            self._add_terms(set(terms.values()))
+            rows = [(value.digest, key) for key, value in terms.items()]
+            self._db.executemany("update demands set terms = ? where key = ? and terms = ''", rows)
+
+    def _add_terms(self, terms: Iterable[Terms]) -> None:
+        rows = [(value.digest, value.to_json()) for value in terms]
+        self._db.executemany("insert or ignore into terms values (?, ?)", rows)
+
+    def n_excluded(self, keys: Sequence[str]) -> dict[str, int]:
+        """The number of people that each key excludes; keys that are no request of this campaign are left out."""
+        return dict(self._by_key("select key, overlap - n_wanted from demands", keys))
+
+    def task_ids(self, keys: Sequence[str]) -> dict[str, int]:
+        """The valid task of each key."""
+        return dict(self._by_key("select key, task_id from tasks", keys))
+
+    def unready(self, round: str) -> list[tuple[str, int, TaskRequest]]:
+        """Tasks of a round without their settings on the server yet: key, task and request."""
+        rows = self._db.execute(
+            f"select key, task_id, {REQUEST_COLUMNS}"
+            " from tasks t cross join demands d using (key) where d.round = ? and not t.is_ready order by d.seq",
+            (round,),
+        )
+        return [(row[0], row[1], TaskRequest(*row[2:])) for row in rows]
+
+    def add_tasks(
+        self, project_id: int, tasks: Iterable[tuple[str, int]], *, data: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Store tasks of the server (key, task); the first of two with one key is valid.
+
+        ``data`` are digests by key of what was handed out.
+        """
+        statement = "insert or ignore into tasks(key, project_id, task_id, is_ready, data) values (?, ?, ?, 0, ?)"
+        self._write(statement, ((key, project_id, task_id, data.get(key, "")) for key, task_id in tasks))
+
+    def tasks(self, project_id: int) -> list[StoredTask]:
+        """The valid tasks of a project that the server is expected to have."""
+        rows = self._db.execute(
+            f"select tasks.task_id, tasks.key, data, overlap, n_wanted, {_N_SUBMISSIONS} "
+            "from tasks join demands using (key) where project_id = ? and not is_lost order by tasks.task_id",
+            (project_id,),
+        )
+        return [StoredTask(*row) for row in rows]
+
+    def n_tasks(self, project_id: int) -> int:
+        """The number of tasks that the server is expected to have in a project."""
+        return int(self._value("select count(*) from tasks where project_id = ? and not is_lost", project_id))
+
+    def set_lost(self, task_ids: Iterable[int]) -> None:
+        """Mark finished tasks that the server lost; their submissions are kept."""
+        self._write("update tasks set is_lost = 1 where task_id = ?", ((task_id,) for task_id in task_ids))
+
+    def retire_tasks(self, task_ids: Iterable[int]) -> None:
+        """Let requests be handed out again; what was entered into their tasks stays part of them."""
+        with self.transaction():
+            for task_id in task_ids:
+                self._retire("task_id = ?", task_id)
+
+    def _retire(self, condition: str, value: object) -> None:
+        self._db.execute(f"insert into retired select task_id, key from tasks where {condition}", (value,))
+        self._db.execute("delete from tasks where task_id in (select task_id from retired)")
+
+    def set_ready(self, keys: Iterable[str]) -> None:
+        """Note that tasks have their settings on the server."""
+        self._write("update tasks set is_ready = 1 where key = ?", ((key,) for key in keys))
+
+    def forget_project(self, round: str) -> None:
+        """Forget a deleted project and its tasks that lack submissions, which will be created again."""
+        n_wanted = "(select n_wanted from demands where demands.key = tasks.key)"
+        with self.transaction():
+            condition = "project_id = (select project_id from projects where round = ?)"
+            self._retire(f"{condition} and {_N_SUBMISSIONS} < {n_wanted}", round)
+            self._db.execute("delete from projects where round = ?", (round,))
+
+    def rounds(self) -> list[str]:
+        """The rounds and queues that have a project."""
+        return self._column("select round from projects order by rowid")
+
+    def project(self, round: str) -> RoundProject | None:
+        query = "select project_id, last_task, watermark from projects where round = ?"
+        row = self._db.execute(query, (round,)).fetchone()
+        return RoundProject(*row) if row else None
+
+    def set_project(self, round: str, project_id: int, *, last_task: int = 0, watermark: str = "") -> None:
+        self._write("insert or replace into projects values (?, ?, ?, ?)", [(round, project_id, last_task, watermark)])
+
+    def add_versions(
+        self,
+        task_id: int,
+        annotations: Sequence[Mapping[str, Any]],
+        *,
+        roles: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    ) -> int:
+        """Store new states of one task's annotations, and which were deleted; returns the number of changes.
+
+        ``roles`` are the signers' by annotation, where they are known already (a recording's).
+        """
+        before = self._db.total_changes
+        frozen = {number: ",".join(names) for number, names in roles.items()}
+        rows = [
+            (raw["id"], version_digest(raw), task_id, json.dumps(raw, sort_keys=True), frozen.get(raw["id"]))
+            for raw in annotations
+        ]
+        self._db.executemany(
+            "insert or ignore into revisions(annotation_id, digest, task_id, raw, roles) values (?, ?, ?, ?, ?)", rows
+        )
+        present = {raw["id"] for raw in annotations}
+        deleted = {*self._column("select annotation_id from revisions where task_id = ?", task_id)} - present
+        self._db.executemany("insert or ignore into gone values (?)", [(number,) for number in deleted])
+        self._db.executemany("delete from gone where annotation_id = ?", [(number,) for number in present])
+        return self._db.total_changes - before
+
+    def record_tasks(self, rounds: Sequence[str], *, changed: bool = False) -> Iterator[tuple[str, list[RecordTask]]]:
+        """All tasks of each item in ``rounds``, item after item; of ``changed`` items only. Memory: one item."""
+        marks, selected = ",".join("?" * len(rounds)), "and d.item_id in touched" if changed else ""
+        reader = sqlite3.connect(self.path, timeout=60)  # a snapshot, independent of concurrent writes
+        rows = reader.execute(
+            f"select d.key, {REQUEST_COLUMNS}, terms, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, "
+            "r.task_id, r.raw, r.roles, g.annotation_id from demands d left join tasks t using (key) "
+            "left join revisions r on r.task_id = t.task_id "
+            "or r.task_id in (select task_id from retired where retired.key = d.key) "
+            "left join gone g on g.annotation_id = r.annotation_id "
+            f"where d.round in ({marks}) {selected} order by d.item_id, d.seq, r.seq",
+            list(rounds),
+        )
+        with closing(reader):
+            for item_id, item_rows in groupby(rows, key=lambda row: row[2]):
+                yield item_id, read_tasks(item_rows)
+
+    def set_people(self, people: Iterable[Person]) -> None:
+        """Store the server's accounts, pulled after its submissions; deleted ones are kept.
+
+        Freezes with each new submission every role that its signer had from the hand-out of the task on: a task is open
+        to many, and a role may change between hand-out, submission and pull.
+        """
+        with self.transaction():
+            for person in people:
+                self._db.execute("insert or replace into people values (?, ?, ?, ?)", person)
+                self._set_role(person)
+            self._db.execute(_ROLES)
+
+    def _set_role(self, person: Person) -> None:
+        query = "select seq, role from roles where person_id = ? and last_demand is null"
+        current = self._db.execute(query, (person.person_id,)).fetchone()
+        if current and current[1] == person.role:
+            return
+        if current:
+            last = "update roles set last_demand = (select coalesce(max(seq), 0) from demands) where seq = ?"
+            self._db.execute(last, (current[0],))
+        self._db.execute("insert into roles(person_id, role) values (?, ?)", (person.person_id, person.role))
+
+    def people(self) -> dict[int, Person]:
+        """Every account ever seen, by number."""
+        return {row[0]: Person(*row) for row in self._db.execute("select * from people order by person_id")}
+
+    def add_blocked(self, first: int, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Store the server's log of blocked submissions, from entry ``first`` on."""
+        rows = ((number, json.dumps(entry, sort_keys=True)) for number, entry in enumerate(entries, first))
+        self._write("insert or ignore into hits values (?, ?)", rows)
+
     @property
-    def settled(self) -> str:
-        """Digest of the situation for which the last complete sync handed out all work; empty before the first."""
-        row = self._db.execute("select digest from settled").fetchone()
-        return row[0] if row else ""
+    def n_blocked(self) -> int:
+        return int(self._value("select count(*) from hits"))
 
-    def touched(self) -> set[str]:
-        """The items whose work changed since then."""
-        return {row[0] for row in self._db.execute("select item_id from touched")}
+    def blocked_submissions(self) -> list[dict[str, Any]]:
+        """The whole log of blocked submissions."""
+        return [json.loads(raw) for raw in self._column("select raw from hits order by place")]
 
-    def set_settled(self, digest: str, stages: Mapping[str, tuple[str, str]], *, complete: bool) -> None:
-        """A sync handed out all work; ``stages`` (stage and round) are those of all records, or of the touched ones."""
+    @property
+    def last_annotation(self) -> int:
+        """The highest number of an annotation; 0 without any."""
+        return int(self._value("select coalesce(max(annotation_id), 0) from revisions"))
+
+    @property
+    def synced(self) -> str:
+        """Digest of the inputs for which the last complete sync handed out all work; empty before the first."""
+        return self._value("select digest from settled") or ""
+
+    def changed(self) -> set[str]:
+        """The items whose tasks or annotations changed since then."""
+        return {*self._column("select item_id from touched")}
+
+    def set_synced(self, digest: str, stages: Mapping[str, tuple[str, str]], *, complete: bool) -> None:
+        """Note that all work is handed out; ``stages`` (stage and round) are of all records, or of changed ones."""
         with self.transaction():
             if complete:
                 self._db.execute("delete from progress")
@@ -47,9 +288,7 @@ class Journal(DemandJournal, SubmissionJournal):
 
     @property
     def fingerprint(self) -> str:
-        """Changes with every entry."""
-        counts = [
-            self._db.execute(f"select count(*) from {table}").fetchone()[0]
-            for table in ("demands", "tasks", "retired", "revisions", "gone", "hits")
-        ]
+        """Digest that changes with every entry."""
+        tables = ("demands", "tasks", "retired", "revisions", "gone", "hits")
+        counts = [self._value(f"select count(*) from {table}") for table in tables]
         return digest([*counts, [list(person) for person in self.people().values()]])

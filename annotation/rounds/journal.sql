@@ -1,5 +1,5 @@
--- The tables of a campaign's journal (annotation/rounds/journal.py). A change raises SCHEMA there and has its step.
--- demands.n_wanted: how many people answer it; bases: JSON of further frozen revisions (journal_entries.py).
+-- The tables of a campaign's journal (annotation/rounds/journal_file.py). A change raises SCHEMA there and has its step.
+-- demands.n_wanted: how many people answer it; bases: JSON of further frozen revisions (journal_file.py).
 -- demands.terms: their digest, empty for one of a version before terms. tasks.data: digest of what was handed out, empty
 -- if unknown. tasks.is_lost: a finished task that the server lost. retired: an unfinished one, handed out again. revisions.roles: of the signer from
 -- hand-out to submission, null until accounts are pulled. roles: every role that an account had; last_demand is the last

@@ -1,15 +1,19 @@
-"""The file of a journal: its tables, the way from older schemas to today's, its lock and its transactions."""
+"""A campaign's journal as a file: its entries, its tables, older schemas, its lock and transactions."""
 
 import fcntl
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from darkroom.annotation import AnnotationError
+from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.storage_errors import sqlite_mend
 
+REQUEST_COLUMNS = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap, n_wanted, bases"
 SCHEMA = 3
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""
 TABLES = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
@@ -24,11 +28,114 @@ _STEPS = {
         "alter table demands add column n_wanted integer not null default 1",
         "alter table demands add column bases text not null default ''",
     ),
-    2: ("delete from settled",),  # nothing was touched yet: the states of all records are derived once
+    2: ("delete from settled",),  # no changes were noted yet: the states of all records are derived once
 }
 """From each schema to the next; missing tables are created anyway."""
-_MOST_KEYS = 500
+_MAX_KEYS = 500
 """In one query."""
+
+
+class TaskRequest(NamedTuple):
+    """Requested work: a round of an item. ``base`` is the version that it builds on, frozen from then on."""
+
+    round: str
+    item_id: str
+    attempt: int
+    serial: int
+    """Counts repetitions of a round after invalid submissions."""
+    base_annotation: int = 0
+    base_version: str = ""
+    planted_error: str = ""
+    """Its kind; empty for real work."""
+    overlap: int = 1
+    """Annotations that complete its task: ``n_wanted``, and one per excluded annotator."""
+    n_wanted: int = 1
+    """Number of people to answer it, each on their own."""
+    bases: str = ""
+    """After a round that several people judged: JSON of [annotation, version] of all but the first."""
+
+    def key(self, campaign: str) -> str:
+        """The name of its task on the server; opaque to annotators."""
+        return digest([campaign, self.round, self.item_id, self.attempt, self.serial, self.planted_error])[:20]
+
+
+class AnnotationVersion(NamedTuple):
+    """One state of one annotation; ``digest`` covers what people can change."""
+
+    seq: int
+    annotation_id: int
+    digest: str
+    task_id: int
+    raw: Mapping[str, Any]
+    roles: tuple[str, ...] | None = None
+    """The signer's, from the hand-out of the task to the submission; None before accounts were pulled."""
+
+
+class RoundProject(NamedTuple):
+    """The project of a round: its number on the server, the last task stored, and when changes were last pulled."""
+
+    project_id: int
+    last_task: int
+    watermark: str
+
+
+class StoredTask(NamedTuple):
+    """A task as it was handed out."""
+
+    task_id: int
+    key: str
+    data: str
+    """Digest of its data; empty if a version before terms handed it out."""
+    overlap: int
+    n_wanted: int
+    n_submissions: int
+
+    @property
+    def is_finished(self) -> bool:
+        return self.n_submissions >= self.n_wanted
+
+
+@dataclass(slots=True)
+class RecordTask:
+    """A request with its task, if there is one, and all versions of its annotations, in the order of pulling."""
+
+    request: TaskRequest
+    task_id: int | None
+    project_id: int | None
+    versions: list[AnnotationVersion] = field(default_factory=list)
+    terms: str = ""
+    """Digest of its terms; empty for a queue's, and for a task of an older version until the next sync."""
+
+    @property
+    def annotations(self) -> list[list[AnnotationVersion]]:
+        """The versions of each annotation, in the order of pulling; oldest annotation first."""
+        by_annotation: dict[int, list[AnnotationVersion]] = {}
+        for version in self.versions:
+            by_annotation.setdefault(version.annotation_id, []).append(version)
+        return [by_annotation[annotation_id] for annotation_id in sorted(by_annotation)]
+
+
+def read_tasks(rows: Iterable[Sequence[Any]]) -> list[RecordTask]:
+    """The tasks of one item from the rows of ``Journal.record_tasks``."""
+    tasks: dict[str, RecordTask] = {}
+    n_columns = len(TaskRequest._fields)
+    for key, *columns in rows:
+        terms, task_id, project_id, *version_columns = columns[n_columns:]
+        task = tasks.setdefault(key, RecordTask(TaskRequest(*columns[:n_columns]), task_id, project_id, terms=terms))
+        seq, annotation_id, version_id, entered_in, raw, roles, deleted = version_columns
+        if seq is not None and deleted is None:
+            frozen = None if roles is None else tuple(filter(None, roles.split(",")))
+            task.versions.append(AnnotationVersion(seq, annotation_id, version_id, entered_in, json.loads(raw), frozen))
+    return list(tasks.values())
+
+
+def version_digest(annotation: Mapping[str, Any]) -> str:
+    """Digest of what a person can change ("2 minutes ago" is not part of it), and of an editor who is not the author:
+    the server sets that a moment after the annotation."""
+    fields = ("result", "was_cancelled", "completed_by", "lead_time", "ground_truth")
+    editor = annotation.get("updated_by")
+    foreign_editor = None if editor == annotation.get("completed_by") else editor
+    return digest([{name: annotation.get(name) for name in fields}, foreign_editor])
 
 
 class JournalFile:
@@ -58,31 +165,34 @@ class JournalFile:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing, and durable on exit."""
-        self._db.execute("begin immediate")
-        try:
+        with _transaction(self._db):
             yield
-        except BaseException:
-            self._db.execute("rollback")
-            raise
-        self._db.execute("commit")
 
     def _write(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         with self.transaction():
             self._db.executemany(statement, list(rows))
 
+    def _column(self, query: str, *parameters: object) -> list[Any]:
+        """The first column of the rows."""
+        return [row[0] for row in self._db.execute(query, parameters)]
+
+    def _value(self, query: str, *parameters: object) -> Any:
+        """The first column of the first row; None without one."""
+        return next(iter(self._column(query, *parameters)), None)
+
     def _by_key(self, query: str, keys: Sequence[str]) -> Iterator[Any]:
-        for start in range(0, len(keys), _MOST_KEYS):
-            batch = keys[start : start + _MOST_KEYS]
+        for start in range(0, len(keys), _MAX_KEYS):
+            batch = keys[start : start + _MAX_KEYS]
             yield from self._db.execute(f"{query} where key in ({','.join('?' * len(batch))})", batch)
 
 
 def open_journal(path: Path) -> sqlite3.Connection:
-    """The database, brought to today's schema. Raises ``AnnotationError`` for a damaged or newer file."""
+    """Open the database and bring it to today's schema. Raises ``AnnotationError`` for a damaged or newer file."""
     try:
         database = sqlite3.connect(path, timeout=60, isolation_level=None)
         database.execute("pragma journal_mode=wal")
         database.execute("pragma synchronous=full")
-        version = _version(database)
+        version = _schema(database)
         if version < SCHEMA:
             _migrate(database)
     except sqlite3.DatabaseError as error:
@@ -97,16 +207,26 @@ def open_journal(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _version(database: sqlite3.Connection) -> int:
-    version: int = database.execute("pragma user_version").fetchone()[0]
-    return version
+@contextmanager
+def _transaction(database: sqlite3.Connection) -> Iterator[None]:
+    database.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        database.execute("rollback")
+        raise
+    database.execute("commit")
+
+
+def _schema(database: sqlite3.Connection) -> int:
+    schema: int = database.execute("pragma user_version").fetchone()[0]
+    return schema
 
 
 def _migrate(database: sqlite3.Connection) -> None:
-    """In one transaction: a process that is killed leaves the old file."""
-    database.execute("begin immediate")
-    try:
-        version = _version(database)  # another process may have been faster
+    """Bring the file to today's schema in one transaction: a process that is killed leaves the old file."""
+    with _transaction(database):
+        version = _schema(database)  # another process may have been faster
         is_new = not database.execute("select 1 from sqlite_master where name = 'demands'").fetchone()
         for statement in () if is_new else (step for number in range(version, SCHEMA) for step in _STEPS[number]):
             database.execute(statement)
@@ -115,7 +235,3 @@ def _migrate(database: sqlite3.Connection) -> None:
         if version == 0:
             database.execute("insert into roles(person_id, role) select person_id, role from people")
         database.execute(f"pragma user_version = {SCHEMA}")
-    except BaseException:
-        database.execute("rollback")
-        raise
-    database.execute("commit")

@@ -35,7 +35,7 @@ class PlantedRecord(NamedTuple):
 
 
 def is_selected(item_id: str, campaign: str, share: float, *, seed: int = 0) -> bool:
-    """Whether an item's cross-check is repeated with an error: a fixed sample, ``share`` (0..1) of a campaign's items.
+    """Select items whose cross-check is repeated with an error: a fixed sample, ``share`` (0..1) of a campaign's items.
 
     A larger share contains the smaller one's items. ``seed`` keeps it from people, who see digest and campaign.
     """

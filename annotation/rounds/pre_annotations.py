@@ -1,7 +1,7 @@
 """Pre-annotations: records by a policy, which annotators see as predictions and correct.
 
-They must keep the rules of submissions; one that breaks them is a typed reject, and its image goes out without one.
-Every call is on the ledger.
+They must keep the rules of submissions; a record that breaks them is a typed reject, and its image goes out without
+one. Every call is on the ledger.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.forms import CATEGORIES, names
 from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign
 from darkroom.annotation.rounds.image_pool import POOL
-from darkroom.annotation.rounds.label_studio_tasks import results
+from darkroom.annotation.rounds.next_tasks import results
 from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
 from darkroom.pipelines.generation.drafting import CONVERSATION_CODE
 from darkroom.pipelines.generation.stage import Shard, Stage
@@ -25,7 +25,7 @@ from darkroom.pipelines.models.policies import CompletionRequest, Policy, Policy
 from darkroom.pipelines.models.policies.policy import Completion
 from darkroom.pipelines.models.prompts import load_prompt
 from darkroom.pipelines.models.tasks import Task
-from darkroom.pipelines.records import ImageRef, PoolImage, PreAnnotation, Sample, Truth, TruthBox
+from darkroom.pipelines.records import PoolImage, PreAnnotation, Sample, Truth
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import box_from_frame
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -89,14 +89,10 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
 
     async def measure(self, item: PoolImage, _row: PoolImage) -> PreAnnotation:
         completion = await self._complete(item)
-        fields = read_pre_annotation(completion, item.image, self.campaign)
+        fields = read_pre_annotation(completion, item, self.campaign)
         return PreAnnotation(
             sha256=item.image.sha256,
-            question=fields.question,
-            answer=fields.answer,
-            category=fields.category,
-            count=fields.count,
-            boxes=tuple(TruthBox("target", *box) for box in fields.boxes),
+            **fields.columns,
             model=self.policy.identity.model,
             usage=completion.usage,
         )
@@ -123,9 +119,9 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
             raise RowError(Reason.POLICY_FAILED, str(error)) from error
 
 
-def read_pre_annotation(completion: Completion, image: ImageRef, campaign: Campaign) -> RecordFields:
+def read_pre_annotation(completion: Completion, item: PoolImage, campaign: Campaign) -> RecordFields:
     """The policy's record, in pixels of the stored image. Raises ``RowError``."""
-    record = _parse(completion)
+    record, image = _parse(completion), item.image
     frame = (1000, 1000)
     if campaign.pre_annotate == "pixels":
         sent = completion.frames[0] if completion.frames else image
@@ -133,12 +129,11 @@ def read_pre_annotation(completion: Completion, image: ImageRef, campaign: Campa
     try:
         boxes = tuple(box_from_frame(corners, frame, image.width, image.height) for corners in record.boxes)
         fields = RecordFields(record.question, record.answer, record.category, record.count, boxes)
-        raw = {"id": 0, "completed_by": 0, "result": results(fields, image)}
+        raw = {"id": 0, "completed_by": 0, "result": results(fields, item)}
     except ValueError as error:
         raise RowError(Reason.BREAKS_RULES, str(error)) from error
-    return read_submission(
-        raw, round="annotate", rules=ImageRules(image.width, image.height, campaign.max_share)
-    ).fields
+    rules = ImageRules(image.width, image.height, campaign.max_share)
+    return read_submission(raw, round="annotate", rules=rules).fields
 
 
 def _parse(completion: Completion) -> PolicyRecord:
@@ -155,12 +150,12 @@ def _parse(completion: Completion) -> PolicyRecord:
 
 def read_predictions(workspace: Workspace, pool: Iterable[PoolImage]) -> dict[str, Mapping[str, Any]]:
     """The workspace's pre-annotations, if any, as Label Studio's predictions by sha256; pages show the model's name."""
-    tables, images = workspace.tables, {item.image.sha256: item.image for item in pool}
+    tables, items = workspace.tables, {item.image.sha256: item for item in pool}
     rows = tables.read(PRE_ANNOTATIONS, PreAnnotation) if tables.exists(PRE_ANNOTATIONS) else []
-    return {row.sha256: _prediction(row, images[row.sha256]) for row in rows if row.sha256 in images}
+    return {row.sha256: _prediction(row, items[row.sha256]) for row in rows if row.sha256 in items}
 
 
-def _prediction(row: PreAnnotation, image: ImageRef) -> dict[str, Any]:
+def _prediction(row: PreAnnotation, item: PoolImage) -> dict[str, Any]:
     boxes = tuple(box.box for box in row.boxes)
     fields = RecordFields(row.question, row.answer, row.category, row.count, boxes)
-    return {"model_version": f"pre-annotation by {row.model}", "result": results(fields, image)}
+    return {"model_version": f"pre-annotation by {row.model}", "result": results(fields, item)}

@@ -1,4 +1,4 @@
-"""What a sync or another role would change, said beforehand; nothing is changed.
+"""Preview of what a sync or another role would change; nothing is changed.
 
 Submitted work is judged by the terms and roles frozen at its hand-out, so it never changes its state.
 """
@@ -11,18 +11,17 @@ from dataclasses import dataclass, field
 
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import FEWEST, Campaign, terms_of
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.record_state import ROUNDS
-from darkroom.annotation.rounds.sync import Record, build_state_machine, current_work, pending_tasks, record_states
-from darkroom.annotation.rounds.team import FEWEST
-from darkroom.annotation.rounds.terms import terms_of
+from darkroom.annotation.rounds.next_tasks import pending_tasks
+from darkroom.annotation.rounds.record_state import ROUNDS, Record
+from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.records import PoolImage
 
 
 @dataclass(slots=True)
 class SyncPreview:
-    """As of the last sync: what people submitted since is not known."""
+    """Changes as of the last sync; later submissions are not known."""
 
     open_tasks: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Tasks without an answer, by round and what differs between their terms and today's."""
@@ -32,8 +31,8 @@ class SyncPreview:
     def sentences(self) -> Iterator[str]:
         for (round, changes), n_tasks in self.open_tasks.items():
             if changes:
-                kept = "1 open task keeps its terms" if n_tasks == 1 else f"{n_tasks:,} open tasks keep their terms"
-                yield f"{round}: {changes}, for tasks handed out from now on; {kept}"
+                keeps = "1 open task keeps its terms" if n_tasks == 1 else f"{n_tasks:,} open tasks keep their terms"
+                yield f"{round}: {changes}, for tasks handed out from now on; {keeps}"
         yield "submitted work keeps its state"
         yield f"would hand out: {_counts(self.next_tasks)}"
 
@@ -46,26 +45,26 @@ class SyncPreview:
 
 
 def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]) -> SyncPreview:
-    """What a sync of the campaign would do with the ``pool``, without asking the server."""
+    """Preview a sync of the campaign with this ``pool``, without asking the server."""
     preview = SyncPreview()
     frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
 
     def counted(records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
             state = record.state
-            if state.stage == "waiting" and state.next_demand is None:
-                work = current_work(record.works, state)
-                changes = today[state.round].changes(frozen[work.terms]) if work.terms in frozen else []
-                preview.open_tasks[state.round, ", ".join(changes)] += work.task_id is not None
+            if state.stage == "waiting" and state.next_request is None:
+                task = record.current_task
+                changes = today[state.round].changes(frozen[task.terms]) if task.terms in frozen else []
+                preview.open_tasks[state.round, ", ".join(changes)] += task.task_id is not None
             yield record
 
-    records = counted(record_states(pool, journal, build_state_machine(journal, campaign)))
-    preview.next_tasks.update(task.demand.round for task in pending_tasks(records, journal, campaign))
+    records = counted(record_states(pool, journal, campaign))
+    preview.next_tasks.update(task.request.round for task in pending_tasks(records, journal, campaign))
     return preview
 
 
 def preview_role(email: str, role: str, people: Iterable[Person], open_tasks: Counter[str]) -> Iterator[str]:
-    """What an account with this role would change; ``open_tasks`` by round."""
+    """Preview an account's change to this role; ``open_tasks`` by round."""
     team = {person.email: person.role for person in people}
     before = team.get(email)
     if before is None:
@@ -77,11 +76,11 @@ def preview_role(email: str, role: str, people: Iterable[Person], open_tasks: Co
     yield f"{email}: {before or 'no role'} -> {role}; what they submitted, and what is handed out, keeps counting"
     team[email] = role
     lost = [round for round in ROUNDS if before in ROUND_FORMS[round].roles and role not in ROUND_FORMS[round].roles]
-    n_left = sum(other == before for other in team.values())
+    n_left = sum(held == before for held in team.values())
     if lost:
         tasks = _counts(Counter({round: open_tasks[round] for round in lost}))
         yield f"  they no longer open {', '.join(lost)}; open there: {tasks}, for {n_left:,} other {before}s"
-    n_checking = sum(other == "checker" for other in team.values())
+    n_checking = sum(held == "checker" for held in team.values())
     if before == "annotator" and n_left + n_checking < FEWEST:
         members = f"{n_left} annotators{f' and {n_checking} checkers' if n_checking else ''}"
         yield f"  {members} are left: a rejected record may find nobody who has not worked on it"

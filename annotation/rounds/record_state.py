@@ -1,20 +1,19 @@
-"""The state of a record: where it stands in the rounds, who worked on it, and what they did."""
+"""The state of a record: the round it waits for, who worked on it, and what they did."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from darkroom.annotation._plugin.darkroom_studio.content import CHECKING
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
-from darkroom.annotation.rounds.journal import Demand
+from darkroom.annotation.rounds.journal_file import RecordTask, TaskRequest
 from darkroom.annotation.rounds.submissions import InvalidSubmission, RecordFields
-from darkroom.annotation.rounds.verdicts import Verdict
-from darkroom.pipelines.records import AnnotationEvent
+from darkroom.pipelines.records import AnnotationEvent, PoolImage
 
 ROUNDS = ("annotate", "cross_check", "accept", "rework")
-WRITING, CHECKING = ("annotate", "rework"), ("cross_check", "accept")
 ROLE = {round: ROUND_FORMS[round].roles[0] for round in ROUNDS}
-"""Who does a round in every campaign; others may as well (``ROUND_FORMS``)."""
+"""The role that does a round in every campaign; others may as well (``ROUND_FORMS``)."""
 Stage = Literal["waiting", "accepted", "rejected"]
 
 
@@ -25,7 +24,16 @@ class PlantedErrorCheck(NamedTuple):
     person: str
     caught: bool
     at: str = ""
-    """When, as in ``AnnotationEvent``."""
+    """Time, as in ``AnnotationEvent``."""
+
+
+class Verdict(NamedTuple):
+    """One person's verdict; ``fields`` is the version of the record that it names, None for a rejection, which has
+    reasons."""
+
+    person_id: int
+    fields: RecordFields | None
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -45,16 +53,16 @@ class RecordState:
     judges: list[int] = field(default_factory=list)
     """Who checked or accepted in this attempt."""
     verdicts: list[Verdict] = field(default_factory=list)
-    """Of the round it waits for, while others are missing."""
+    """Verdicts in the round it waits for, while others are missing."""
     n_verdicts: int = 1
-    """That this round asks for, once its task was handed out."""
+    """Verdicts that this round asks for, once its task was handed out."""
     sent_back_by: list[int] = field(default_factory=list)
     """Who judged it in the round that sent it back last."""
     invalid: list[InvalidSubmission] = field(default_factory=list)
     skipped_by: list[str] = field(default_factory=list)
     planted_checks: list[PlantedErrorCheck] = field(default_factory=list)
-    next_demand: Demand | None = None
-    """The next work, if it was not demanded yet."""
+    next_request: TaskRequest | None = None
+    """The next request, if it was not stored yet."""
 
     @property
     def n_missing(self) -> int:
@@ -68,3 +76,19 @@ class RecordState:
         if self.round in CHECKING:
             return list(dict.fromkeys([*self.authors, *self.judges]))
         return self.sent_back_by if self.round == "rework" else []
+
+
+class Record(NamedTuple):
+    """An image of the pool, its tasks and the state of its record."""
+
+    item: PoolImage
+    tasks: list[RecordTask]
+    state: RecordState
+
+    @property
+    def current_task(self) -> RecordTask:
+        """The task of the round that the record waits for, once it is requested."""
+        return max(
+            (t for t in self.tasks if not t.request.planted_error and t.request.round == self.state.round),
+            key=lambda task: (task.request.attempt, task.request.serial),
+        )

@@ -4,189 +4,278 @@
         ^            │ reject       │ reject
         └── rework <─┴──────────────┘        at most ``max_rework`` times, then the record is rejected
 
-Several people may judge a record in one round; ``verdicts.py`` says what comes of their verdicts. The bases of a round
-are frozen when that round is demanded: later edits are invalid, as are second and forged submissions, and those of
-people who worked on the record before (``settlement.py``). Nothing is stored: the same journal gives the same states.
+Submissions count that are valid and of people who may answer the task: the first of each, as many as it asks for. Every
+other one is invalid, with a typed reason: second and forged ones, those of people who worked on the record before, and
+edits after the next round was requested, which freezes the version that it builds on.
+
+Several people may judge a record in one round, each without knowing the others' verdicts. A verdict names a version:
+acceptance the record as it is, a fix the corrected one, a rejection none. The record passes in the version that more
+than half of the verdicts name (``majority``), or all of them (``unanimity``); without such a version it is sent back.
+
+Nothing is stored: the same journal gives the same states.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 
+from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITING
+from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.journal import Demand, Revision, Work
-from darkroom.annotation.rounds.journal_entries import frozen_bases
-from darkroom.annotation.rounds.record_state import WRITING, PlantedErrorCheck, RecordState
-from darkroom.annotation.rounds.settlement import Counted, Settlement, SubmissionReader
-from darkroom.annotation.rounds.submissions import RecordFields, Submission, invalid_submission
-from darkroom.annotation.rounds.terms import Terms
-from darkroom.annotation.rounds.verdicts import Verdict, common_version, why_sent_back
+from darkroom.annotation.rounds.campaign import Rule
+from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
+from darkroom.annotation.rounds.record_state import PlantedErrorCheck, RecordState, Verdict
+from darkroom.annotation.rounds.submissions import (
+    Accepted,
+    AcceptedSubmissions,
+    InvalidSubmission,
+    ReadAnnotation,
+    ReadTask,
+    RecordFields,
+    Submission,
+)
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
-from darkroom.pipelines.records.answers import matches
-from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 MAX_VOID = 3
 """The record is rejected when this many tasks of one check had void submissions."""
 
 
+@dataclass(frozen=True, slots=True)
 class StateMachine:
-    """Replays one campaign's journal by its rules."""
+    """Replay of one campaign's journal by its rules."""
 
-    def __init__(
-        self,
-        *,
-        max_share: float,
-        max_rework: int,
-        people: Mapping[int, Person],
-        terms: Mapping[str, Terms] = MappingProxyType({}),
-    ) -> None:
-        """``max_share`` and ``max_rework`` are for tasks without frozen ``terms`` (by digest)."""
-        self._reader = SubmissionReader(people, terms, Terms(max_share, max_rework))
+    people: Mapping[int, Person]
 
-    def state(self, item_id: str, size: tuple[int, int], works: Sequence[Work]) -> RecordState:
-        """The state of one item; ``size`` is (width, height) of its image, ``works`` all its work."""
+    def state(self, item_id: str, tasks: Sequence[ReadTask]) -> RecordState:
+        """The state of one item from all of its tasks."""
         state = RecordState(item_id)
-        real = {work.demand[:4]: work for work in works if not work.demand.planted_error}
-        frozen = frozen_bases(works)
+        real = {each.task.request[:4]: each for each in tasks if not each.task.request.planted_error}
         serial: int | None = 0
-        bases: list[Counted] = []
+        bases: list[Accepted] = []
         while state.stage == "waiting" and serial is not None:
-            work = real.get((state.round, item_id, state.attempt, serial))
-            if work is None:
-                state.next_demand = _demand(state, serial, bases)
+            read = real.get((state.round, item_id, state.attempt, serial))
+            if read is None:
+                state.next_request = _next_request(state, serial, bases)
                 break
             if serial == 0:
-                state.n_verdicts = self._reader.terms_of(work).n_verdicts(state.round, item_id)
-            settlement = self._reader.settle(work, state, size, frozen, state.n_missing)
-            bases = [*(bases if serial else []), *settlement.counted]
-            first = real[(state.round, item_id, state.attempt, 0)]
-            serial = self._advance(state, work, settlement, serial, self._reader.terms_of(first))
-        self._check_planted_errors(state, works, size)
+                state.n_verdicts = read.task.request.n_wanted
+            submitted = self._accept(state, read)
+            bases = [*(bases if serial else []), *submitted.accepted]
+            # the number of verdicts and the rule of a round's first task hold for the whole round
+            rule = real[(state.round, item_id, state.attempt, 0)].terms.rule(state.round)
+            serial = self._advance(state, read, submitted, serial, rule)
+        for each in tasks:
+            if each.task.request.planted_error:
+                self._check_planted_error(state, each)
         return state
 
-    def _advance(self, state: RecordState, work: Work, settlement: Settlement, serial: int, terms: Terms) -> int | None:
-        """Applies what was submitted; returns the serial of the next demand, None while the round waits.
+    def _accept(self, state: RecordState, read: ReadTask) -> AcceptedSubmissions:
+        valid: dict[int, Accepted] = {}
+        void: list[Accepted] = []
+        n_wanted, n_entered = state.n_missing, 0
+        for annotation in read.annotations:
+            # a task that was handed out again excludes who answered it before
+            if _is_exclusion(annotation.version, {*state.authors, *state.judges, *(valid if n_wanted > 1 else ())}):
+                continue
+            if annotation.version.raw.get("was_cancelled"):
+                state.skipped_by.append(email_of(annotation.version.raw.get("completed_by"), self.people))
+                continue
+            n_entered += 1
+            if annotation.version is not annotation.latest:
+                error = RowError(Reason.LATE_EDIT, "changed after the next round had begun; the earlier state counts")
+                state.invalid.append(invalid_submission(read.task, annotation.latest, error, self.people))
+            try:
+                submission = self._submission(annotation, read, state, valid)
+            except RowError as error:
+                state.invalid.append(invalid_submission(read.task, annotation.version, error, self.people))
+                if error.reason is not Reason.DUPLICATE_SUBMISSION:
+                    void.append(Accepted(annotation.version, None, error.evidence))
+            else:
+                valid[submission.person_id] = Accepted(annotation.version, submission)
+        is_complete = n_entered >= n_wanted
+        n_void = n_wanted - len(valid) if is_complete else 0
+        return AcceptedSubmissions([*valid.values(), *void[:n_void]], is_complete)
 
-        ``terms`` are those of the round's first task, whose number of verdicts and rule hold for the whole round.
-        """
+    def _submission(
+        self, annotation: ReadAnnotation, read: ReadTask, state: RecordState, valid: Mapping[int, Accepted]
+    ) -> Submission:
+        """The submission if it counts beside the ``valid`` ones. Raises ``RowError``."""
+        submission, version, round = annotation.submission, annotation.version, read.task.request.round
+        if isinstance(submission, RowError):
+            raise submission
+        person, allowed = self.people.get(submission.person_id), ROUND_FORMS[round].roles
+        roles = version.roles if version.roles is not None else tuple(filter(None, [person and person.role]))
+        if person is None or not set(allowed) & set(roles):
+            actual = f"{person.email} is {' and '.join(roles) or 'without a role'}" if person else "an unknown account"
+            raise RowError(Reason.WRONG_PERSON, f"this round is for the role {' or '.join(allowed)}; {actual}")
+        if round in CHECKING and submission.person_id in state.authors:
+            raise RowError(Reason.WRONG_PERSON, f"{person.email} wrote this record and cannot judge it")
+        if round in CHECKING and submission.person_id in state.judges:
+            raise RowError(Reason.WRONG_PERSON, f"{person.email} has judged this record and cannot judge it again")
+        earlier = valid.get(submission.person_id)
+        if earlier is None and len(valid) >= state.n_missing:
+            earlier = next(iter(valid.values()))
+        if earlier is not None:
+            raise RowError(Reason.DUPLICATE_SUBMISSION, f"annotation {earlier.version.annotation_id} came first")
+        return submission
+
+    def _advance(
+        self, state: RecordState, read: ReadTask, submitted: AcceptedSubmissions, serial: int, rule: Rule
+    ) -> int | None:
+        """Apply submissions; returns the serial of the next request, None while the round waits."""
         if state.round in WRITING:
-            return self._write(state, work, settlement.counted[0]) if settlement.is_complete else None
-        for counted in settlement.counted:
-            self._judge(state, work, counted)
+            return self._write(state, read, submitted.accepted[0]) if submitted.is_complete else None
+        for accepted in submitted.accepted:
+            self._judge(state, read, accepted)
         if not state.n_missing:
-            self._decide(state, work, terms)
+            _decide(state, read, rule)
             return 0
-        if not settlement.is_complete:
+        if not submitted.is_complete:
             return None
         # label streams no longer serve a task with its number of submissions, valid or not
         if _n_void_tasks(state) >= MAX_VOID:
             state.stage, state.reason = "rejected", f"{MAX_VOID} void submissions in {state.round}"
         return serial + 1
 
-    def _write(self, state: RecordState, work: Work, counted: Counted) -> int:
-        submission = counted.submission
+    def _write(self, state: RecordState, read: ReadTask, accepted: Accepted) -> int:
+        submission = accepted.submission
         if submission is None:
-            state.history.append(self._event(work, counted, "void"))
-            self._send_back(state, work, f"no valid submission: {counted.evidence}")
+            state.history.append(self._event(read, accepted, "void"))
+            _send_back(state, read, f"no valid submission: {accepted.evidence}")
             return 0
         before, state.fields = state.fields, submission.fields
         state.authors.append(submission.person_id)
         state.judges.clear()
         state.sent_back_by = []
-        state.history.append(self._event(work, counted, "", _changes(before, state.fields)))
+        changes = state.fields.changes(before) if before else ()
+        state.history.append(self._event(read, accepted, "", changes))
         state.round = "cross_check"
         return 0
 
-    def _judge(self, state: RecordState, work: Work, counted: Counted) -> None:
-        """One verdict on the current version."""
-        submission = counted.submission
+    def _judge(self, state: RecordState, read: ReadTask, accepted: Accepted) -> None:
+        """Note one verdict on the current version."""
+        submission, before = accepted.submission, state.fields
         if submission is None:
-            state.history.append(self._event(work, counted, "void"))
+            state.history.append(self._event(read, accepted, "void"))
             return
-        assert state.fields is not None, "a record is written before it is judged"
-        after = _checked(state.fields, submission)
-        changes = _changes(state.fields, after)
+        assert before is not None, "a record is written before it is judged"
+        after = _checked(before, submission)
+        changes = after.changes(before)
         verdict = submission.verdict
         if verdict != "reject":
             verdict = "fix" if changes else "accept"  # an acceptance with a moved box is a fix
-        blind = submission.texts["blind_answer"]
-        matched = matches(blind, state.fields.answer, ()) if blind else None
-        state.history.append(self._event(work, counted, verdict, changes, matched))
+        matched = before.matches(submission.blind_answer) if submission.blind_answer else None
+        state.history.append(self._event(read, accepted, verdict, changes, matched))
         state.judges.append(submission.person_id)
         is_rejected = verdict == "reject"
         reasons = submission.reasons if is_rejected else ()
         state.verdicts.append(Verdict(submission.person_id, None if is_rejected else after, reasons))
 
-    def _decide(self, state: RecordState, work: Work, terms: Terms) -> None:
-        """Once everybody has judged."""
-        verdicts, state.verdicts = state.verdicts, []
-        version = common_version(verdicts, terms.rule(state.round))
-        if version is None:
-            state.sent_back_by = [verdict.person_id for verdict in verdicts]
-            self._send_back(state, work, why_sent_back(verdicts, state.round))
-            return
-        state.fields = version
-        if state.round == "accept":
-            state.stage = "accepted"
-        else:
-            state.round = "accept"
-
-    def _send_back(self, state: RecordState, work: Work, reason: str) -> None:
-        if state.attempt >= self._reader.terms_of(work).max_rework:
-            state.stage, state.reason = "rejected", reason
-            return
-        state.attempt += 1
-        state.round = "rework"
-
-    def _check_planted_errors(self, state: RecordState, works: Sequence[Work], size: tuple[int, int]) -> None:
-        for work in works:
-            error_kind = work.demand.planted_error
-            for revisions in work.annotations if error_kind else ():
-                first = revisions[0]  # later edits do not count
-                if first.raw.get("result") == [] or first.raw.get("was_cancelled"):
-                    continue
-                try:
-                    submission = self._reader.read(work, first, size)
-                except RowError as error:
-                    state.invalid.append(invalid_submission(work, first, error, self._reader.people))
-                    continue
-                person, caught = self._reader.email(submission.person_id), submission.verdict != "accept"
-                state.planted_checks.append(PlantedErrorCheck(error_kind, person, caught, _time_of(first)))
+    def _check_planted_error(self, state: RecordState, read: ReadTask) -> None:
+        for annotation in read.annotations:
+            if annotation.version.raw.get("result") == [] or annotation.version.raw.get("was_cancelled"):
+                continue
+            submission, at = annotation.submission, _time_of(annotation.version)
+            if isinstance(submission, RowError):
+                state.invalid.append(invalid_submission(read.task, annotation.version, submission, self.people))
+                continue
+            person, caught = email_of(submission.person_id, self.people), submission.verdict != "accept"
+            state.planted_checks.append(PlantedErrorCheck(read.task.request.planted_error, person, caught, at))
 
     def _event(
         self,
-        work: Work,
-        counted: Counted,
+        read: ReadTask,
+        accepted: Accepted,
         verdict: str,
         changes: tuple[FieldChange, ...] = (),
         matched: bool | None = None,
     ) -> AnnotationEvent:
-        raw, submission = counted.revision.raw, counted.submission
+        raw, submission = accepted.version.raw, accepted.submission
         return AnnotationEvent(
-            round=work.demand.round,
-            attempt=work.demand.attempt,
-            person=self._reader.email(raw.get("completed_by")),
-            at=_time_of(counted.revision),
+            round=read.task.request.round,
+            attempt=read.task.request.attempt,
+            person=email_of(raw.get("completed_by"), self.people),
+            at=_time_of(accepted.version),
             lead_seconds=raw.get("lead_time"),
             verdict=verdict,
-            reasons=submission.reasons if submission else (counted.evidence,),
-            comment=submission.texts["comment"] if submission else "",
-            blind_answer=submission.texts["blind_answer"] if submission else "",
+            reasons=submission.reasons if submission else (accepted.evidence,),
+            comment=submission.comment if submission else "",
+            blind_answer=submission.blind_answer if submission else "",
             blind_match=matched,
             changes=changes,
-            task_id=counted.revision.task_id,
-            annotation_id=counted.revision.annotation_id,
+            task_id=accepted.version.task_id,
+            annotation_id=accepted.version.annotation_id,
         )
 
 
-def _demand(state: RecordState, serial: int, bases: Sequence[Counted]) -> Demand:
-    """The next work; ``Terms.asked`` adds further people to the first task of a round."""
-    frozen = [(counted.revision.annotation_id, counted.revision.digest) for counted in bases] or [(0, "")]
+def invalid_submission(
+    task: RecordTask, version: AnnotationVersion, error: RowError, people: Mapping[int, Person]
+) -> InvalidSubmission:
+    """The person is the account that entered the version."""
+    person = email_of(version.raw.get("updated_by") or version.raw.get("completed_by"), people)
+    location = (task.project_id or 0, version.task_id, version.annotation_id)
+    return InvalidSubmission(task.request.round, person, error.reason, error.evidence, *location)
+
+
+def email_of(person_id: object, people: Mapping[int, Person]) -> str:
+    """The e-mail address of an account; its number if it is unknown."""
+    person = people.get(person_id) if isinstance(person_id, int) else None
+    return person.email if person else f"account {person_id}"
+
+
+def _is_exclusion(version: AnnotationVersion, people: set[int]) -> bool:
+    """Recognize an empty annotation that the import reserved for an excluded annotator."""
+    raw = version.raw
+    return raw.get("result") == [] and not raw.get("was_cancelled") and raw.get("completed_by") in people
+
+
+def _decide(state: RecordState, read: ReadTask, rule: Rule) -> None:
+    """Accept the record, pass it on or send it back, once everybody has judged."""
+    verdicts, state.verdicts = state.verdicts, []
+    fields = common_version(verdicts, rule)
+    if fields is None:
+        state.sent_back_by = [verdict.person_id for verdict in verdicts]
+        _send_back(state, read, _why_sent_back(verdicts, state.round))
+    elif state.round == "accept":
+        state.stage, state.fields = "accepted", fields
+    else:
+        state.round, state.fields = "accept", fields
+
+
+def common_version(verdicts: Sequence[Verdict], rule: Rule) -> RecordFields | None:
+    """The version of the record that enough verdicts name, in any order; None if there is none."""
+    n_enough = len(verdicts) if rule == "unanimity" else len(verdicts) // 2 + 1
+    versions = [verdict.fields for verdict in verdicts if verdict.fields is not None]
+    counts = Counter(fields.content for fields in versions)
+    agreed = [fields for fields in versions if counts[fields.content] >= n_enough]
+    return min(agreed, key=lambda fields: fields.boxes, default=None)
+
+
+def _why_sent_back(verdicts: Sequence[Verdict], round: str) -> str:
+    """The record's reason, in case it is not sent back any more."""
+    reasons = dict.fromkeys(reason for verdict in verdicts for reason in verdict.reasons)
+    if reasons:
+        return f"rejected in {round} for {', '.join(reasons)}"
+    return f"rejected in {round}: {len(verdicts)} verdicts fix it in different ways"
+
+
+def _send_back(state: RecordState, read: ReadTask, reason: str) -> None:
+    if state.attempt >= read.terms.max_rework:
+        state.stage, state.reason = "rejected", reason
+        return
+    state.attempt += 1
+    state.round = "rework"
+
+
+def _next_request(state: RecordState, serial: int, bases: Sequence[Accepted]) -> TaskRequest:
+    """The next request; ``Terms.asked`` adds further people to the first task of a round."""
+    frozen = [(base.version.annotation_id, base.version.digest) for base in bases] or [(0, "")]
     n_wanted = state.n_missing if serial else 1
-    return Demand(
+    return TaskRequest(
         state.round,
         state.item_id,
         state.attempt,
@@ -204,32 +293,14 @@ def _n_void_tasks(state: RecordState) -> int:
     return len({e.task_id for e in state.history if (e.round, e.attempt) == here and e.verdict == "void"})
 
 
-def _time_of(revision: Revision) -> str:
-    return str(revision.raw.get("created_at") or "")
+def _time_of(version: AnnotationVersion) -> str:
+    return str(version.raw.get("created_at") or "")
 
 
 def _checked(before: RecordFields, submission: Submission) -> RecordFields:
     """The record after a check: a fix replaces it; an acceptance may move boxes."""
     if submission.verdict == "fix":
         return submission.fields
-    if submission.verdict == "accept" and submission.boxes:
-        return replace(before, boxes=submission.boxes)
+    if submission.verdict == "accept" and submission.fields.boxes:
+        return replace(before, boxes=submission.fields.boxes)
     return before
-
-
-def _changes(before: RecordFields | None, after: RecordFields) -> tuple[FieldChange, ...]:
-    if before is None:
-        return ()
-    pairs = [(name, getattr(before, name), getattr(after, name)) for name in RecordFields.__slots__]
-    return tuple(
-        FieldChange(name, _as_text(old), _as_text(new)) for name, old, new in pairs if _content(old) != _content(new)
-    )
-
-
-def _content(value: object) -> object:
-    """Boxes as a set: their order is only the order of drawing."""
-    return frozenset(value) if isinstance(value, tuple) else value
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -1,17 +1,24 @@
-"""Submissions of the rounds, read and validated again, whatever the page or the server checked."""
+"""Submissions of a record's tasks, read and validated again, whatever the page or the server checked.
 
-from collections.abc import Mapping
+A submission is read by the terms of its task, with the gate's own function: what the gate accepts is accepted here. Of
+each annotation one version is read: the one that later rounds build on, or the latest; of a check of a planted error
+the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import read_content
-from darkroom.annotation.label_studio.forms import CATEGORIES, names, signer_of
-from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.journal_entries import Revision, Work
+from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms
+from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask
+from darkroom.pipelines.records import FieldChange, TruthBox
+from darkroom.pipelines.records.answers import matches
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
-
-CATEGORY_NAMES = names(CATEGORIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +31,39 @@ class RecordFields:
     count: int | None
     boxes: tuple[Box, ...]
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The fields as columns of a table."""
+        boxes = tuple(TruthBox("target", *box) for box in self.boxes)
+        return {name: getattr(self, name) for name in self.__slots__} | {"boxes": boxes}
+
+    @property
+    def content(self) -> tuple[Hashable, ...]:
+        """The fields to compare: boxes are a set, their order is only the order of drawing."""
+        return self.question, self.answer, self.category, self.count, frozenset(self.boxes)
+
+    def changes(self, before: RecordFields) -> tuple[FieldChange, ...]:
+        """The fields that differ from an earlier version."""
+        pairs = zip(self.__slots__, before.content, self.content, strict=True)
+        names = [name for name, old, new in pairs if old != new]
+        return tuple(FieldChange(name, _text(getattr(before, name)), _text(getattr(self, name))) for name in names)
+
+    def matches(self, answer: str) -> bool:
+        """Compare a blind answer with the record's."""
+        return matches(answer, self.answer, ())
+
 
 @dataclass(frozen=True, slots=True)
 class Submission:
     """One person's work on one task."""
 
     person_id: int
-    texts: Mapping[str, str]
-    category: str
-    count: int | None
-    boxes: tuple[Box, ...]
+    fields: RecordFields
+    """The record; empty but for its boxes if the submission only accepts or rejects one."""
+    blind_answer: str
+    comment: str
     verdict: str
     reasons: tuple[str, ...]
-
-    @property
-    def fields(self) -> RecordFields:
-        """The record, if the submission holds one."""
-        return RecordFields(self.texts["question"], self.texts["answer"], self.category, self.count, self.boxes)
 
 
 class ImageRules(NamedTuple):
@@ -53,31 +76,49 @@ class ImageRules(NamedTuple):
     reasons: tuple[str, ...] = ()
     """For a rejection; empty: not checked."""
     accept_needs_box: bool = False
-    """Whether an acceptance repeats the boxes; without any, those of the record stay."""
+    """An acceptance must repeat the boxes; otherwise, without any, those of the record stay."""
+
+    @classmethod
+    def of(cls, terms: Terms, width: int, height: int) -> ImageRules:
+        """The rules of one image under some terms; tasks of older versions were accepted without boxes."""
+        return cls(width, height, terms.max_share, terms.categories, terms.reasons, bool(terms.form))
 
     def gate(self, round: str) -> dict[str, Any]:
         """The rules as a task carries them, for the server's gate."""
         return {"kind": round, **self._asdict(), "categories": list(self.categories), "reasons": list(self.reasons)}
 
 
-def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) -> Submission:
-    """Reads with the gate's own function: what the gate accepts is accepted here.
+class ReadAnnotation(NamedTuple):
+    """An annotation: the version of it that is used, the latest one, and what was read from the former."""
 
-    Raises ``RowError`` with a typed reason for a broken submission, or one that breaks the rules of its task.
-    """
-    person_id, content = signer_of(raw), read_content(raw.get("result"), rules.gate(round))
-    if content.problems:
-        evidence = " ".join(problem.text for problem in content.problems)
-        raise RowError(Reason(content.problems[0].reason), evidence)
-    return Submission(
-        person_id=person_id,
-        texts={name: storable(text) for name, text in content.texts.items()},
-        category=content.category,
-        count=content.count,
-        boxes=tuple(Box(*corners) for corners in content.boxes),
-        verdict=content.verdict,
-        reasons=tuple(map(storable, content.reasons)),
-    )
+    version: AnnotationVersion
+    latest: AnnotationVersion
+    submission: Submission | RowError
+
+
+class ReadTask(NamedTuple):
+    """A task with its terms and the annotations of it; oldest annotation first."""
+
+    task: RecordTask
+    terms: Terms
+    annotations: list[ReadAnnotation]
+
+
+class Accepted(NamedTuple):
+    """A submission that counts, or a void one: without a submission, with the reason."""
+
+    version: AnnotationVersion
+    submission: Submission | None
+    evidence: str = ""
+
+
+class AcceptedSubmissions(NamedTuple):
+    """The submissions of a task that count."""
+
+    accepted: list[Accepted]
+    """Valid ones; once everybody has answered, also a void one for each that is missing."""
+    is_complete: bool
+    """No more people can answer the task on the server."""
 
 
 class InvalidSubmission(NamedTuple):
@@ -92,16 +133,81 @@ class InvalidSubmission(NamedTuple):
     annotation_id: int
 
 
-def invalid_submission(
-    work: Work, revision: Revision, error: RowError, people: Mapping[int, Person]
-) -> InvalidSubmission:
-    """The person is the account that entered the revision."""
-    person = email_of(revision.raw.get("updated_by") or revision.raw.get("completed_by"), people)
-    location = (work.project_id or 0, revision.task_id, revision.annotation_id)
-    return InvalidSubmission(work.demand.round, person, error.reason, error.evidence, *location)
+@dataclass(frozen=True, slots=True)
+class SubmissionReader:
+    """Reader of the submissions of one campaign's tasks."""
+
+    terms: Mapping[str, Terms]
+    """By digest."""
+    default: Terms
+    """For tasks without frozen terms."""
+
+    def read(self, tasks: Sequence[RecordTask], size: tuple[int, int]) -> list[ReadTask]:
+        """Read all tasks of one item; ``size`` is (width, height) of its image."""
+        frozen = frozen_bases(tasks)
+        read = []
+        for task in tasks:
+            terms = self.terms.get(task.terms, self.default)
+            rules = ImageRules.of(terms, *size)
+            annotations = [_read_annotation(task, versions, frozen, rules) for versions in task.annotations]
+            read.append(ReadTask(task, terms, annotations))
+        return read
 
 
-def email_of(person_id: object, people: Mapping[int, Person]) -> str:
-    """The e-mail address of an account; its number if it is unknown."""
-    person = people.get(person_id) if isinstance(person_id, int) else None
-    return person.email if person else f"account {person_id}"
+def _read_annotation(
+    task: RecordTask, versions: Sequence[AnnotationVersion], frozen: Mapping[int, str], rules: ImageRules
+) -> ReadAnnotation:
+    version = versions[0] if task.request.planted_error else frozen_version(versions, frozen)
+    submission: Submission | RowError
+    try:
+        submission = read_submission(version.raw, round=task.request.round, rules=rules)
+    except RowError as error:
+        submission = error
+    return ReadAnnotation(version, versions[-1], submission)
+
+
+def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) -> Submission:
+    """Raises ``RowError`` with a typed reason for a broken submission, or one that breaks the rules of its task."""
+    person_id, content = signer_of(raw), read_content(raw.get("result"), rules.gate(round))
+    if content.problems:
+        evidence = " ".join(problem.text for problem in content.problems)
+        raise RowError(Reason(content.problems[0].reason), evidence)
+    texts = {name: storable(text) for name, text in content.texts.items()}
+    boxes = tuple(Box(*corners) for corners in content.boxes)
+    return Submission(
+        person_id=person_id,
+        fields=RecordFields(texts["question"], texts["answer"], content.category, content.count, boxes),
+        blind_answer=texts["blind_answer"],
+        comment=texts["comment"],
+        verdict=content.verdict,
+        reasons=tuple(map(storable, content.reasons)),
+    )
+
+
+def signer_of(raw: Mapping[str, Any]) -> int:
+    """The account that signed a submission; one entered by another account is forged."""
+    signed, edited = raw.get("completed_by"), raw.get("updated_by")
+    if edited is not None and edited != signed:
+        raise RowError(Reason.FORGED_SUBMISSION, f"signed by account {signed}, entered by account {edited}")
+    if not isinstance(signed, int):
+        raise RowError(Reason.BROKEN_SUBMISSION, f"signed by {signed!r}, which is no account")
+    return signed
+
+
+def frozen_bases(tasks: Iterable[RecordTask]) -> dict[int, str]:
+    """The versions that later rounds build on, by annotation."""
+    frozen: dict[int, str] = {}
+    for task in tasks:
+        frozen[task.request.base_annotation] = task.request.base_version
+        frozen.update(json.loads(task.request.bases or "[]"))
+    return frozen
+
+
+def frozen_version(versions: Sequence[AnnotationVersion], frozen: Mapping[int, str]) -> AnnotationVersion:
+    """The base of a later round, or the latest version; ``frozen`` are the digests of bases by annotation."""
+    base = frozen.get(versions[0].annotation_id)
+    return next((version for version in versions if version.digest == base), versions[-1])
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -2,36 +2,29 @@
 
 1. for every round, tasks of an interrupted import are recovered by their keys, and changes since the last sync pulled;
 2. accounts and the log of blocked submissions are read;
-3. the states of records with new work are derived; the next work is demanded (durably, with its terms), then imported.
+3. the states of changed records are derived; the next tasks are requested (durably, with their terms), then imported.
 """
 
+import json
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from darkroom.annotation.label_studio.protocol import TaskServer
-from darkroom.annotation.rounds.campaign import Campaign, annotation_digest
-from darkroom.annotation.rounds.journal import Demand, Journal, Work
-from darkroom.annotation.rounds.label_studio_tasks import record_task
-from darkroom.annotation.rounds.planted_errors import is_selected, plant
-from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
+from darkroom.annotation.rounds.campaign import Campaign, Terms, annotation_digest, terms_of
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.next_tasks import pending_tasks
+from darkroom.annotation.rounds.record_state import ROUNDS, Record
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
-from darkroom.annotation.rounds.terms import Terms, terms_of
+from darkroom.annotation.rounds.submissions import SubmissionReader
+from darkroom.annotation.rounds.task_exchange import BATCH, SyncCounts, TaskExchange
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.digest import digest
 
 Say = Callable[[str], None]
-
-
-class Record(NamedTuple):
-    """An image of the pool, the work on it and the state of its record."""
-
-    item: PoolImage
-    works: list[Work]
-    state: RecordState
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class Sync:
     """Predictions of a policy for the first round, by the image's sha256."""
     say: Say = print
     recorded_terms: Mapping[str, Terms] = field(default_factory=dict)
-    """Of a recording's tasks, by key."""
+    """Terms of a recording's tasks, by key."""
 
     def run(self, pool: Sequence[PoolImage], *, reset_forms: bool = False, recreate: bool = False) -> SyncCounts:
         """Raises ``AnnotationError``; what was pulled before is kept."""
@@ -53,7 +46,7 @@ class Sync:
         with self.journal.lock():
             exchange = TaskExchange(self.journal, self.server, self.campaign.name, self.campaign.language)
             for round in ROUNDS:
-                counts.n_revisions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
+                counts.n_versions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
                 self._report_lost_tasks(round)
             if reset_forms or recreate:
                 exchange.restore_queues(reset_form=reset_forms, recreate=recreate)
@@ -64,20 +57,27 @@ class Sync:
         return counts
 
     def _hand_out(self, pool: Sequence[PoolImage], exchange: TaskExchange, counts: SyncCounts) -> None:
-        """Derives the states of touched records only, unless something changed that bears on all."""
-        situation = self._situation(pool)
-        complete = self.journal.settled != situation
-        touched = set() if complete else self.journal.touched()
-        if not complete and not touched:
+        """Derive the states of changed records only, unless an input of all records changed."""
+        inputs = self._inputs_digest(pool)
+        complete = self.journal.synced != inputs
+        changed = set() if complete else self.journal.changed()
+        if not complete and not changed:
             return
         stages: dict[str, tuple[str, str]] = {}
-        records = self._records(pool if complete else [item for item in pool if item.image.sha256 in touched], complete)
-        pending = self.pending(_noted(records, stages))
+        selected = pool if complete else [item for item in pool if item.image.sha256 in changed]
+        records = _noted(record_states(selected, self.journal, self.campaign, changed=not complete), stages)
+        pending = pending_tasks(
+            records,
+            self.journal,
+            self.campaign,
+            pre_annotations=self.pre_annotations,
+            recorded_terms=self.recorded_terms,
+        )
         while batch := list(islice(pending, BATCH)):
             counts.imported.update(exchange.push(batch))
             n_tasks = counts.imported.total()
             self.say(f"handed out {n_tasks:,} task{'' if n_tasks == 1 else 's'}")
-        self.journal.set_settled(situation, stages, complete=complete)
+        self.journal.set_synced(inputs, stages, complete=complete)
 
     def _put_terms_in_force(self, exchange: TaskExchange) -> None:
         """From here on tasks go out under today's rules; those that are out keep theirs."""
@@ -101,109 +101,85 @@ class Sync:
                 "doctor --repair` hands out again what is unfinished"
             )
 
-    def _situation(self, pool: Sequence[PoolImage]) -> str:
-        """Digest of everything that bears on the next work of all records."""
+    def _inputs_digest(self, pool: Sequence[PoolImage]) -> str:
+        """Digest of everything that bears on the next tasks of all records."""
         images = sorted(item.image.sha256 for item in pool)
         people = [list(person) for person in self.journal.people().values()]
         return digest([people, images, self.campaign.model_dump(mode="json"), annotation_digest()])
 
-    def _records(self, pool: Sequence[PoolImage], complete: bool) -> Iterator[Record]:
-        machine = build_state_machine(self.journal, self.campaign)
-        return record_states(pool, self.journal, machine, touched=not complete)
 
-    def pending(self, records: Iterable[Record]) -> Iterator[PendingTask]:
-        """The tasks to hand out now."""
-        return pending_tasks(
-            records,
-            self.journal,
-            self.campaign,
-            pre_annotations=self.pre_annotations,
-            recorded_terms=self.recorded_terms,
-        )
+def record_states(
+    pool: Iterable[PoolImage], journal: Journal, campaign: Campaign, *, changed: bool = False
+) -> Iterator[Record]:
+    """Every image of the pool with its tasks and state, ordered by digest. Memory: the pool and one record.
+
+    The campaign's rules hold for tasks without terms in the journal. ``changed``: the pool is of changed items only.
+    """
+    reader = SubmissionReader(journal.terms(), Terms(campaign.max_share, campaign.max_rework))
+    machine = StateMachine(journal.people())
+    tasks_by_item = journal.record_tasks(ROUNDS, changed=changed)
+    item_id, tasks = next(tasks_by_item, ("", []))
+    for item in sorted(pool, key=lambda item: item.image.sha256):
+        while item_id and item_id < item.image.sha256:  # an image that is no longer in the pool
+            item_id, tasks = next(tasks_by_item, ("", []))
+        item_tasks = tasks if item_id == item.image.sha256 else []
+        submitted = reader.read(item_tasks, (item.image.width, item.image.height))
+        yield Record(item, item_tasks, machine.state(item.image.sha256, submitted))
 
 
 def _noted(records: Iterable[Record], stages: dict[str, tuple[str, str]]) -> Iterator[Record]:
-    """The same records, with stage and round of each entered in ``stages``."""
+    """The same records; stage and round of each are entered in ``stages``."""
     for record in records:
         stages[record.state.item_id] = (record.state.stage, record.state.round)
         yield record
 
 
-def pending_tasks(
-    records: Iterable[Record],
-    journal: Journal,
-    campaign: Campaign,
-    *,
-    pre_annotations: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-    recorded_terms: Mapping[str, Terms] = MappingProxyType({}),
-) -> Iterator[PendingTask]:
-    """The tasks that records wait for and that were not handed out, under the terms of their demand, or today's."""
-    frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
-    for item, works, state in records:
-        stored = {work.demand.key(campaign.name): work for work in works}
-        for demand, task_state in _next_demands(campaign, item, works, state):
-            key = demand.key(campaign.name)
-            if key in stored and stored[key].task_id is not None:
-                continue
-            stored_terms = frozen.get(stored[key].terms) if key in stored else None
-            terms = stored_terms or recorded_terms.get(key) or today[demand.round]
-            pre_annotation = pre_annotations.get(item.image.sha256)
-            task = record_task(key, item, task_state, round=demand.round, terms=terms, pre_annotation=pre_annotation)
-            yield PendingTask(terms.asked(demand), task, terms)
+class PullCounts(NamedTuple):
+    """People's work between two pulls: annotations that are new, and older ones whose content has changed.
 
-
-def _next_demands(
-    campaign: Campaign, item: PoolImage, works: Sequence[Work], state: RecordState
-) -> Iterator[tuple[Demand, RecordState]]:
-    """The round the record waits for; parallel to an acceptance, a check of the record with a planted error."""
-    if state.stage != "waiting":
-        return
-    waiting = state.next_demand or current_work(works, state).demand
-    yield waiting, state
-    if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
-        return
-    if is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
-        size = (item.image.width, item.image.height)
-        seed = f"{campaign.name} {item.image.sha256}" + (f" {campaign.seed}" if campaign.seed else "")
-        planted = plant(state.fields, size, seed=seed)
-        if planted is not None:
-            experts = {verdict.person_id for verdict in state.verdicts}
-            judges = [person for person in state.judges if person not in experts]
-            shown = replace(state, fields=planted.fields, judges=judges)
-            demand = waiting._replace(round="cross_check", planted_error=planted.kind, bases="")
-            yield demand._replace(n_wanted=1, overlap=1 + len(shown.excluded)), shown
-
-
-def build_state_machine(journal: Journal, campaign: Campaign) -> StateMachine:
-    """The state machine with the journal's terms and accounts; the campaign's rules where none are frozen yet."""
-    return StateMachine(
-        max_share=campaign.max_share,
-        max_rework=campaign.max_rework,
-        people=journal.people(),
-        terms=journal.terms(),
-    )
-
-
-def record_states(
-    pool: Iterable[PoolImage], journal: Journal, machine: StateMachine, *, touched: bool = False
-) -> Iterator[Record]:
-    """Every image of the pool with its work and state, ordered by digest. Memory: the pool and one record.
-
-    ``touched``: the pool is of touched items only.
+    Empty annotations exclude an annotator from a task and are not counted.
     """
-    works_by_item = journal.works(ROUNDS, touched=touched)
-    item_id, works = next(works_by_item, ("", []))
-    for item in sorted(pool, key=lambda item: item.image.sha256):
-        while item_id and item_id < item.image.sha256:  # an image that is no longer in the pool
-            item_id, works = next(works_by_item, ("", []))
-        item_works = works if item_id == item.image.sha256 else []
-        state = machine.state(item.image.sha256, (item.image.width, item.image.height), item_works)
-        yield Record(item, item_works, state)
+
+    n_submitted: int
+    n_skipped: int
+    n_edited: int
+
+    def __str__(self) -> str:
+        parts = [f"{self.n_submitted:,} submission{'' if self.n_submitted == 1 else 's'}"]
+        parts += [f"{self.n_skipped:,} skipped"] if self.n_skipped else []
+        parts += [f"{self.n_edited:,} edited"] if self.n_edited else []
+        return ", ".join(parts)
 
 
-def current_work(works: Sequence[Work], state: RecordState) -> Work:
-    """The work of the round that the record waits for, once it is demanded."""
-    return max(
-        (work for work in works if not work.demand.planted_error and work.demand.round == state.round),
-        key=lambda work: (work.demand.attempt, work.demand.serial),
+def last_version(journal: Journal) -> int:
+    """The number of the newest version of an annotation; 0 for an empty journal."""
+    with closing(sqlite3.connect(journal.path, timeout=60)) as reader:
+        return int(reader.execute("select coalesce(max(seq), 0) from revisions").fetchone()[0])
+
+
+def pulled_since(journal: Journal, after: int) -> PullCounts:
+    """The work in versions after number ``after``; an annotation that is new and edited is one submission."""
+    query = (
+        "select r.annotation_id, r.raw, (select p.raw from revisions p where p.annotation_id = r.annotation_id "
+        "and p.seq < r.seq order by p.seq desc limit 1) from revisions r where r.seq > ? order by r.seq"
     )
+    n_submitted = n_skipped = 0
+    new: set[int] = set()
+    edited: set[int] = set()
+    with closing(sqlite3.connect(journal.path, timeout=60)) as reader:
+        for annotation_id, raw, previous in reader.execute(query, (after,)):
+            annotation = json.loads(raw)
+            if previous is not None:
+                if annotation_id not in new and _content(annotation) != _content(json.loads(previous)):
+                    edited.add(annotation_id)
+                continue
+            new.add(annotation_id)
+            if annotation.get("was_cancelled"):
+                n_skipped += 1
+            elif annotation.get("result"):
+                n_submitted += 1
+    return PullCounts(n_submitted, n_skipped, len(edited))
+
+
+def _content(annotation: dict[str, object]) -> object:
+    return annotation.get("result"), bool(annotation.get("was_cancelled"))

@@ -14,21 +14,16 @@ from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS
 from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.annotation.rounds.submissions import InvalidSubmission
-from darkroom.annotation.rounds.sync import build_state_machine, record_states
+from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.generation.stage import Rejection, Shard, Stage
 from darkroom.pipelines.records import (
     Annotated,
-    ImageRef,
     PoolImage,
     PreAnnotation,
     Reject,
-    Sample,
-    Truth,
-    TruthBox,
     to_row,
 )
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.records.geometry import box_from_frame
 from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.stage import Outcome, StageReport, run_stage
@@ -43,7 +38,7 @@ ORDER = (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
 RECORDED = "recorded"
 """The partition of imported recordings, separate from a campaign in the same workspace."""
 PASSED = {"annotate": 0, "rework": 0, "cross_check": 1, "accept": 2}
-"""How many of the tables a record in this round has passed."""
+"""The number of tables that a record in this round has passed."""
 
 
 class PoolRecord(NamedTuple):
@@ -70,7 +65,7 @@ class AnnotationStages:
     campaign: Campaign
     journal: Journal
     task_url: Callable[[int, int], str]
-    """Makes the URL of a task (project, number)."""
+    """Make the URL of a task (project, number)."""
     partition: str = "all"
     annotators: Annotators = "people"
 
@@ -79,8 +74,7 @@ class AnnotationStages:
         require_pool(self.workspace.tables, self.key(POOL))
         fingerprint = self.journal.fingerprint  # before the records, so that concurrent entries are read again
         pool = self.workspace.tables.read(self.key(POOL), PoolImage)
-        machine = build_state_machine(self.journal, self.campaign)
-        records = [PoolRecord(item, state) for item, _, state in record_states(pool, self.journal, machine)]
+        records = [PoolRecord(item, state) for item, _, state in record_states(pool, self.journal, self.campaign)]
         key = self.key(PRE_ANNOTATIONS)
         rows = self.workspace.tables.read(key, PreAnnotation) if self.workspace.tables.exists(key) else []
         return CampaignSnapshot(fingerprint, records, frozenset(row.sha256 for row in rows))
@@ -169,7 +163,7 @@ class RecordTable(Stage[PoolImage, PoolRecord, Annotated]):
 
 
 def has_reached(state: RecordState, key: TableKey) -> bool:
-    """Whether the record passed the table's stage; a rejected one counts up to its last round."""
+    """Check that the record passed the table's stage; a rejected one counts up to its last round."""
     passed = len(ORDER) if state.stage == "accepted" else PASSED[state.round]
     return passed > ORDER.index(key)
 
@@ -184,75 +178,8 @@ def annotated(record: PoolRecord, *, pre_annotated: bool) -> Annotated:
         source=record.item.source,
         source_row=record.item.source_row,
         license=record.item.license,
-        question=fields.question,
-        answer=fields.answer,
-        category=fields.category,
-        count=fields.count,
-        boxes=tuple(TruthBox("target", *box) for box in fields.boxes),
+        **fields.columns,
         attempt=record.state.attempt,
         pre_annotated=pre_annotated,
         history=tuple(record.state.history),
-    )
-
-
-def read_shown(workspace: Workspace, key: TableKey) -> list[Annotated]:
-    """A table's records to train on: where people saw a view, about that view; the sandbox opens no larger image."""
-    pool = replace(POOL, partition=key.partition)
-    views = {item.image.sha256: item.view for item in workspace.tables.read(pool, PoolImage)}
-    return [as_shown(row, views.get(row.image.sha256)) for row in workspace.tables.read(key, Annotated)]
-
-
-def as_shown(row: Annotated, view: ImageRef | None) -> Annotated:
-    """The record about the ``view`` of its image; boxes become the smallest ones that cover the same area of it."""
-    if view is None:
-        return row
-    size = (row.image.width, row.image.height)
-    boxes = (TruthBox(box.label, *box_from_frame(box.box, size, view.width, view.height)) for box in row.boxes)
-    return replace(row, image=view, boxes=tuple(boxes))
-
-
-class AcceptedRecords(NamedTuple):
-    """Accepted records as samples, and who wrote them."""
-
-    samples: list[Sample]
-    annotators: Annotators
-    from_drafts: frozenset[str] = frozenset()
-    """The samples whose first person saw a policy's draft."""
-
-
-def read_accepted(workspace: Workspace) -> AcceptedRecords:
-    """The records of the workspace's own campaign; where it has none, those of a recording.
-
-    Empty where neither was materialised.
-    """
-    tables = workspace.tables
-    for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
-        if tables.exists(key) and tables.n_rows(key):
-            notes = tables.facts(key)["notes"]
-            rows = read_shown(workspace, key)
-            samples = [to_sample(row, campaign=notes["campaign"]) for row in rows]
-            drafted = (sample.sample_id for sample, row in zip(samples, rows, strict=True) if row.pre_annotated)
-            return AcceptedRecords(samples, notes.get("annotators", "people"), frozenset(drafted))
-    return AcceptedRecords([], "people")
-
-
-def to_sample(row: Annotated, *, campaign: str) -> Sample:
-    """An accepted record as a sample: the question, its answer and the boxes, without people's names."""
-    content = {
-        "images": [row.image.sha256],
-        "question": row.question,
-        "answer": row.answer,
-        "boxes": [to_row(box) for box in row.boxes],
-    }
-    return Sample(
-        sample_id=digest(content),
-        source=f"annotation/{campaign}",
-        source_row=row.source_row,
-        license=row.license,
-        images=(row.image,),
-        question=row.question,
-        choices=(),
-        answer=row.answer,
-        truth=Truth(boxes=row.boxes, count=row.count),
-        category=row.category,
     )

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.label_studio.protocol import TaskServer
-from darkroom.annotation.rounds.journal import Demand, Journal, RoundProject
-from darkroom.annotation.rounds.label_studio_tasks import FEWEST_EXCLUDED, N_EXCLUDED
+from darkroom.annotation.rounds.campaign import Terms
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import RoundProject, TaskRequest
 from darkroom.annotation.rounds.record_state import ROUNDS
-from darkroom.annotation.rounds.terms import Terms
 from darkroom.pipelines.records.digest import digest
 
 BATCH = 200
@@ -24,16 +24,16 @@ OVERLAP_SECONDS = 30
 
 @dataclass(slots=True)
 class SyncCounts:
-    """New revisions, and tasks imported by round."""
+    """New versions of annotations, and tasks imported by round."""
 
-    n_revisions: int = 0
+    n_versions: int = 0
     imported: Counter[str] = field(default_factory=Counter)
 
 
 class PendingTask(NamedTuple):
-    """A task to import, its demand, and its terms (None: a queue's)."""
+    """A task to import, its request, and its terms (None: a queue's)."""
 
-    demand: Demand
+    request: TaskRequest
     task: dict[str, Any]
     terms: Terms | None = None
 
@@ -46,10 +46,10 @@ class TaskExchange:
     server: TaskServer
     campaign: str
     language: str = "en"
-    """Of the guide that projects show."""
+    """The language of the guide that projects show."""
 
     def pull_accounts(self) -> None:
-        """Stores the server's accounts and its log of blocked submissions.
+        """Store the server's accounts and its log of blocked submissions.
 
         After the submissions: their signers' roles are frozen here, and a role may have changed just before.
         """
@@ -60,7 +60,7 @@ class TaskExchange:
             after += len(entries)
 
     def pull(self, round: str, *, reset_form: bool = False, recreate: bool = False) -> int:
-        """Creates or checks the round's project, recovers tasks of an interrupted import, and stores changes.
+        """Create or check the round's project, recover tasks of an interrupted import, and store changes.
 
         Returns the number of new annotation states. Raises ``AnnotationError``.
         """
@@ -69,18 +69,18 @@ class TaskExchange:
         return self._pull_changes(round)
 
     def restore_queues(self, *, reset_form: bool, recreate: bool) -> None:
-        """The same for the queues' projects that there are; their tasks are pulled and handed out by their commands."""
+        """Restore the queues' projects that there are; their tasks are pulled and handed out by their commands."""
         for queue in ROUND_FORMS:
             if queue not in ROUNDS and self.journal.project(queue) is not None:
                 self._ensure_project(queue, reset_form=reset_form, recreate=recreate)
 
     def open_checks(self, annotators_check: bool) -> None:
-        """Whether annotators get cross-checks; accounts with the role checker do in any case."""
+        """Open cross-checks to annotators, or to accounts with the role checker only."""
         roles = [role for role in ROUND_FORMS["cross_check"].roles if annotators_check or role == "checker"]
         self.server.open_to(self._project("cross_check").project_id, self.campaign, "cross_check", roles)
 
     def freeze_old_terms(self, round: str, today: Terms) -> None:
-        """Freezes the terms of tasks that a version before terms handed out: the server has their limit."""
+        """Freeze the terms of tasks that a version before terms handed out: the server has their limit."""
         missing, project = self.journal.without_terms(round), self.journal.project(round)
         if not missing:
             return
@@ -90,12 +90,12 @@ class TaskExchange:
         self.journal.set_terms({key: old._replace(max_share=limits.get(key, old.max_share)) for key in missing})
 
     def push(self, pending: Sequence[PendingTask]) -> dict[str, int]:
-        """Stores the demands durably, then imports their tasks; returns the number of tasks by round."""
-        terms = {task.demand: task.terms for task in pending if task.terms is not None}
-        self.journal.demand((task.demand for task in pending), campaign=self.campaign, terms=terms)
+        """Store the requests durably, then import their tasks; returns the number of tasks by round."""
+        terms = {task.request: task.terms for task in pending if task.terms is not None}
+        self.journal.request((task.request for task in pending), campaign=self.campaign, terms=terms)
         by_round: dict[str, list[PendingTask]] = {}
         for task in pending:
-            by_round.setdefault(task.demand.round, []).append(task)
+            by_round.setdefault(task.request.round, []).append(task)
         for round, tasks in by_round.items():
             self._import(round, tasks)
         return {round: len(tasks) for round, tasks in by_round.items()}
@@ -118,21 +118,21 @@ class TaskExchange:
         self.journal.set_project(round, created)
 
     def _recover_tasks(self, round: str) -> None:
-        """Stores tasks that the server has and the journal has not: a sync was interrupted after an import.
+        """Store tasks that the server has and the journal has not: a sync was interrupted after an import.
 
-        Of two tasks for one demand (an import that had timed out was completed later), the younger one is deleted.
+        Of two tasks for one request (an import that had timed out was completed later), the younger one is deleted.
         """
         project_id, last, watermark = self._project(round)
         listed = list(self.server.tasks_after(project_id, last))
         if not listed:
             return
-        excluded = self.journal.excluded([task.key for task in listed])
-        ours = [task for task in listed if task.key in excluded]
+        n_excluded = self.journal.n_excluded([task.key for task in listed])
+        ours = [task for task in listed if task.key in n_excluded]
         data = {task.key: digest(task.data) for task in ours if task.data}
         self.journal.add_tasks(project_id, [(task.key, task.task_id) for task in ours], data=data)
         valid = self.journal.task_ids([task.key for task in ours])
         for task in ours:
-            if valid[task.key] != task.task_id and task.n_annotations <= excluded[task.key]:
+            if valid[task.key] != task.task_id and task.n_annotations <= n_excluded[task.key]:
                 self.server.delete_task(task.task_id)
         last = max(task.task_id for task in listed)
         self.journal.set_project(round, project_id, last_task=last, watermark=watermark)
@@ -152,7 +152,7 @@ class TaskExchange:
         while batch := list(islice(changes, BATCH)):
             with self.journal.transaction():
                 for changed in batch:
-                    n_new += self.journal.add_revisions(changed.task_id, changed.annotations, roles=changed.roles)
+                    n_new += self.journal.add_versions(changed.task_id, changed.annotations, roles=changed.roles)
         self.journal.set_project(round, project_id, last_task=last, watermark=started.isoformat())
         return n_new
 
@@ -163,16 +163,16 @@ class TaskExchange:
             raise AnnotationError(
                 f"{len(pending)} tasks were sent to project {project_id}, {len(task_ids)} arrived; sync again"
             )
-        keys = [task.demand.key(self.campaign) for task in pending]
+        keys = [task.request.key(self.campaign) for task in pending]
         data = {key: digest(task.task["data"]) for key, task in zip(keys, pending, strict=True)}
         self.journal.add_tasks(project_id, zip(keys, task_ids, strict=True), data=data)
         self.journal.set_project(round, project_id, last_task=max(last, *task_ids), watermark=watermark)
         self._set_overlaps(round)
 
     def _set_overlaps(self, round: str) -> None:
-        """For tasks whose number of excluded annotators differs from their project's."""
+        """Set the overlap of tasks whose number of excluded annotators differs from their project's."""
         unready = self.journal.unready(round)
-        overlaps = {task_id: demand.overlap for _, task_id, demand in unready}
+        overlaps = {task_id: request.overlap for _, task_id, request in unready}
         differing = {task_id: overlap for task_id, overlap in overlaps.items() if overlap != 1 + N_EXCLUDED[round]}
         if differing:
             self.server.set_overlaps(differing)
@@ -189,3 +189,9 @@ def _earlier(watermark: str) -> str:
         return ""
     earlier = datetime.fromisoformat(watermark) - timedelta(seconds=OVERLAP_SECONDS)
     return earlier.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+N_EXCLUDED = {name: form.n_excluded for name, form in ROUND_FORMS.items()}
+"""Excluded annotators that a round's project expects; a task with another number gets its own overlap."""
+FEWEST_EXCLUDED = {**N_EXCLUDED, "rework": 0}
+"""A rework after a void submission excludes no one: the record was not rejected by a person."""

@@ -74,11 +74,11 @@ def audit(
 
 def _folders(dataset: str, workspace: Workspace) -> list[StorePath]:
     from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
-    from darkroom.pipelines.publishing.layouts.export_source import RL, shipped_folders
+    from darkroom.pipelines.publishing.layouts.export_source import shipped_folders
     from darkroom.pipelines.publishing.rl_dataset import rl_folder
 
     datasets, prompts = workspace.home / "datasets" / "sft", rl_folder(workspace)
     if dataset != ALL:
-        return shipped_folders(dataset, datasets, {RL: prompts})
+        return shipped_folders(dataset, datasets, prompts)
     shipped = [prompts] if dataset_files(prompts) else []
     return [*find_datasets(ALL, datasets, may_be_empty=bool(shipped)), *shipped]

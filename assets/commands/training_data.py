@@ -161,13 +161,14 @@ def export(
     `darkroom export rl --layout trl_grpo --protocol pyvision`
     """
     from darkroom.pipelines.publishing.layouts import LayoutError, layout_of
-    from darkroom.pipelines.publishing.layouts.export_source import RL, find_source
+    from darkroom.pipelines.publishing.layouts.export_source import find_source
     from darkroom.pipelines.publishing.layouts.exporter import export as write
     from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
 
     with open_workspace() as workspace:
-        named = {RL: workspace.dataset(*RL_PROMPTS)}
-        source = find_source(dataset, workspace.home / "datasets" / "sft", split=split, named=named)
+        source = find_source(
+            dataset, workspace.home / "datasets" / "sft", split=split, prompts=workspace.dataset(*RL_PROMPTS)
+        )
         source = source.in_protocol(protocol, mode)
         trainer_layout = layout_of(layout, source.kind)
         folder = out or workspace.local / "exports" / layout / source.folder_name

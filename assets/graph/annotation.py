@@ -14,13 +14,13 @@ from darkroom.annotation.quality.metrics import Quality, measure
 from darkroom.annotation.quality.report import figures, people_rows, plots, summary
 from darkroom.annotation.recordings.campaign_import import RecordedCampaign
 from darkroom.annotation.recordings.format import BUNDLED, read_recording
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.accepted_source import to_sample
+from darkroom.annotation.rounds.campaign import Campaign, require_experts
 from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS, materialize_pre_annotations, read_predictions
 from darkroom.annotation.rounds.sync import Sync
-from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
-from darkroom.annotation.rounds.team import require_experts
+from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
 from darkroom.assets.pages.columns import table_columns

@@ -10,9 +10,10 @@ from darkroom.annotation.label_studio.server import connect
 from darkroom.annotation.queues.base import read_verdicts
 from darkroom.annotation.queues.review import ROUND as REVIEW
 from darkroom.annotation.queues.review import ReviewQueue
+from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.tables import ACCEPTED, read_accepted
+from darkroom.annotation.rounds.tables import ACCEPTED
 from darkroom.assets.graph.automation import SHIPS
 from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
 from darkroom.assets.graph.families import stage_key
@@ -144,7 +145,7 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
             with connect(opened) as studio:
                 synced = queue.sync(studio, recipes, n_rows=config.n_rows)
             reports = queue.materialize(recipes)
-            context.log.info("%d verdicts received, tasks sent: %s", synced.n_revisions, dict(synced.imported))
+            context.log.info("%d verdicts received, tasks sent: %s", synced.n_versions, dict(synced.imported))
             n_waiting = read_verdicts(journal, REVIEW).n_waiting
             proportions = {family: acceptance(read_reviews(opened.tables, family)) for family in reports}
         records = [

@@ -9,9 +9,9 @@ import dagster as dg
 
 from darkroom.pipelines.generation.stage import Shard
 from darkroom.pipelines.inspection.charts import histogram, mix
-from darkroom.pipelines.inspection.html_page import data_url
+from darkroom.pipelines.inspection.pages import data_url
 from darkroom.pipelines.publishing.judge_stats import JudgeStats
-from darkroom.pipelines.publishing.text_charts import text_bars
+from darkroom.pipelines.publishing.rendering import text_bars
 from darkroom.pipelines.records import Reject, RLRow, ToolNecessity
 from darkroom.pipelines.records.origin_labels import asked
 from darkroom.pipelines.rl import candidates, necessity, pass_rates, suitability

@@ -1,6 +1,5 @@
 """Rows on an asset's page: samples and trajectories as thumbnails with their questions and answers."""
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -9,17 +8,14 @@ from itertools import islice
 import dagster as dg
 from PIL import Image, ImageDraw
 
-from darkroom.pipelines.inspection.html_page import data_url
+from darkroom.pipelines.inspection.pages import cell, embedded, inline_example, markdown_table
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.train.runs.history import markdown_table
 
 THUMBNAIL_SIDE = 220
 N_PREVIEWED = 4
 N_EXAMPLES = 3
-SHOWN_INLINE = 1000
-"""Characters of markdown from which Dagster's UI shows a link instead (1.13, ``MarkdownMetadataEntry``)."""
 
 
 def samples_examples(samples: Iterable[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
@@ -45,8 +41,8 @@ def samples_preview(samples: Iterable[Sample], store: ImageStore) -> dg.Metadata
     rows = [
         (
             _thumbnail(sample.images[0], store, [box.box for box in sample.truth.boxes if box.image == 0]),
-            _cell(sample.question),
-            _cell(sample.answer),
+            cell(sample.question),
+            cell(sample.answer),
             sample.source_row,
         )
         for sample in islice((sample for sample in samples if sample.images), N_PREVIEWED)
@@ -61,10 +57,10 @@ def trajectories_preview(
     rows = [
         (
             _thumbnail(trajectory.images[0], store) if trajectory.images else "",
-            _cell(questions.get(trajectory.sample_id, "")),
-            _cell(trajectory.rounds[-1].thought),
+            cell(questions.get(trajectory.sample_id, "")),
+            cell(trajectory.rounds[-1].thought),
             " ".join(_thumbnail(image, store) for image in trajectory.rounds[-1].observation.images[:2]),
-            _cell(trajectory.answer),
+            cell(trajectory.answer),
         )
         for trajectory in islice((trajectory for trajectory in trajectories if trajectory.rounds), N_PREVIEWED)
     ]
@@ -78,7 +74,7 @@ def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> s
     for box in boxes:
         x1, y1, x2, y2 = (round(side * scale) for side in box)
         draw.rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
-    return _embedded(thumbnail, "JPEG", quality=80)
+    return embedded(thumbnail, "JPEG", quality=80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,24 +101,4 @@ def _examples(shown: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[
 
 @lru_cache(maxsize=256)
 def _example(image_of: _Stored, text: str) -> dg.MetadataValue:
-    """One line with an image, below the length from which the UI hides markdown behind a link."""
-    caption = _cell(text)[:200]
-    image, _ = _reduced(image_of)
-    for side in (160, 128, 96, 72, 56, 40):
-        thumbnail = image.copy()
-        thumbnail.thumbnail((side, side), Image.Resampling.LANCZOS)
-        line = f"{_embedded(thumbnail, 'WEBP', quality=35)}\n\n{caption}"
-        if len(line) < SHOWN_INLINE:
-            return dg.MetadataValue.md(line)
-    return dg.MetadataValue.md(caption)
-
-
-def _embedded(image: Image.Image, format: str, *, quality: int) -> str:
-    """The image in markdown, inside the text: the UI shows it without a file server."""
-    buffer = io.BytesIO()
-    image.save(buffer, format, quality=quality)
-    return f"![]({data_url(buffer.getvalue(), f'image/{format.lower()}')})"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return dg.MetadataValue.md(inline_example(_reduced(image_of)[0], cell(text)[:200]))

@@ -21,9 +21,9 @@ from darkroom.pipelines.generation.funnel import Funnel, funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.table_search import columns_of
+from darkroom.pipelines.publishing.rendering import columns, sparkline
 from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from darkroom.pipelines.publishing.rl_dataset import rl_folder
-from darkroom.pipelines.publishing.text_charts import columns, sparkline
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability

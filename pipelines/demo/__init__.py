@@ -5,6 +5,10 @@ from pathlib import Path
 from typing import Any
 
 
-def data_beside(module: str) -> dict[str, Any]:
-    """The tables of a module, phrases and code to be written: ``crop.toml`` beside ``crop.py``, its ``__file__``."""
-    return tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
+def data_beside(module: str, name: str = "") -> dict[str, Any]:
+    """Read the tables of a module (its ``__file__``), phrases and code to be written: ``crop.toml`` beside ``crop.py``.
+
+    ``name``: of another file beside it.
+    """
+    path = Path(module)
+    return tomllib.loads(path.with_name(f"{name or path.stem}.toml").read_text(encoding="utf-8"))

@@ -46,7 +46,7 @@ class RowAmbiguous(UserError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Subject:
-    """What is explained: a trajectory, a sample with all its trajectories, or a source row that intake rejected."""
+    """The explained row: a trajectory, a sample with all its trajectories, or a source row that intake rejected."""
 
     kind: Literal["trajectory", "sample", "source row"]
     id: str
@@ -87,7 +87,7 @@ class FamilyHistory:
 
     @property
     def is_applicable(self) -> bool:
-        """Whether the family can do something with such a sample; else no draft was written."""
+        """True if the family takes such a sample; else no draft was written."""
         return self.rejected is None or self.rejected.reason != Reason.NOT_APPLICABLE
 
 

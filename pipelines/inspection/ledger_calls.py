@@ -1,4 +1,4 @@
-"""The ledger's acts of a row: code runs by their keys, model calls by seeds that only this row has.
+"""Ledger calls of a row: code runs by their keys, model calls by seeds that only this row has.
 
 The key of a code run can be computed again from the row. A turn's cannot (the conversation is not stored), but its seed
 can: from the family and the sample, a plan's from its prompt, a vote's from the question and the trajectory. Turns of

@@ -87,7 +87,7 @@ def table_files(tables: Tables) -> Iterator[TableFile]:
 
 
 def files_with(files: Sequence[TableFile], columns: Collection[str], condition: pl.Expr) -> list[TableFile]:
-    """Those with ``columns``, which are texts, that have such a row, in order; of objects all with the columns."""
+    """Files with the text ``columns`` that hold such a row, in order; every object in a store that has the columns."""
     local = [file.path for file in files if isinstance(file.path, Path)]
     if local:
         rows = _together(local, condition.meta.root_names(), include_file_paths=_PATH).filter(condition)

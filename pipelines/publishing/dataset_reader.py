@@ -63,7 +63,7 @@ def find_datasets(name: str, root: StorePath, *, may_be_empty: bool = False) -> 
 
 
 def find_trajectories(name: str, root: StorePath, *, may_be_empty: bool = False) -> list[StorePath]:
-    """As ``find_datasets``. Raises ``DatasetError`` for a dataset of another kind."""
+    """Find datasets of trajectories. Raises ``DatasetError`` for another kind, else as ``find_datasets``."""
     folders = find_datasets(name, root, may_be_empty=may_be_empty)
     for folder in folders:
         if (kind := kind_of(dataset_files(folder)[0])) != "trajectories":
@@ -96,7 +96,7 @@ def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) 
 
 
 def _file_names(folder: StorePath, *, nested: bool) -> list[str]:
-    """Of parquet files, from the folder on."""
+    """Names of parquet files, relative to the folder."""
     if not nested:
         return [path.name for path in children(folder) if path.suffix == ".parquet"]
     n_before = len(str(folder)) + 1
@@ -104,7 +104,7 @@ def _file_names(folder: StorePath, *, nested: bool) -> list[str]:
 
 
 def marker_facts(folder: StorePath) -> dict[str, Any]:
-    """What the marker of a dataset or an export says; empty without one that can be read: the folder is incomplete."""
+    """Read the marker of a dataset or an export; empty if it is missing or broken: the folder is incomplete."""
     try:
         return read_marker(folder)
     except ValueError:
@@ -158,7 +158,7 @@ def require_columns(file: StorePath, kind: Kind, needed: Collection[str], *, onl
 
 
 def n_rows_of(files: Iterable[StorePath]) -> int:
-    """How many rows files have, from their footers."""
+    """Count the rows of files by their footers."""
     return sum(int(footer(file).num_rows) for file in files)
 
 
@@ -187,7 +187,7 @@ def row_at(path: StorePath, place: int) -> dict[str, Any]:
                         return cast(dict[str, Any], batch.slice(place, 1).to_pylist()[0])
                     place -= batch.num_rows
             place -= n_rows
-    raise DatasetError(f"{path} has become shorter: start the command again")
+    raise DatasetError(f"{path} was truncated while it was read; rerun the command")
 
 
 def read_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
@@ -197,7 +197,7 @@ def read_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> Iter
 
 
 def count_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> int:
-    """How many rows ``read_rows`` gives."""
+    """Count the rows that ``read_rows`` gives."""
     counts = [n_rows_of(dataset_files(folder)) for folder in folders]
     return sum(count if limit is None else min(count, limit) for count in counts)
 

@@ -53,27 +53,25 @@ FILES_CODE = (
     "darkroom.pipelines.publishing.features",
     "darkroom.pipelines.publishing.parquet_shards",
     "darkroom.pipelines.publishing.judge_stats",
-    "darkroom.pipelines.publishing.release_facts",
     "darkroom.pipelines.publishing.replay",
     "darkroom.pipelines.publishing.sample_join",
-    "darkroom.pipelines.publishing.templates",
-    "darkroom.pipelines.publishing.text_charts",
+    "darkroom.pipelines.publishing.rendering",
 )
 """The code that decides the bytes of files and cards."""
 
 
 class RowFacts(Protocol):
-    """What a card says of all rows, gathered row by row."""
+    """Facts for a card, gathered row by row."""
 
     def add(self, row: Any, sample: Sample) -> None:
         """The next row that ships, with its sample."""
 
 
 class SampleSplits(Protocol):
-    """Which split a sample is in."""
+    """The split of each sample."""
 
     def of(self, sample_id: str) -> Split:
-        """Of one sample."""
+        """The split of one sample."""
 
 
 class Publication(ABC, Generic[R, F]):
@@ -107,7 +105,7 @@ class Publication(ABC, Generic[R, F]):
 
     @abstractmethod
     def select(self) -> Selection:
-        """Which rows ship, and which do not."""
+        """Select the rows that ship; the others are rejected."""
 
     @abstractmethod
     def read(self, mask: Mask) -> Iterator[tuple[int, Any]]:
@@ -131,7 +129,7 @@ class Publication(ABC, Generic[R, F]):
 
     @abstractmethod
     def facts(self) -> F:
-        """What the card says of rows, of none so far."""
+        """Facts for the card, of no row yet."""
 
     @abstractmethod
     def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
@@ -225,7 +223,7 @@ class Publication(ABC, Generic[R, F]):
 
 
 def languages(workspace: Workspace) -> Mapping[str, str]:
-    """Of the sources' questions, by source, as far as they state it."""
+    """Languages of the questions, by source, where it is stated."""
     return Catalog(workspace.sources).languages()
 
 
@@ -236,7 +234,7 @@ def benchmark_names(workspace: Workspace) -> list[str]:
 
 
 def _read_marker(folder: StorePath, inputs: str) -> Shipped | None:
-    """What is in ``folder``, if it is complete, from the same ``inputs``, and its card is unchanged."""
+    """The dataset in ``folder`` if it is complete, from the same ``inputs``, with an unchanged card."""
     facts = marker_facts(folder)
     if facts.get("inputs") != inputs or not dataset_files(folder):
         return None

@@ -21,7 +21,7 @@ def _columns(kind: type[Any], *names: str) -> dict[str, Any]:
 
 
 def _rounds() -> List:
-    """Those of the record, where the observations' images are places in ``images``."""
+    """The record's rounds, with the observations' images as indexes into ``images``."""
     turn = _columns(Trajectory, "rounds")["rounds"].feature
     return List({**turn, "observation": {**turn["observation"], "images": List(Value("int32"))}})
 

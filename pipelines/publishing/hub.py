@@ -42,7 +42,7 @@ class HubDataset:
     folder: Path
 
     def files(self) -> dict[str, int]:
-        """What is uploaded, card first, by name with its bytes. Hidden files stay."""
+        """Sizes of the uploaded files by name, card first. Hidden files stay."""
         paths = [self.folder / _CARD, *dataset_files(self.folder)]
         return {path.name: path.stat().st_size for path in paths if path.is_file()}
 

@@ -1,4 +1,4 @@
-"""How a family's rows were judged, for its card and its pages: judges, necessity, and experts' reviews.
+"""Statistics of a family's judging, for its card and pages: judges, necessity, experts' reviews.
 
 A seeded sample of each family is reviewed (``annotation/queues/review.py``); other rows carry no review check.
 """
@@ -115,7 +115,7 @@ def review_checks(reviews: Iterable[Review]) -> Mapping[str, Check]:
 
 
 def acceptance(reviews: Iterable[Review]) -> Proportion:
-    """How many of the reviewed rows the experts accept."""
+    """Share of the reviewed rows that the experts accept."""
     return proportion_of(check.passed for check in review_checks(reviews).values())
 
 

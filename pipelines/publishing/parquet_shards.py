@@ -165,7 +165,7 @@ def record_columns(record: Any, *names: str) -> dict[str, Any]:
 
 
 def _measurements(row: RLRow) -> dict[str, Any]:
-    """What the stages measured; the columns of a stage that did not run are absent, and so null."""
+    """Columns of measurements; those of a stage that did not run are absent, and so null."""
     columns: dict[str, Any] = {}
     if row.pass_rate is not None:
         votes = row.pass_rate.votes

@@ -154,7 +154,7 @@ def _set_up(session: sandbox.Session, protocol: str) -> None:
 def _compared(
     images: Sequence[Mapping[str, Any]], recorded: Mapping[str, Any], replayed: sandbox.Observation
 ) -> Iterator[tuple[What, str, str]]:
-    """What differs between the row's observation and the one of now, with both versions."""
+    """Differences between the recorded observation and today's, with both versions."""
     if recorded["status"] != replayed.status:
         yield "status", recorded["status"], replayed.status
     if recorded["text"] != replayed.text:

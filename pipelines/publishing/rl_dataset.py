@@ -49,7 +49,7 @@ ANNOTATED = "annotated"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mix:
-    """How much of what. ``quotas``: rows by source, or ``annotated``; a source without one gives all that it has.
+    """The mix of the dataset. ``quotas``: rows by source, or ``annotated``; a source without one gives all that it has.
 
     ``n_rows``: rows in all, taken from what the quotas leave; None: all of it.
     """
@@ -119,7 +119,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return selection
 
     def read(self, mask: Mask) -> Iterator[tuple[int, RLRow | Sample]]:
-        """What people wrote comes first: of two near-duplicates, theirs stays. A sample is one without a grader."""
+        """Annotated rows come first: of two near-duplicates, theirs stays. A sample is a row without a grader."""
         for position, sample in enumerate(self.annotated):
             if mask[position]:
                 annotated = _annotated(sample)
@@ -181,7 +181,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return selection
 
     def _read_rows(self, selection: Selection) -> Iterator[tuple[int, RLRow]]:
-        """Those that still ship."""
+        """The rows that still ship."""
         return ((position, row) for position, row in self.read(selection.mask) if isinstance(row, RLRow))
 
     def _apply_quotas(self, selection: Selection) -> None:

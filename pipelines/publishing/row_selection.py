@@ -1,4 +1,4 @@
-"""Which rows ship, by their positions: of a million rows about 150 MB are in memory.
+"""Selection of the rows that ship, by position; a million rows take about 150 MB of memory.
 
 Rows are read in a fixed order; a row's position counts from 0. What a step needs of the rows it reads again.
 """

@@ -17,7 +17,7 @@ from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.cards import sft_card
-from darkroom.pipelines.publishing.cards.row_facts import SftFacts
+from darkroom.pipelines.publishing.cards.row_facts import SftFacts, release_facts
 from darkroom.pipelines.publishing.dataset_writer import (
     FILES_CODE,
     ROWS_CODE,
@@ -33,7 +33,6 @@ from darkroom.pipelines.publishing.judge_stats import (
     review_checks,
 )
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, trajectory_row
-from darkroom.pipelines.publishing.release_facts import release_facts
 from darkroom.pipelines.publishing.replay import replay
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.publishing.sample_join import SampleJoin
@@ -142,7 +141,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return {"family": self.recipe.family, "sample_id": row.sample_id, "trajectory_id": row.trajectory_id}
 
     def splits(self) -> Splits:
-        """Those of all partitions' samples, whichever rows ship."""
+        """Splits over all partitions' samples, whichever rows ship."""
         return self._all_splits
 
     def shipped(self) -> Iterator[tuple[Trajectory, Sample]]:

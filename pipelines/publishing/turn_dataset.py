@@ -1,4 +1,4 @@
-"""What a turn of the flywheel ships to be trained on (``pipelines/generation/flywheel.py``).
+"""The training dataset of a turn of the flywheel (``pipelines/generation/flywheel.py``).
 
 Three datasets follow from the same drafts. ``kept`` is the product: the rows that passed every check. The other two are
 for ablation only, and their cards say so: ``executed`` has every row whose code ran, ``unfiltered`` every row that
@@ -71,5 +71,5 @@ class TurnDataset(SftDataset):
 
 
 def code_ran(row: Trajectory) -> bool:
-    """Whether it wrote code and all of it ran without an error."""
+    """True if it wrote code and all of it ran without an error."""
     return bool(row.rounds) and all(turn.observation.status == "ok" for turn in row.rounds)

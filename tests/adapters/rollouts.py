@@ -11,7 +11,7 @@ from PIL import Image
 
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.models.tasks import Task
-from darkroom.pipelines.publishing.layouts.text import plain
+from darkroom.pipelines.publishing.layouts.turns import plain
 from darkroom.pipelines.records import RLRow
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.train.models.loading import load_processor

@@ -12,7 +12,7 @@ import pytest
 from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS
 from darkroom.pipelines.publishing.layouts.export_source import find_source
 from darkroom.pipelines.publishing.layouts.exporter import export
-from darkroom.pipelines.publishing.layouts.text import escaped, plain
+from darkroom.pipelines.publishing.layouts.turns import escaped, plain
 from darkroom.train.tiny import build
 from tests.adapters.conftest import Install
 from tests.adapters.programs import run_program, write_scripts
@@ -27,7 +27,7 @@ PROGRAM = Path(__file__).with_name("ms_swift_program.py")
 def test_its_rollouts_are_those_of_grpo_here(install: Install, tmp_path: Path) -> None:
     rows, model = write_rows(tmp_path / "prompts"), tmp_path / "model"
     build(model, texts=(row.sample.question for row in rows))
-    source = find_source("rl", tmp_path, split="train", named={"rl": tmp_path / "prompts"}).in_protocol("thyme", None)
+    source = find_source("rl", tmp_path, split="train", prompts=tmp_path / "prompts").in_protocol("thyme", None)
     folder = export(source, PROMPT_LAYOUTS["ms_swift_grpo"], tmp_path / "out").folder
     played = scripts(rows)
     asked = write_scripts(tmp_path / "scripts.json", rows, (*played, crashes(rows, times=1)))

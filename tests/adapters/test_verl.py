@@ -36,7 +36,7 @@ PROGRAM = Path(__file__).with_name("verl_program.py")
 def test_its_rollouts_are_those_of_grpo_here(install: Install, tmp_path: Path) -> None:
     rows = write_rows(tmp_path / "prompts")
     build(tmp_path / "model", texts=(row.sample.question for row in rows))
-    asked = find_source("rl", tmp_path, split="train", named={"rl": tmp_path / "prompts"}).in_protocol("thyme", None)
+    asked = find_source("rl", tmp_path, split="train", prompts=tmp_path / "prompts").in_protocol("thyme", None)
     folder = export(asked, PROMPT_LAYOUTS["verl_rl"], tmp_path / "out").folder
     played = (*scripts(rows), crashes(rows, times=3))
     marks = {row.sample.sample_id: marker(row) for row in rows}

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.terms import Terms
+from darkroom.annotation.rounds.submissions import SubmissionReader
 
 ITEM = "a" * 64
 SIZE = (4000, 3000)
@@ -54,17 +55,16 @@ class Desk:
 
     def state(self) -> RecordState:
         """Where the item stands now."""
-        works = next((works for item, works in self.journal.works(ROUNDS) if item == self._item), [])
-        people, terms = self.journal.people(), self.journal.terms()
-        walk = StateMachine(max_share=0.05, max_rework=self._max_rework, people=people, terms=terms)
-        return walk.state(self._item, self._size, works)
+        works = next((works for item, works in self.journal.record_tasks(ROUNDS) if item == self._item), [])
+        reader = SubmissionReader(self.journal.terms(), Terms(0.05, self._max_rework))
+        return StateMachine(self.journal.people()).state(self._item, reader.read(works, self._size))
 
     def hand_out(self) -> int:
         """Demands what is wanted, as a sync does; gives the task's number."""
         state = self.state()
-        assert state.next_demand is not None, f"nothing is wanted: {state}"
-        demand = self.terms.asked(state.next_demand) if self.terms else state.next_demand
-        self.journal.demand([demand], campaign="test", terms={demand: self.terms} if self.terms else {})
+        assert state.next_request is not None, f"nothing is wanted: {state}"
+        demand = self.terms.asked(state.next_request) if self.terms else state.next_request
+        self.journal.request([demand], campaign="test", terms={demand: self.terms} if self.terms else {})
         key = demand.key("test")
         task_id = len(self._tasks) + 1
         self._tasks[key] = task_id
@@ -105,7 +105,7 @@ class Desk:
     def _enter(self, task_id: int, raws: list[dict[str, Any]]) -> None:
         self._raws.setdefault(task_id, []).extend(raws)
         with self.journal.transaction():
-            self.journal.add_revisions(task_id, self._raws[task_id])
+            self.journal.add_versions(task_id, self._raws[task_id])
 
 
 def box(x: float = 10, y: float = 20, width: float = 4, height: float = 3, **more: Any) -> dict[str, Any]:

@@ -14,13 +14,15 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
-from darkroom.annotation.label_studio.forms import REASONS, names, to_percent
+from darkroom.annotation.label_studio.forms import REASONS, names
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.journal import Demand, Revision, Work
+from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms
+from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
+from darkroom.annotation.rounds.next_tasks import to_percent
 from darkroom.annotation.rounds.planted_errors import is_selected, plant
 from darkroom.annotation.rounds.record_state import ROLE, RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.submissions import CATEGORY_NAMES, RecordFields
+from darkroom.annotation.rounds.submissions import RecordFields, SubmissionReader
 from darkroom.pipelines.records.geometry import Box
 
 SIZE = (4032, 3024)
@@ -63,7 +65,7 @@ class Item:
     truth: RecordFields
     is_hopeless: bool
     """No question about it is clear: who looks closely rejects every record of it."""
-    works: list[Work] = field(default_factory=list)
+    works: list[RecordTask] = field(default_factory=list)
     ready: datetime = START
     state: RecordState | None = None
     said: RecordFields | None = None
@@ -102,7 +104,7 @@ class _Play:
             for number, name in enumerate(team, 2)
         }
         admin = Person(1, "admin@example.org", "Darkroom", "admin")
-        self.walk = StateMachine(max_share=0.05, max_rework=2, people={1: admin, **self.people})
+        self.reader, self.machine = SubmissionReader({}, Terms(0.05, 2)), StateMachine({1: admin, **self.people})
         self.habits = dict(zip(self.people, team.values(), strict=True))
         self.items = [
             Item(f"{self.random.getrandbits(256):064x}", _record(self.random), self.random.random() < 0.03)
@@ -111,7 +113,7 @@ class _Play:
         self.end = START + timedelta(days=n_days - 1) + SHIFT
         self.hits: list[dict[str, Any]] = []
         self.n_annotations = 0
-        self.planted_checks: dict[int, list[tuple[Item, Work]]] = {number: [] for number in self.people}
+        self.planted_checks: dict[int, list[tuple[Item, RecordTask]]] = {number: [] for number in self.people}
         for item in self.items:
             self.follow(item, START)
 
@@ -137,7 +139,7 @@ class _Play:
         if item is None:
             return now + timedelta(minutes=40)
         work = item.works[-1]
-        seconds = habits.pace * (0.45 if work.demand.round == "cross_check" else 1) * self.random.uniform(0.6, 1.6)
+        seconds = habits.pace * (0.45 if work.request.round == "cross_check" else 1) * self.random.uniform(0.6, 1.6)
         is_skipped = self.random.random() < habits.skips
         result = [] if is_skipped else self.work(item, work, number, now)
         self.submit(work, number, now, seconds, result, was_cancelled=is_skipped)
@@ -145,10 +147,10 @@ class _Play:
             self.submit(work, number, now, seconds + 4, result)
         return self.after(item, now + timedelta(seconds=seconds))
 
-    def work(self, item: Item, work: Work, number: int, now: datetime) -> list[dict[str, Any]]:
+    def work(self, item: Item, work: RecordTask, number: int, now: datetime) -> list[dict[str, Any]]:
         """What somebody hands in."""
         habits = self.habits[number]
-        if work.demand.round in ("cross_check", "accept"):
+        if work.request.round in ("cross_check", "accept"):
             is_wrong = item.said != item.truth or item.is_hopeless
             return self.judged(work, item, habits, is_wrong=is_wrong)
         if self.random.random() < habits.hits:
@@ -171,22 +173,22 @@ class _Play:
             and person.email not in state.skipped_by
         )
 
-    def judged(self, work: Work, item: Item, habits: Habits, *, is_wrong: bool) -> list[dict[str, Any]]:
+    def judged(self, work: RecordTask, item: Item, habits: Habits, *, is_wrong: bool) -> list[dict[str, Any]]:
         """A check: who sees the error fixes or rejects; who overlooks it copies the record's answer."""
         sees = is_wrong and self.random.random() >= habits.overlooks
         found: list[dict[str, Any]] = []
-        if work.demand.round == "cross_check":
-            shown = item.truth if sees or work.demand.planted_error or not item.said else item.said
+        if work.request.round == "cross_check":
+            shown = item.truth if sees or work.request.planted_error or not item.said else item.said
             blind = shown.answer if self.random.random() > 0.06 else "cannot tell"
             found.append(_text("blind_answer", blind))
         if not sees:
-            nudged = self.random.random() < 0.05 and not work.demand.planted_error and item.said is not None
+            nudged = self.random.random() < 0.05 and not work.request.planted_error and item.said is not None
             if nudged:
                 item.said = replace(item.said, boxes=tuple(_nudged(box, self.random) for box in item.said.boxes))
                 return [*found, _choice("verdict", "fix"), *results(item.said, SIZE)]
             return [*found, _choice("verdict", "accept")]
         if self.random.random() < 0.5 and not item.is_hopeless:
-            if not work.demand.planted_error:
+            if not work.request.planted_error:
                 item.said = item.truth
             return [*found, _choice("verdict", "fix"), *results(item.truth, SIZE)]
         return [*found, _choice("verdict", "reject"), _choice("reason", self.reason(item))]
@@ -203,7 +205,7 @@ class _Play:
 
     def submit(
         self,
-        work: Work,
+        work: RecordTask,
         number: int,
         begun: datetime,
         seconds: float,
@@ -223,27 +225,29 @@ class _Play:
             "was_cancelled": was_cancelled,
             "result": result,
         }
-        revision = Revision(self.n_annotations, self.n_annotations, str(self.n_annotations), work.task_id or 0, raw)
-        work.revisions.append(revision)
+        revision = AnnotationVersion(
+            self.n_annotations, self.n_annotations, str(self.n_annotations), work.task_id or 0, raw
+        )
+        work.versions.append(revision)
 
-    def hit(self, work: Work, person: Person, at: datetime) -> None:
+    def hit(self, work: RecordTask, person: Person, at: datetime) -> None:
         box = f"Box 1 covers {self.random.uniform(5.1, 30):.2f} % of the image; the limit is 5 %."
         problem = self.random.choice([box, box, "Draw at least one box around the target object."])
         self.hits.append({"person": person.email, "task_id": work.task_id, "problems": [problem], "at": at.isoformat()})
 
     def follow(self, item: Item, at: datetime) -> RecordState:
         """The state, with the demand that it wants and, for some, a gold check for somebody who is no author."""
-        item.state = self.walk.state(item.item_id, SIZE, item.works)
-        wanted = item.state.next_demand
+        item.state = self.machine.state(item.item_id, self.reader.read(item.works, SIZE))
+        wanted = item.state.next_request
         if wanted is not None:
             item.works.append(_work(wanted, len(self.items)))
             item.ready = at + timedelta(minutes=5)
             if wanted.round == "cross_check" and wanted[2:4] == (0, 0) and is_selected(item.item_id, "test", 0.2):
                 self.add_gold(item, wanted)
-            item.state = self.walk.state(item.item_id, SIZE, item.works)
+            item.state = self.machine.state(item.item_id, self.reader.read(item.works, SIZE))
         return item.state
 
-    def add_gold(self, item: Item, wanted: Demand) -> None:
+    def add_gold(self, item: Item, wanted: TaskRequest) -> None:
         planted = plant(item.truth, SIZE, seed=item.item_id, other_answers=ANSWERS["attribute"])
         others = [p for p in self.people.values() if p.role == "annotator" and p.person_id not in item.state.excluded]
         if planted is not None and others:
@@ -252,8 +256,8 @@ class _Play:
             self.planted_checks[self.random.choice(others).person_id].append((item, work))
 
 
-def _work(demand: Demand, salt: int) -> Work:
-    return Work(demand, int(demand.key(str(salt))[:6], 16), PROJECTS[demand.round])
+def _work(demand: TaskRequest, salt: int) -> RecordTask:
+    return RecordTask(demand, int(demand.key(str(salt))[:6], 16), PROJECTS[demand.round])
 
 
 def _role(name: str) -> str:

@@ -6,19 +6,18 @@ from typing import Any
 
 import pytest
 
-from darkroom.annotation._plugin.darkroom_studio.blind_check import (
+from darkroom.annotation._plugin.darkroom_studio.validation import (
     answer_problem,
     find_blind_errors,
+    find_submission_errors,
     is_blind_first,
     served_task,
 )
-from darkroom.annotation._plugin.darkroom_studio.validation import find_submission_errors
 from darkroom.annotation.label_studio.forms import form
-from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.label_studio_tasks import record_task
-from darkroom.annotation.rounds.state_machine import RecordState
-from darkroom.annotation.rounds.submissions import RecordFields, read_submission
-from darkroom.annotation.rounds.terms import terms_of
+from darkroom.annotation.rounds.campaign import Campaign, terms_of
+from darkroom.annotation.rounds.next_tasks import record_task
+from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import ANN, BOB, ITEM, SIZE, accepts
@@ -53,9 +52,9 @@ def test_after_an_own_answer_the_record_is_served_with_it_in_the_form() -> None:
     assert "secret 42" in served["data"]["record_shown"]
     (record,) = served["predictions"]
     raw = {"id": 1, "completed_by": BOB, "result": [*record["result"], accepts()[1]]}
-    rules = terms_of(Campaign(), "cross_check").image_rules(*SIZE)
+    rules = ImageRules.of(terms_of(Campaign(), "cross_check"), *SIZE)
     read = read_submission(raw, round="cross_check", rules=rules)
-    assert (read.texts["blind_answer"], read.boxes) == ("41", FIELDS.boxes)
+    assert (read.blind_answer, read.fields.boxes) == ("41", FIELDS.boxes)
 
 
 @pytest.mark.parametrize(("round", "is_blind"), [("annotate", False), ("cross_check", True), ("accept", False)])

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
 from darkroom.pipelines.inspection.gallery.index import open_index
 from darkroom.pipelines.inspection.gallery.served import GalleryServer
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.train.runs import gallery
 from scripts.screenshots import tab
 from tests.pipelines.publishing.shipping import edit_rows
+from tests.train.runs.test_gallery import rollout
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 Evaluate = Callable[[str], Awaitable[Any]]
@@ -195,3 +199,23 @@ def test_the_served_gallery_filters_moves_and_has_an_address_for_each_row(port: 
     assert len(crop) == 5
     (again,) = seen(port, served + address, waited_for("document.querySelector('article.current h2')?.textContent"))
     assert again == third
+
+
+def test_rollouts_of_a_training_are_drawn_with_reward_and_advantage(port: int, tmp_path: Path) -> None:
+    images = tmp_path / "rollouts" / "images"
+    images.mkdir(parents=True)
+    Image.new("RGB", (64, 48), "red").save(images / "a.png")
+    rollouts = [rollout(1, "s1", 1.5, rounds=[]), rollout(20, "s2", 0.5, rounds=[], advantage=-0.5, answer=None)]
+    (tmp_path / "rollouts" / "000001.json").write_text(json.dumps(rollouts))
+    gallery.write_page(tmp_path, title="grpo")
+    tags, tones, width, of_step = seen(
+        port,
+        tmp_path / "rollouts.html",
+        "[...document.querySelectorAll('article')].map(node => node.querySelector('header').innerText)",
+        "[...document.querySelectorAll('.tag.passed, .tag.failed')].map(node => node.textContent)",
+        "document.images[0].decode().then(() => document.images[0].naturalWidth)",
+        f"{chosen('step', 'step 20')}.length",
+    )
+    assert ["reward 1.5" in tags[0], "reward 0.5" in tags[1]] == [True, True]
+    assert tones == ["advantage +0.75", "advantage -0.5"]
+    assert (width, of_step) == (64, 1)

@@ -35,7 +35,7 @@ from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
-from darkroom.annotation.rounds.sync import build_state_machine, record_states
+from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.own_studio import own_home
@@ -80,11 +80,11 @@ def audit(workspace: Workspace, studio: LabelStudioClient, room: Room) -> Audit:
     found = Audit()
     campaign, pool = Campaign.load(workspace.annotation), workspace.tables.read(POOL, PoolImage)
     with Journal(workspace.annotation) as journal:
-        works = [work for _, item_works in journal.works(ROUNDS) for work in item_works]
-        known = {revision.annotation_id for work in works for revision in work.revisions}
-        planted = {r.annotation_id for work in works if work.demand.planted_error for r in work.revisions}
-        skipped = {r.annotation_id for work in works for r in work.revisions if r.raw.get("was_cancelled")}
-        states = [row.state for row in record_states(pool, journal, build_state_machine(journal, campaign))]
+        works = [work for _, item_works in journal.record_tasks(ROUNDS) for work in item_works]
+        known = {revision.annotation_id for work in works for revision in work.versions}
+        planted = {r.annotation_id for work in works if work.request.planted_error for r in work.versions}
+        skipped = {r.annotation_id for work in works for r in work.versions if r.raw.get("was_cancelled")}
+        states = [row.state for row in record_states(pool, journal, campaign)]
         for round in ROUNDS:
             project = journal.project(round)
             keys = Counter(task.key for task in studio.tasks_after(project.project_id, 0)) if project else Counter()
@@ -363,8 +363,10 @@ def is_settled(workspace: Workspace, room: Room) -> bool:
         stages = {stage: n for stage, _, n in journal.progress()}
         if "waiting" in stages or not stages:
             return False
-        works = [work for _, item_works in journal.works(ROUNDS) for work in item_works if work.demand.planted_error]
-    return all(any(not r.raw.get("was_cancelled") and r.raw.get("result") for r in work.revisions) for work in works)
+        works = [
+            work for _, item_works in journal.record_tasks(ROUNDS) for work in item_works if work.request.planted_error
+        ]
+    return all(any(not r.raw.get("was_cancelled") and r.raw.get("result") for r in work.versions) for work in works)
 
 
 def is_answering(server: LabelStudioServer) -> bool:

@@ -75,7 +75,7 @@ def routes(server: LabelStudioServer, tmp_path_factory: pytest.TempPathFactory) 
     path = tmp_path_factory.mktemp("routes") / "routes.txt"
     python = server.environment.folder / "bin" / "python"
     variables = server.variables(None) | {"LABEL_STUDIO_BASE_DATA_DIR": str(path.parent)}
-    command = [str(python), "-m", "darkroom_studio.routes", str(path)]
+    command = [str(python), "-m", "darkroom_studio.bootstrap", "--routes", str(path)]
     subprocess.run(command, env=variables, cwd=path.parent, check=True, capture_output=True, timeout=900)
     return path.read_text().splitlines()
 

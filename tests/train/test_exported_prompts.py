@@ -35,7 +35,7 @@ def exported(store, tmp_path_factory):
         for sample, grader in zip(asked, kinds, strict=True)
     ]
     write_prompts(folder / "prompts", rows, store=store, split="train")
-    found = find_source("rl", folder, split="train", named={"rl": folder / "prompts"}).in_protocol("thyme", None)
+    found = find_source("rl", folder, split="train", prompts=folder / "prompts").in_protocol("thyme", None)
     made = export(found, PROMPT_LAYOUTS["trl_grpo"], folder / "out").folder
     files = str(made / "train.parquet")
     return SimpleNamespace(

@@ -33,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocketDisconnect
 
-from darkroom.pipelines.inspection.html_page import data_url
+from darkroom.pipelines.inspection.pages import data_url
 from darkroom.pipelines.models.policies.images import MEDIA_TYPES
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.publishing.adapters import ADAPTERS, adapter_files

@@ -25,7 +25,7 @@ from markupsafe import Markup
 from darkroom.pipelines.generation.drafting import provenance
 from darkroom.pipelines.generation.rollout import Rollout
 from darkroom.pipelines.inspection.gallery import write_gallery
-from darkroom.pipelines.inspection.html_page import data_url, html_page
+from darkroom.pipelines.inspection.pages import data_url, html_page
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories

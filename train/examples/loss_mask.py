@@ -17,7 +17,7 @@ from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
-from darkroom.pipelines.inspection.html_page import data_url, html_page
+from darkroom.pipelines.inspection.pages import data_url, html_page
 from darkroom.pipelines.publishing.layouts.turns import Row
 from darkroom.sandbox.terminal import SafeConsole
 from darkroom.train.examples.encoding import IGNORED, RowReader

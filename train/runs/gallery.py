@@ -8,32 +8,23 @@ Reads ``<output>/rollouts/<step>.json``, a list of rollouts with thumbnails in `
  "rounds": [{"thought", "code", "status", "text", "error", "images": ["<sha>.png"]}]}
 """
 
-import io
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from markupsafe import Markup
 from PIL import Image
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
 
-from darkroom.pipelines.inspection.html_page import data_url, html_page
-from darkroom.pipelines.inspection.trajectory_style import trajectory_style
+from darkroom.pipelines.inspection.gallery.entries import Entry, code_tokens
+from darkroom.pipelines.inspection.gallery.page import write_entries
+from darkroom.pipelines.inspection.pages import cell, inline_example, markdown_table, thumbnail
 from darkroom.train.runs import history
 from darkroom.train.runs.history import CodeVersion
 from darkroom.train.runs.reporting import is_number
 
 FOLDER, IMAGES, PAGE = "rollouts", "images", "rollouts.html"
 N_EXAMPLES, N_TABLED = 3, 8
-SHOWN_INLINE = 1000
-"""Characters of Markdown from which Dagster's UI shows a link instead (1.13)."""
-_HERE = Path(__file__).parent
+_FILTERS = {"step": "Step", "kind": "Outcome", "category": "Mode"}
 _SIDE = 180
 
 Rollout = Mapping[str, Any]
@@ -50,23 +41,49 @@ def read_rollouts(output: Path) -> list[Rollout]:
 
 
 def write_page(output: Path, *, title: str) -> None:
-    """Writes ``rollouts.html``: every rollout with question, images, code, observations, answer and reward."""
+    """Write ``rollouts.html``: the gallery of all rollouts, each with its reward and advantage."""
     rollouts = read_rollouts(output)
     if not rollouts:
         return
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    formatter = HtmlFormatter(nowrap=True)
-    environment.filters |= {
-        "code": lambda text: Markup(highlight(text, PythonLexer(), formatter)),
-        "number": _number,
-        "signed": partial(_number, sign="+"),
-    }
-    template = environment.from_string((_HERE / "gallery.html.jinja").read_text(encoding="utf-8"))
-    by_step = {step: list(of_step) for step, of_step in groupby(rollouts, key=lambda rollout: rollout["step"])}
-    style = trajectory_style() + (_HERE / "gallery.css").read_text(encoding="utf-8")
-    body = Markup(template.render(title=title, steps=by_step, images=f"{FOLDER}/{IMAGES}"))
-    page = html_page(body, title=f"{title}: sample rollouts", style=style)
-    (output / PAGE).write_text(page, encoding="utf-8", errors="replace")
+    names = {name for rollout in rollouts for name in _images(rollout)}
+    write_entries(
+        output / PAGE,
+        (_entry(rollout, number) for number, rollout in enumerate(rollouts)),
+        title=f"{title}: sample rollouts",
+        filters=_FILTERS,
+        addresses={name: f"{FOLDER}/{IMAGES}/{name}" for name in sorted(names)},
+    )
+
+
+def _entry(rollout: Rollout, number: int) -> Entry:
+    broken, unanswered = rollout["broken"], rollout.get("unanswered")
+    return Entry.of(
+        id=rollout["sample_id"],
+        link=f"{rollout['step']}/{number}",
+        step=f"step {rollout['step']}",
+        kind="answered" if not (broken or unanswered) else "broken" if broken else "no answer",
+        family=rollout["protocol"],
+        category=rollout["mode"] or "",
+        question=rollout["question"],
+        images=list(rollout["question_images"]),
+        rounds=[_round(turn) for turn in rollout["rounds"]],
+        thought=rollout["final_thought"] or "",
+        answer=rollout["answer"] or "",
+        problem=f"broken: {broken}" if broken else unanswered or "",
+        expected=rollout["gold"],
+        written=rollout.get("written") or "",
+        reward={"total": rollout["reward"], "advantage": rollout["advantage"], "parts": rollout["parts"]},
+    )
+
+
+def _round(turn: Mapping[str, Any]) -> dict[str, Any]:
+    texts = {name: turn[name] or "" for name in ("thought", "status", "text", "error")}
+    return {**texts, "code": code_tokens(turn["code"]), "edits": [], "images": turn["images"]}
+
+
+def _images(rollout: Rollout) -> list[str]:
+    """Names of the images of the question, then of the observations."""
+    return [*rollout["question_images"], *(name for turn in rollout["rounds"] for name in turn["images"])]
 
 
 def rollout_examples(rollouts: Sequence[Rollout], output: Path) -> list[str]:
@@ -77,21 +94,21 @@ def rollout_examples(rollouts: Sequence[Rollout], output: Path) -> list[str]:
 def rollout_table(rollouts: Sequence[Rollout], output: Path) -> str:
     """Some rollouts with their images and code as a Markdown table."""
     head = ("step", "question", "image", "code", "observation", "answer", "reward", "advantage")
-    return history.markdown_table(head, [_row(rollout, output) for rollout in _varied(rollouts, N_TABLED)])
+    return markdown_table(head, [_row(rollout, output) for rollout in _varied(rollouts, N_TABLED)])
 
 
 def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
     rounds = rollout["rounds"]
     parts = ", ".join(f"{name} {_number(value)}" for name, value in rollout["parts"].items())
-    thumbnails = [_image(output, name, _SIDE) for turn in rounds for name in turn["images"][:1]][:2]
+    thumbnails = [_thumbnail(output, name) for turn in rounds for name in turn["images"][:1]][:2]
     observations = "; ".join(f"{turn['status']}: {turn['error'] or turn['text'] or ''}".strip(": ") for turn in rounds)
     return (
         str(rollout["step"]),
-        _cell(rollout["question"], 200),
-        " ".join(_image(output, name, _SIDE) for name in rollout["question_images"][:1]),
-        _cell(" ⏎ ".join(turn["code"] for turn in rounds), 300, code=True),
-        f"{' '.join(thumbnails)} {_cell(observations, 120)}",
-        f"{_answer(rollout)} (gold: {_cell(rollout['gold'], 60)})",
+        cell(rollout["question"], 200),
+        " ".join(_thumbnail(output, name) for name in rollout["question_images"][:1]),
+        cell(" ⏎ ".join(turn["code"] for turn in rounds), 300, code=True),
+        f"{' '.join(thumbnails)} {cell(observations, 120)}",
+        f"{_answer(rollout)} (gold: {cell(rollout['gold'], 60)})",
         f"{_number(rollout['reward'])} ({parts})",
         _number(rollout["advantage"], sign="+"),
     )
@@ -99,13 +116,9 @@ def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
 
 def _example(rollout: Rollout, output: Path) -> str:
     outcome = f"reward {_number(rollout['reward'])}, advantage {_number(rollout['advantage'], sign='+')}"
-    words = f"step {rollout['step']}: {_cell(rollout['question'], 140)} → **{_answer(rollout)}** · {outcome}"
-    names = [name for turn in rollout["rounds"] for name in turn["images"]] or list(rollout["question_images"])
-    for side in (128, 96, 72, 56, 40) if names else ():
-        line = f"{_image(output, names[-1], side, quality=35)}\n\n{words}"
-        if len(line) < SHOWN_INLINE:
-            return line
-    return words[: SHOWN_INLINE - 1]
+    caption = f"step {rollout['step']}: {cell(rollout['question'], 140)} → **{_answer(rollout)}** · {outcome}"
+    names = _images(rollout)
+    return inline_example(_opened(output, names[-1]) if names else None, caption)
 
 
 def _varied(rollouts: Sequence[Rollout], n: int) -> list[Rollout]:
@@ -119,25 +132,17 @@ def _varied(rollouts: Sequence[Rollout], n: int) -> list[Rollout]:
 
 def _answer(rollout: Rollout) -> str:
     if rollout["broken"] is not None:
-        return f"broken: {_cell(rollout['broken'], 60)}"
-    return _cell(rollout["answer"] or "no answer", 60)
+        return f"broken: {cell(rollout['broken'], 60)}"
+    return cell(rollout["answer"] or "no answer", 60)
 
 
-def _image(output: Path, name: str, side: int, *, quality: int = 60) -> str:
-    path = output / FOLDER / IMAGES / name
-    with Image.open(path) as image:
-        small = image.convert("RGB")
-    small.thumbnail((side, side), Image.Resampling.LANCZOS)
-    buffer = io.BytesIO()
-    small.save(buffer, "WEBP", quality=quality)
-    return f"![]({data_url(buffer.getvalue(), 'image/webp')})"
+def _thumbnail(output: Path, name: str) -> str:
+    return thumbnail(_opened(output, name), _SIDE)
 
 
-def _cell(text: str, most: int, *, code: bool = False) -> str:
-    words = " ".join(text.split())
-    words = words if len(words) <= most else f"{words[: most - 1]}…"
-    words = words.replace("|", "\\|")
-    return f"`{words.replace('`', chr(39))}`" if code and words else words.replace("<", "&lt;")
+def _opened(output: Path, name: str) -> Image.Image:
+    with Image.open(output / FOLDER / IMAGES / name) as image:
+        return image.convert("RGB")
 
 
 def _number(value: float | None, *, sign: str = "") -> str:

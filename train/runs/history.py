@@ -8,7 +8,7 @@
 """
 
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from io import BytesIO
@@ -20,7 +20,7 @@ import yaml
 from PIL import Image, ImageDraw
 
 from darkroom.pipelines.inspection.charts import mark_integers, new_figure
-from darkroom.pipelines.inspection.html_page import data_url
+from darkroom.pipelines.inspection.pages import data_url, markdown_table
 from darkroom.train.runs.reporting import is_number
 
 PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")
@@ -99,11 +99,6 @@ def step_table(steps: Steps, *, most: int = 30) -> str:
     rows = [*steps[:-1][::stride], *steps[-1:]]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return markdown_table(columns, [[_cell(row.get(name)) for name in columns] for row in rows])
-
-
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells as they are, one row a line."""
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
 
 
 def embedded(png: bytes, alt: str) -> str:

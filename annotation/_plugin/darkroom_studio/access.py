@@ -1,4 +1,4 @@
-"""The access table ``access.yaml``: who may call what, with which parameters, and what of the answer they get.
+"""The access table ``access.yaml``: who may call a route, with which parameters, and what they get of its answer.
 
 Pure: it decides on names and values, and knows neither Django nor Label Studio.
 
@@ -23,7 +23,7 @@ Owned = Literal["account", "annotation", "draft", "project", "task"]
 
 @dataclass(frozen=True)
 class AccessRule:
-    """What people without staff rights may do on one route. Everything not named is refused."""
+    """Permissions of people without staff rights on one route; everything not named is refused."""
 
     route: str
     methods: tuple[str, ...]
@@ -78,7 +78,7 @@ class AccessTable:
         return next((rule for rule in self.rules.get(route, ()) if method in rule.methods), None)
 
     def shaped(self, value: Any, name: str, *, person_id: int, email: str) -> Any:
-        """What a person sees of an answer: the keys of its shape, and of lists with an owner the person's own entries.
+        """Cut an answer to the keys of its shape; of lists with an owner, keep the person's own entries.
 
         Label Studio signs annotations with the account's number and drafts with its e-mail address.
         """
@@ -100,7 +100,7 @@ class AccessTable:
 
 
 def refusal(rule: AccessRule, parameters: Mapping[str, Iterable[str]], body: Any) -> str:
-    """Why a call breaks its rule, in a sentence; empty if it does not. ``body`` is parsed JSON, None without one."""
+    """Say in a sentence how a call breaks its rule; empty if it does not. ``body`` is parsed JSON, None without one."""
     for name, values in parameters.items():
         if name not in rule.parameters:
             return f"The parameter {name!r} is for the admin of this server only."

@@ -1,4 +1,8 @@
-"""Accounts and their roles: ``/darkroom/people``, for staff."""
+"""Accounts, their roles and passwords: ``/darkroom/people`` and the routes below it, for staff.
+
+A removed account stays, with its role and everything it submitted: records name it. Its logins end, its
+token is void, and the tasks that it had open go to others at once.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import json
 from typing import Any
 
 from darkroom_studio.administration import staff_only
-from darkroom_studio.departures import activate
 from darkroom_studio.permissions import ROLES, role_of
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
@@ -15,6 +18,8 @@ from django.core.validators import validate_email
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from organizations.models import Organization
+from rest_framework.authtoken.models import Token
+from tasks.models import TaskLock
 from users.models import User
 
 
@@ -24,8 +29,7 @@ def accounts(request: HttpRequest) -> HttpResponse:
         try:
             return JsonResponse(_account_row(_save_account(json.loads(request.body))), status=201)
         except (ValueError, KeyError, ValidationError) as error:
-            messages = error.messages if isinstance(error, ValidationError) else [str(error)]
-            return JsonResponse({"detail": " ".join(messages)}, status=400)
+            return _bad_request(error)
     users = User.objects.prefetch_related("groups").select_related("auth_token").order_by("id")
     return JsonResponse({"people": [_account_row(user) for user in users]})
 
@@ -45,7 +49,9 @@ def _save_account(body: dict[str, Any]) -> Any:
         organization.add_user(user)
         user.active_organization = organization
     elif not user.is_active:
-        activate(user, body["password"])
+        validate_password(body["password"], user)
+        user.set_password(body["password"])
+        user.is_active = True
     if body.get("name"):
         user.first_name = body["name"]
     user.save()
@@ -62,3 +68,50 @@ def _account_row(user: Any) -> dict[str, Any]:
         "is_active": user.is_active,
         "token": user.auth_token.key,
     }
+
+
+@staff_only
+def remove(request: HttpRequest) -> HttpResponse:
+    """Deactivate an account; answer how many open tasks were released."""
+    return _answer(request, _deactivate)
+
+
+@staff_only
+def password(request: HttpRequest) -> HttpResponse:
+    """Set a password; sessions with the old one end."""
+    return _answer(request, _set_password)
+
+
+def _deactivate(user: Any, body: dict[str, Any]) -> dict[str, Any]:
+    user.is_active = False
+    user.save(update_fields=["is_active"])
+    Token.objects.filter(user=user).delete()
+    Token.objects.create(user=user)
+    n_released, _ = TaskLock.objects.filter(user=user).delete()
+    return {"n_released": n_released}
+
+
+def _set_password(user: Any, body: dict[str, Any]) -> dict[str, Any]:
+    validate_password(body["password"], user)
+    user.set_password(body["password"])
+    user.save(update_fields=["password"])
+    return {}
+
+
+def _answer(request: HttpRequest, change: Any) -> HttpResponse:
+    if request.method != "POST":
+        return JsonResponse({"detail": "POST only"}, status=405)
+    try:
+        body = json.loads(request.body)
+        with transaction.atomic():
+            user = User.objects.filter(email=body["email"].strip().lower(), is_staff=False).first()
+            if user is None:
+                raise ValueError(f"no annotator, checker or expert has the account {body['email']}")
+            return JsonResponse({"email": user.email, **change(user, body)})
+    except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
+        return _bad_request(error)
+
+
+def _bad_request(error: Exception) -> JsonResponse:
+    messages = error.messages if isinstance(error, ValidationError) else [str(error)]
+    return JsonResponse({"detail": " ".join(messages)}, status=400)

@@ -1,24 +1,37 @@
-"""What only staff may ask of the plug-in: the log of blocked submissions, and how many annotations complete a task."""
+"""Views for staff, which a sync uses: blocked submissions, overlaps, and tasks in pages by their numbers.
+
+tasks     GET ?project=N&after=TASK: number, data and counts; ``next`` is the page after this one, null for the last
+changes   GET ?project=N&after=TASK&since=TIME&annotation=N&minimum=N: tasks with more annotations than ``minimum``, or
+          skips, that were changed after ``since`` or have an annotation after number ``annotation``; without ``since``,
+          all of them
+
+Label Studio's own list counts all matching tasks for each page, and its pages shift when a task leaves the filter. Its
+counter of a task's annotations is behind for ever where the server was killed between storing one and counting it.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 from darkroom_studio.identity import user_of
 from darkroom_studio.permissions import FORBIDDEN, UNKNOWN
 from darkroom_studio.validation import read_blocked
 from django.db import transaction
+from django.db.models import Count, Exists, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.dateparse import parse_datetime
 from django.views.decorators.csrf import csrf_exempt
-from tasks.models import Task
+from tasks.models import Annotation, Task
 
 View = Callable[[HttpRequest], HttpResponse]
 
 
 def staff_only(view: View) -> View:
-    """401 for anonymous requests; 403 without staff rights, and for writes without a token."""
+    """Answer 401 to anonymous requests; 403 without staff rights, and to writes without a token."""
 
     @wraps(view)
     def guarded(request: HttpRequest) -> HttpResponse:
@@ -43,7 +56,7 @@ def blocked_submissions(request: HttpRequest) -> HttpResponse:
 
 @staff_only
 def overlaps(request: HttpRequest) -> HttpResponse:
-    """Sets the overlaps and whether each task is finished.
+    """Set the overlaps and whether each task is finished.
 
     Label Studio's own PATCH leaves a task finished that no longer is, and label streams do not serve it.
     """
@@ -56,3 +69,60 @@ def overlaps(request: HttpRequest) -> HttpResponse:
             task.update_is_labeled()
             task.save(update_fields=["overlap", "is_labeled"])
     return JsonResponse({"n_tasks": len(overlap_of)})
+
+
+PAGE = 200
+_ANNOTATION = (
+    "id",
+    "result",
+    "completed_by",
+    "updated_by",
+    "was_cancelled",
+    "ground_truth",
+    "lead_time",
+    "created_at",
+    "updated_at",
+)
+_STORED = Annotation.objects.filter(task_id=OuterRef("id")).order_by()
+
+
+@staff_only
+def tasks(request: HttpRequest) -> HttpResponse:
+    return _answer(list(counted(_page(request)).values("id", "data", "n_annotations", "overlap")[:PAGE]))
+
+
+@staff_only
+def changes(request: HttpRequest) -> HttpResponse:
+    has_work = Q(n_annotations__gt=_number(request, "minimum")) | Exists(_STORED.filter(was_cancelled=True))
+    changed, since = counted(_page(request)).filter(has_work), request.GET.get("since", "")
+    if since:
+        moment = parse_datetime(since)
+        if moment is None:
+            return JsonResponse({"detail": f"since is no time: {since[:50]!r}"}, status=400)
+        newer = Annotation.objects.filter(project_id=_number(request, "project"), id__gt=_number(request, "annotation"))
+        # clocks are set back now and then, numbers are not
+        changed = changed.filter(Q(updated_at__gt=moment) | Q(id__in=newer.values("task_id")))
+    by_task: dict[int, list[dict[str, Any]]] = {number: [] for number in changed.values_list("id", flat=True)[:PAGE]}
+    annotations = Annotation.objects.filter(task_id__in=by_task).order_by("id").values("task_id", *_ANNOTATION)
+    for annotation in annotations:
+        by_task[annotation.pop("task_id")].append(annotation)
+    return _answer([{"id": number, "annotations": entries} for number, entries in by_task.items()])
+
+
+def counted(tasks: Any) -> Any:
+    """``tasks`` with ``n_annotations``: those that are stored, skips left out."""
+    of_task = _STORED.filter(was_cancelled=False).values("task_id").annotate(n=Count("id")).values("n")
+    return tasks.annotate(n_annotations=Coalesce(Subquery(of_task), 0))
+
+
+def _page(request: HttpRequest) -> Any:
+    query = Task.objects.filter(project_id=_number(request, "project"), id__gt=_number(request, "after"))
+    return query.order_by("id")
+
+
+def _answer(rows: list[dict[str, Any]]) -> HttpResponse:
+    return JsonResponse({"tasks": rows, "next": rows[-1]["id"] if len(rows) == PAGE else None})
+
+
+def _number(request: HttpRequest, name: str) -> int:
+    return int(request.GET.get(name) or 0)

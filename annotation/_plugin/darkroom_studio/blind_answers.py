@@ -1,7 +1,7 @@
 """Checkers' own answers, settled before they see a record: ``POST /darkroom/tasks/<n>/answer {"answer": …}``.
 
 The first one of a person on a task stays, whatever comes later. They have a table of their own: Label Studio saves
-whole tasks and deletes drafts, and would lose what was written beside them.
+whole tasks and deletes drafts, and would lose an answer stored in either.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from darkroom_studio.blind_check import answer_problem, is_blind_first, served_task
 from darkroom_studio.identity import user_of
-from darkroom_studio.validation import read_body
+from darkroom_studio.validation import answer_problem, is_blind_first, read_body, served_task
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from tasks.models import Task
@@ -20,7 +19,7 @@ TABLE = "darkroom_blind_answers"
 
 
 def create_table() -> None:
-    """Idempotent, in either database; a backup of the database has it."""
+    """Create the table in either database (idempotent); a backup of the database has it."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"create table if not exists {TABLE} (task_id integer not null, user_id integer not null, "
@@ -37,7 +36,7 @@ def settled_answer(task_id: int, user: Any) -> str:
 
 
 def settle(task_id: int, user: Any, answer: str) -> str:
-    """Stores a first answer; returns the one that counts."""
+    """Store a first answer; returns the one that counts."""
     values = [task_id, user.id, answer, datetime.now(UTC).isoformat(timespec="seconds")]
     with connection.cursor() as cursor:
         cursor.execute(f"insert into {TABLE} values (%s, %s, %s, %s) on conflict (task_id, user_id) do nothing", values)
@@ -53,7 +52,7 @@ def task_for(user: Any, task: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer(request: HttpRequest, pk: int) -> HttpResponse:
-    """The access table lets only those here who were given the task; no form of another site sends JSON."""
+    """Settle an answer. The access table admits only who was given the task; no form of another site sends JSON."""
     user = user_of(request)
     task = Task.objects.filter(id=pk).only("id", "data").first()
     if request.method != "POST" or user is None or task is None or not is_blind_first(task.data.get("gate")):

@@ -1,7 +1,8 @@
-"""Before the server answers: migrates the database, if it must be, and creates the admin account. Idempotent.
+"""Start of the server: migrates the database, if it must be, and creates the admin account. Idempotent.
 
-``darkroom_studio.serve`` calls it in gunicorn's first process; ``python -m darkroom_studio.bootstrap --migrate-only``
-makes the template of a database. Each step is a line of the log, which ``darkroom annotate up`` shows.
+gunicorn calls ``application`` in its first process. ``python -m darkroom_studio.bootstrap --migrate-only`` makes the
+template of a database, ``--routes FILE`` lists the routes that the access table has to name. Each step is a line of the
+log, which ``darkroom annotate up`` shows.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import lzma
 import os
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,29 @@ import django
 STEP = "darkroom step: "
 
 
-def main(*, migrate_only: bool = False) -> None:
+def application() -> Any:
+    """gunicorn's application: loaded and prepared once (``--preload``), then the workers are forked from it."""
+    from django.core.wsgi import get_wsgi_application
+    from django.db import connections
+    from django.urls import get_resolver
+
+    prepare_database()
+    say_step("accounts")
+    _admin()
+    prepared = get_wsgi_application()
+    assert get_resolver().url_patterns, "loads every view before the workers are forked"
+    connections.close_all()  # a connection cannot be shared by processes
+    say_step("serve")
+    return prepared
+
+
+def prepare_database() -> None:
     _check_version()
     django.setup()
     _migrate()
-    _own_tables()
-    if not migrate_only:
-        say_step("accounts")
-        _admin()
+    from darkroom_studio.blind_answers import create_table
+
+    create_table()
 
 
 def say_step(name: str) -> None:
@@ -33,17 +50,17 @@ def say_step(name: str) -> None:
 
 
 def _check_version() -> None:
-    """The plug-in uses insides of Label Studio, and its access table lists the routes of one version."""
-    found, expected = version("label-studio"), os.environ["STUDIO_VERSION"]
-    if found != expected:
+    """Exit on another version than the one whose internals the plug-in uses and whose routes are classified."""
+    installed, expected = version("label-studio"), os.environ["STUDIO_VERSION"]
+    if installed != expected:
         sys.exit(
-            f"Label Studio {found} is installed in {sys.prefix}; this version of Darkroom works with {expected} only. "
-            f"Remove that folder, and `darkroom annotate up` installs {expected}"
+            f"Label Studio {installed} is installed in {sys.prefix}; this version of Darkroom works with {expected} "
+            f"only. Remove that folder, and `darkroom annotate up` installs {expected}"
         )
 
 
 def _migrate() -> None:
-    """Django's command looks at every model even when nothing is to be done, for seconds."""
+    """Migrate only if it must be: Django's command looks at every model, for seconds."""
     from django.core.management import call_command
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
@@ -57,7 +74,7 @@ def _migrate() -> None:
 
 
 def _restore_schema() -> None:
-    """Fills an empty PostgreSQL database from the file that ``STUDIO_SCHEMA`` names; the rest is then migrated."""
+    """Fill an empty PostgreSQL database from the file that ``STUDIO_SCHEMA`` names; the rest is then migrated."""
     from django.db import DatabaseError, connection, transaction
 
     path = os.environ.get("STUDIO_SCHEMA")
@@ -73,12 +90,12 @@ def _restore_schema() -> None:
 
 
 def _check_database(loader: Any) -> None:
-    """Django ignores migrations that it does not know, and would run on tables of a newer version."""
+    """Exit on a database of a newer version: Django ignores migrations that it does not know."""
     on_disk = loader.disk_migrations
-    known = {*on_disk, *(replaced for migration in on_disk.values() for replaced in migration.replaces)}
+    recognized = {*on_disk, *(replaced for migration in on_disk.values() for replaced in migration.replaces)}
     apps = {app for app, _ in on_disk}
     unknown = sorted(
-        f"{app}.{name}" for app, name in loader.applied_migrations if app in apps and (app, name) not in known
+        f"{app}.{name}" for app, name in loader.applied_migrations if app in apps and (app, name) not in recognized
     )
     if unknown:
         sys.exit(
@@ -86,12 +103,6 @@ def _check_database(loader: Any) -> None:
             f"{os.environ['STUDIO_VERSION']} does not know, such as {unknown[-1]}. Start the version of Darkroom that "
             "wrote it, or restore the backup from before the upgrade"
         )
-
-
-def _own_tables() -> None:
-    from darkroom_studio.blind_answers import create_table
-
-    create_table()
 
 
 def _admin() -> None:
@@ -120,5 +131,25 @@ def _admin() -> None:
     Token.objects.create(user=user, key=os.environ["STUDIO_ADMIN_TOKEN"])
 
 
+def _routes(resolver: Any) -> Iterator[str]:
+    """Every route of Label Studio and the plug-in, joined as ``URLResolver.resolve`` does."""
+    for pattern in resolver.url_patterns:
+        if hasattr(pattern, "url_patterns"):
+            yield from (resolver._join_route(str(pattern.pattern), route) for route in _routes(pattern))
+        else:
+            yield str(pattern.pattern)
+
+
+def main(option: str = "--migrate-only", *arguments: str) -> None:
+    if option == "--migrate-only":
+        prepare_database()
+        return
+    from django.urls import get_resolver
+
+    django.setup()
+    routes = sorted({route.removeprefix("^") for route in _routes(get_resolver())})
+    Path(arguments[0]).write_text("\n".join(routes) + "\n")  # Label Studio prints lines of its own
+
+
 if __name__ == "__main__":
-    main(migrate_only="--migrate-only" in sys.argv)
+    main(*sys.argv[1:])

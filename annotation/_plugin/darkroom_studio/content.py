@@ -1,4 +1,4 @@
-"""What a submission holds and whether it keeps its task's rules: one function for the server's gate and for the sync.
+"""Reading and validation of a submission by its task's rules: one function for the server's gate and for the sync.
 
 The rules are the task's own ``data["gate"]``, frozen when the task was handed out:
 
@@ -38,7 +38,7 @@ Corners = tuple[int, int, int, int]
 
 
 class Problem(NamedTuple):
-    """What is wrong with a submission: the reject reason, and a sentence for the annotator."""
+    """An error of a submission: the reject reason, and a sentence for the annotator."""
 
     reason: str
     text: str
@@ -160,11 +160,13 @@ def _count(entries: Sequence[Mapping[str, Any]], content: Content) -> int | None
 
 def _read_box(number: int, entry: Mapping[str, Any], rules: Mapping[str, Any], content: Content) -> None:
     value, width, height = entry["value"], rules.get("width"), rules.get("height")
-    shown = shown_size(width, height) if width and height else (width, height)
-    drawn_on = (entry.get("original_width") or shown[0], entry.get("original_height") or shown[1])
-    if width and drawn_on != shown:
+    size_shown = shown_size(width, height) if width and height else (width, height)
+    drawn_on = (entry.get("original_width") or size_shown[0], entry.get("original_height") or size_shown[1])
+    if width and drawn_on != size_shown:
         size = "x".join(map(_shown, drawn_on))
-        content.add(f"Box {number} was drawn on {size} pixels; the image has {shown[0]}x{shown[1]}.", "foreign_frame")
+        content.add(
+            f"Box {number} was drawn on {size} pixels; the image has {size_shown[0]}x{size_shown[1]}.", "foreign_frame"
+        )
     elif entry.get("image_rotation"):
         turned = f"turned by {_shown(entry['image_rotation'])} degrees"
         content.add(f"Box {number} was drawn on the image {turned}.", "foreign_frame")
@@ -195,10 +197,10 @@ def _check_rules(content: Content, rules: Mapping[str, Any], *, filled: Collecti
         content.add("Draw at least one box around the target object.")
 
 
-def _check_reasons(content: Content, known: Any) -> None:
+def _check_reasons(content: Content, options: Any) -> None:
     if not content.reasons:
         content.add("Say why you reject it: choose at least one reason.")
-    elif known and not set(content.reasons) <= set(known):
+    elif options and not set(content.reasons) <= set(options):
         content.add(f"Choose reasons of the form; found {_shown(list(content.reasons))}.")
 
 
@@ -206,11 +208,11 @@ def _check_record(content: Content, rules: Mapping[str, Any], filled: Collection
     for name in ("question", "answer"):
         if not _is_visible(content.texts[name]):
             content.add(f"The {name} is empty.")
-    known = rules.get("categories")
+    options = rules.get("categories")
     if not content.category:
         content.add("Choose a category.")
-    elif known and content.category not in known:
-        content.add(f"The category is {_shown(content.category)}, not one of {', '.join(known)}.")
+    elif options and content.category not in options:
+        content.add(f"The category is {_shown(content.category)}, not one of {', '.join(options)}.")
     if content.category != "quantity":
         return
     answer = content.texts["answer"]
@@ -221,12 +223,12 @@ def _check_record(content: Content, rules: Mapping[str, Any], filled: Collection
 
 
 def _same(digits: str, count: int) -> bool:
-    """Whether decimal digits of any script are this number; longer ones than any count are not read."""
+    """Compare decimal digits of any script with a number; longer ones than any count are not read."""
     return len(digits) <= 100 and int(digits) == count
 
 
 def _is_visible(text: str) -> bool:
-    """Whether a reader sees anything of it."""
+    """Look for a printable character that is no space."""
     return any(letter.isprintable() and not letter.isspace() for letter in text)
 
 
@@ -266,7 +268,7 @@ def share_of(value: Mapping[str, Any]) -> float:
 
 
 def _whole(first: float, last: float, side: int) -> tuple[int, int]:
-    """Percent to whole pixels inside the image; one pixel at least of what touches it."""
+    """Percent to whole pixels inside the image; at least one pixel where the rectangle touches it."""
     slack = _SLACK * side
     start = math.floor(first / 100 * side + slack)
     end = max(start + 1, math.ceil(last / 100 * side - slack))
@@ -281,5 +283,5 @@ def _percent(value: Mapping[str, Any], name: str) -> float:
 
 
 def _shown(value: Any) -> str:
-    """At most a hundred characters of any JSON."""
+    """The first hundred characters of any JSON."""
     return repr(value)[:100]

@@ -1,4 +1,4 @@
-"""The fence (Django middleware): what the access table does not open is closed to people without staff rights.
+"""The fence (Django middleware): routes that the access table does not open are closed to people without staff rights.
 
 Label Studio's community edition gives every member every permission (issues 742, 859): delete a project, import,
 export, read who annotated what.
@@ -15,8 +15,7 @@ from urllib.parse import quote
 
 from darkroom_studio.access import AccessRule, AccessTable, refusal
 from darkroom_studio.blind_answers import task_for
-from darkroom_studio.identity import user_of
-from darkroom_studio.ownership import has_worked, is_own
+from darkroom_studio.identity import has_worked, is_own, user_of
 from darkroom_studio.permissions import FORBIDDEN, UNKNOWN, is_open, open_roles, role_of
 from darkroom_studio.validation import read_body
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -29,7 +28,7 @@ LABEL_STREAM = "projects/<int:pk>/data/"
 
 
 class AccessMiddleware:
-    """Decides on the route that Django has resolved, before its view runs; cuts the answer to its shape afterwards."""
+    """Decide on the route that Django has resolved, before its view runs; cut the answer to its shape afterwards."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

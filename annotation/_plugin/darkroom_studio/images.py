@@ -40,7 +40,7 @@ def image(request: HttpRequest, sha256: str) -> HttpResponse:
 
 
 def _n_pixels(data: bytes) -> int:
-    """From the header; 0 for what is no image."""
+    """Read the size from the header; 0 if the data is no image."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a size that is refused here

@@ -1,19 +1,22 @@
 """Validation of submissions, and the plug-in's part of pages (Django middleware).
 
-A submission that breaks the rules is answered with the errors, and the form keeps its content.
+A submission that breaks the rules is answered with the errors, and the form keeps its content. Pages get style and
+scripts, fewer controls for annotators, and errors as pages.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from darkroom_studio.blind_answers import settled_answer
 from darkroom_studio.fence import route_of
 from darkroom_studio.identity import user_of
-from darkroom_studio.pages import finish_page
 from darkroom_studio.validation import find_submission_errors, log_blocked, read_body
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template import Context, Engine
 from tasks.models import Annotation, Task
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -22,7 +25,7 @@ EDIT = "api/annotations/<int:pk>/"
 
 
 class SubmissionMiddleware:
-    """Blocks submissions that break the rules; adds the plug-in's part to pages.
+    """Block submissions that break the rules; add the plug-in's part to pages.
 
     Runs after the fence, which lets people submit only to tasks that they were given, and only JSON that can be read.
     """
@@ -71,3 +74,59 @@ def _rejection(errors: list[str]) -> JsonResponse:
         },
         status=403,
     )
+
+
+_STYLE, _ANNOTATOR_STYLE, _SIDE_PANELS, _LABEL_STREAM, _FORM, _BOX_SIZE, _BLIND_ANSWER, _ANNOTATOR, _ERROR = (
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for name in (
+        "page.css",
+        "annotator.css",
+        "side_panels.js",
+        "label_stream.js",
+        "form.js",
+        "box_size.js",
+        "blind_answer.js",
+        "annotator.js",
+        "error.html",
+    )
+)
+TITLES = {403: "This is not open to you", 404: "There is no such page"}
+
+
+def finish_page(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Add the plug-in's part to a page, and show an error as a page; data for scripts are unchanged."""
+    kind = response.get("Content-Type", "")
+    if response.status_code >= 400 and kind.startswith("application/json") and _is_page(request):
+        return _error_page(response)
+    if request.user.is_authenticated and kind.startswith("text/html") and not response.streaming:
+        # every page is the same single-page app: a project can be opened from any of them without another page load
+        for tag, insert in _inserts(request.user).items():
+            response.content = response.content.replace(tag, insert.encode() + tag, 1)
+        response.headers.pop("Content-Length", None)
+    return response
+
+
+def _inserts(user: Any) -> dict[bytes, str]:
+    """Texts to insert into a page, by the tag that follows."""
+    styles, early, late = [_STYLE], [_SIDE_PANELS], [_FORM, _BOX_SIZE, _BLIND_ANSWER]
+    if not user.is_staff:
+        styles.append(_ANNOTATOR_STYLE)
+        early.append(_LABEL_STREAM)
+        late.append(_ANNOTATOR)
+    scripts = {b"</head>": early, b"</body>": late}
+    inserts = {tag: "".join(f"<script>{script}</script>" for script in texts) for tag, texts in scripts.items()}
+    return inserts | {b"</head>": f"<style>{''.join(styles)}</style>{inserts[b'</head>']}"}
+
+
+def _is_page(request: HttpRequest) -> bool:
+    """Tell a page that a person opened from a request by a script."""
+    return request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+
+
+def _error_page(response: HttpResponse) -> HttpResponse:
+    content = json.loads(response.content or b"{}")
+    detail = content.get("detail") if isinstance(content, dict) else None
+    title = TITLES.get(response.status_code, "That did not work")
+    values = {"status": response.status_code, "title": title, "detail": detail or ""}
+    page = Engine(autoescape=True).from_string(_ERROR).render(Context(values))
+    return HttpResponse(page, status=response.status_code)

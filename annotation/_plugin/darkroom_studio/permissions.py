@@ -1,4 +1,4 @@
-"""Who may open which round.
+"""Roles, and the rounds that each may open.
 
 A project names its round in its description, ``darkroom <round> …``, and the roles if not all of the round's have it:
 ``darkroom cross_check:checker …``. Roles are Django groups ``darkroom:<role>``.
@@ -40,7 +40,7 @@ def open_roles(project: Any) -> tuple[str, ...]:
 
 
 def is_open(project: Any, user: Any) -> bool:
-    """Whether the user may see the project; other teams' projects are not restricted."""
+    """Check that the user may see the project; other teams' projects are not restricted."""
     return user.is_staff or not round_of(project) or role_of(user) in open_roles(project)
 
 

@@ -25,7 +25,6 @@ ROOT_URLCONF = "darkroom_studio.urls"
 PROJECT_MIXIN = "darkroom_studio.mixins.ProjectMixin"
 ANNOTATION_MIXIN = "darkroom_studio.mixins.AnnotationMixin"
 USER_MIXIN = "darkroom_studio.mixins.UserMixin"
-
 TEMPLATES = globals()["TEMPLATES"]
 TEMPLATES[0]["DIRS"] = [str(Path(__file__).parent / "templates"), *TEMPLATES[0]["DIRS"]]
 

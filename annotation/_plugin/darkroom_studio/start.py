@@ -1,25 +1,37 @@
-"""The start page of people without staff rights, in the place of Label Studio's list of projects, and their progress.
+"""Start page of people without staff rights, in place of Label Studio's list of projects: work done today and waiting.
 
-/projects/           the start page; staff get Label Studio's
-/                    leads there
-/darkroom/progress   GET ?project=N: the line above a task, ``{"text": "7 of 40 today, 3 sent back to you"}``
+A task waits for a person who has no annotation on it, unless another one has it open: so Label Studio serves it.
+Records of theirs that were rejected come back as tasks of the round ``rework`` with the same image.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.views import main as studio_main
-from darkroom_studio.permissions import role_of
-from darkroom_studio.progress import next_project, progress_of, summary
+from darkroom_studio.administration import counted
+from darkroom_studio.permissions import is_open, role_of, round_of
+from django.db.models import Count, F, Q
+from django.db.models.fields.json import KT
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template import Context, Engine
-from django.urls import path, re_path
+from django.utils.timezone import now
+from projects.models import Project
 from projects.views import project_list
+from tasks.models import Annotation, Task
 
+ROUNDS = ("annotate", "cross_check", "accept", "rework", "review", "verify", "suitability")
+"""In the order of a record's way."""
+FIRST = ("rework", "accept", "cross_check", "review", "annotate", "verify", "suitability")
+"""In the order of urgency: begun work comes before new work."""
+WRITING = ("annotate", "rework")
 START = "/projects/"
 _TEMPLATE = Path(__file__).with_name("start.html").read_text()
+_RESERVED = Q(result_count=0, lead_time__isnull=True)
+"""An annotation that keeps a person out of a task, made by the import."""
 
 
 def home(request: HttpRequest) -> HttpResponse:
@@ -50,7 +62,7 @@ def start(request: HttpRequest) -> HttpResponse:
 
 
 def progress(request: HttpRequest) -> HttpResponse:
-    """Of one project; the waiting tasks of others do not count."""
+    """Answer with the person's progress in one project; the waiting tasks of others do not count."""
     user: Any = request.user
     if not user.is_authenticated:
         return JsonResponse({"detail": "Log in first."}, status=401)
@@ -59,8 +71,82 @@ def progress(request: HttpRequest) -> HttpResponse:
     return JsonResponse({"text": summary(rows) if rows else ""})
 
 
-urlpatterns = [
-    re_path(r"^$", home),
-    path("projects/", start),
-    path("darkroom/progress", progress),
-]
+class RoundProgress(NamedTuple):
+    """One person's work in one project."""
+
+    project_id: int
+    title: str
+    campaign: str
+    round: str
+    n_today: int
+    n_waiting: int
+    n_sent_back: int
+    """Waiting records that this person wrote."""
+
+    @property
+    def n_all(self) -> int:
+        return self.n_today + self.n_waiting
+
+
+def progress_of(user: Any, *, project_id: int | None = None) -> list[RoundProgress]:
+    """Every project that is open to the person (or one), campaign by campaign, in the order of the rounds."""
+    projects = [p for p in Project.objects.filter(description__startswith="darkroom ") if _is_ours(p, user)]
+    rows = [_progress(project, user, projects) for project in projects if project_id in (None, project.id)]
+    return sorted(rows, key=lambda row: (row.campaign, ROUNDS.index(row.round), row.project_id))
+
+
+def _progress(project: Any, user: Any, projects: Iterable[Any]) -> RoundProgress:
+    """``projects`` are the ones to look for the person's own records in."""
+    waiting = _waiting(project, user)
+    midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    today = Annotation.objects.filter(project=project, completed_by=user, was_cancelled=False, created_at__gte=midnight)
+    return RoundProgress(
+        project_id=project.id,
+        title=project.title,
+        campaign=campaign_of(project),
+        round=round_of(project),
+        n_today=today.exclude(_RESERVED).count(),
+        n_waiting=waiting.count(),
+        n_sent_back=_sent_back(waiting, user, project, projects) if round_of(project) == "rework" else 0,
+    )
+
+
+def next_project(rows: Iterable[RoundProgress]) -> RoundProgress | None:
+    """The project with the person's next task; None when nothing waits."""
+    waiting = [row for row in rows if row.n_waiting]
+    return min(waiting, key=lambda row: FIRST.index(row.round), default=None)
+
+
+def campaign_of(project: Any) -> str:
+    return (project.description or "").partition(" ")[2].partition(" ")[2]
+
+
+def summary(rows: Iterable[RoundProgress]) -> str:
+    """``7 of 40 today, 3 sent back to you``."""
+    rows = list(rows)
+    n_back = sum(row.n_sent_back for row in rows)
+    text = f"{sum(row.n_today for row in rows):,} of {sum(row.n_all for row in rows):,} today"
+    return f"{text}, {n_back:,} sent back to you" if n_back else text
+
+
+def _is_ours(project: Any, user: Any) -> bool:
+    return round_of(project) in ROUNDS and is_open(project, user)
+
+
+def _waiting(project: Any, user: Any) -> Any:
+    """Tasks that Label Studio would serve; it keeps one for whoever has it open, for an hour."""
+    others = Q(locks__expire_at__gt=now()) & ~Q(locks__user=user)
+    tasks = Task.objects.filter(project=project, is_labeled=False).exclude(annotations__completed_by=user)
+    tasks = counted(tasks).annotate(n_open=Count("locks", filter=others))
+    return tasks.filter(n_open__lt=F("overlap") - F("n_annotations"))
+
+
+def _sent_back(waiting: Any, user: Any, project: Any, projects: Iterable[Any]) -> int:
+    images = set(waiting.values_list(KT("data__image"), flat=True))
+    if not images:
+        return 0
+    campaign = campaign_of(project)
+    written_in = [p.id for p in projects if round_of(p) in WRITING and campaign_of(p) == campaign]
+    own = Annotation.objects.filter(project__in=written_in, completed_by=user, was_cancelled=False)
+    written = Task.objects.filter(annotations__in=own.exclude(_RESERVED))
+    return len(images & set(written.values_list(KT("data__image"), flat=True)))

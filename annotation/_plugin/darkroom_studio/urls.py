@@ -1,26 +1,27 @@
-"""The plug-in's routes below ``/darkroom/``, in front of Label Studio's own. Who may use them: ``access.yaml``.
+"""The plug-in's routes, in front of Label Studio's own: below ``/darkroom/``, and the start page.
+
+``access.yaml`` says who may use them.
 
 people        GET lists accounts; POST {"email", "role", "password", "name"} creates one, changes its role, or lets a
               removed one come back (staff)
 people/remove, people/password  POST {"email"}, {"email", "password"} (staff)
 hits          GET ?after=N: submissions that validation blocked, and the number to continue from (staff)
-tasks, changes  the tasks of a project, and those with new work (staff; ``changes.py``)
+tasks, changes  the tasks of a project, and those with new work (staff; ``administration.py``)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
 tasks/<n>/answer  POST {"answer"}: a checker's own answer, before the record is shown (to whom the task was given)
+progress      GET ?project=N: the line above a task, ``{"text": "7 of 40 today, 3 sent back to you"}``
 """
 
 from __future__ import annotations
 
 from core.urls import urlpatterns as studio_urlpatterns
-from darkroom_studio.accounts import accounts
-from darkroom_studio.administration import blocked_submissions, overlaps
+from darkroom_studio.accounts import accounts, password, remove
+from darkroom_studio.administration import blocked_submissions, changes, overlaps, tasks
 from darkroom_studio.blind_answers import answer
-from darkroom_studio.changes import changes, tasks
-from darkroom_studio.departures import password, remove
 from darkroom_studio.images import image
-from darkroom_studio.start import urlpatterns as start_urlpatterns
-from django.urls import path
+from darkroom_studio.start import home, progress, start
+from django.urls import path, re_path
 
 urlpatterns = [
     path("darkroom/people", accounts),
@@ -32,6 +33,8 @@ urlpatterns = [
     path("darkroom/overlaps", overlaps),
     path("darkroom/images/<str:sha256>", image),
     path("darkroom/tasks/<int:pk>/answer", answer),
-    *start_urlpatterns,
+    path("darkroom/progress", progress),
+    path("projects/", start),
+    re_path(r"^$", home),
     *studio_urlpatterns,
 ]

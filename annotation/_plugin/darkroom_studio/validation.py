@@ -1,6 +1,9 @@
-"""The gate: which submissions the server blocks, and the log of them.
+"""The gate: which submissions the server blocks, the log of them, and the blind part of a cross-check.
 
-A task without ``data["gate"]`` belongs to another team's project on the same server and is not checked.
+A task without ``data["gate"]`` belongs to another team's project on the same server and is not checked. A task whose
+gate says ``"blind_first": true`` is served without the record's answer and boxes until the person who works on it has
+settled an own answer (``blind_answers.py``); then with them, and with that answer in the form. An answer is settled
+once: submissions and edits must repeat it. Tasks of older versions have no such gate.
 """
 
 from __future__ import annotations
@@ -8,23 +11,23 @@ from __future__ import annotations
 import json
 import math
 import os
+import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .blind_check import find_blind_errors
-from .content import find_errors
+from .content import find_errors, read_content
 
 LOG_PAGE = 10_000
 """Most lines of the log in one answer."""
 
 
 def read_body(body: bytes, encoding: str | None) -> Any:
-    """The JSON of a request, in UTF-8: Label Studio's parser knows other encodings, which could hide keys.
+    """Parse the JSON of a request, in UTF-8: Label Studio's parser knows other encodings, which could hide keys.
 
-    Raises ``ValueError`` for everything else, for what is too deep, and for a number beyond a float: Label Studio
-    stores it, and fails whenever the task is read again.
+    Raises ``ValueError`` for everything else, for JSON that is nested too deep, and for a number beyond a float: Label
+    Studio stores it, and fails whenever the task is read again.
     """
     if (encoding or "utf-8").lower() != "utf-8":
         raise ValueError("not in UTF-8")
@@ -63,14 +66,14 @@ def find_submission_errors(
 
 
 def _is_skip(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:
-    """Whether Label Studio will store this as a skip; its parameter counts more than the body."""
+    """Recognize a request that Label Studio stores as a skip; its parameter counts more than the body."""
     if "was_cancelled" in query:
         return query["was_cancelled"].lower() in ("true", "yes", "on", "1")
     return body.get("was_cancelled") is True
 
 
 def log_blocked(email: str, task_id: int, errors: Sequence[str]) -> None:
-    """Appends a line to ``gate.jsonl`` in the data folder; one write, so that workers do not mix their lines."""
+    """Append a line to ``gate.jsonl`` in the data folder; one write, so that workers do not mix their lines."""
     entry = {
         "person": email,
         "task_id": task_id,
@@ -85,7 +88,7 @@ def log_blocked(email: str, task_id: int, errors: Sequence[str]) -> None:
 
 
 def read_blocked(after: int) -> list[dict[str, Any]]:
-    """At most ``LOG_PAGE`` entries of the log, from line ``after`` on."""
+    """Read at most ``LOG_PAGE`` entries of the log, from line ``after`` on."""
     path = _log_path()
     lines = path.read_text().splitlines()[after : after + LOG_PAGE] if path.exists() else []
     return [json.loads(line) for line in lines]
@@ -93,3 +96,47 @@ def read_blocked(after: int) -> list[dict[str, Any]]:
 
 def _log_path() -> Path:
     return Path(os.environ["LABEL_STUDIO_BASE_DATA_DIR"]) / "gate.jsonl"
+
+
+OWN_ANSWER = "own_answer"
+"""The key of a served task's data; empty: not settled yet."""
+LONGEST = 1000
+_WITHHELD = "record_shown"
+
+
+def is_blind_first(rules: Any) -> bool:
+    """Read from a task's gate that it asks for an own answer before the record is shown."""
+    return isinstance(rules, Mapping) and rules.get("kind") == "cross_check" and rules.get("blind_first") is True
+
+
+def served_task(task: Mapping[str, Any], settled: str) -> dict[str, Any]:
+    """A blind-first task as its checker gets it; ``settled`` is empty before they have answered."""
+    data = {**task["data"], OWN_ANSWER: settled}
+    if not settled:
+        return {**task, "data": {**data, _WITHHELD: ""}, "predictions": []}
+    own = {"id": "blind_answer", "from_name": "blind_answer", "to_name": "image", "type": "textarea"}
+    entry = {**own, "value": {"text": [settled]}}
+    records = [{**record, "result": [entry, *record["result"]]} for record in task.get("predictions") or ()]
+    return {**task, "data": data, "predictions": records}
+
+
+def answer_problem(answer: Any) -> str:
+    """Say in a sentence why something is no answer of a checker; empty for an answer."""
+    if not isinstance(answer, str) or not any(letter.isprintable() and not letter.isspace() for letter in answer):
+        return "Answer the question first."
+    if len(answer) > LONGEST:
+        return f"Your answer has {len(answer):,} characters; at most {LONGEST:,} are kept."
+    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in answer):
+        return "Answer in one line of ordinary characters."
+    return ""
+
+
+def find_blind_errors(results: Any, rules: Mapping[str, Any], settled: str) -> list[str]:
+    """Errors of a submission of a blind-first task that does not repeat the settled answer."""
+    if not is_blind_first(rules):
+        return []
+    if not settled:
+        return ["Answer the question before you judge the record: the record is shown to you afterwards."]
+    if read_content(results, rules).texts["blind_answer"] != settled:
+        return [f"Your own answer was “{settled[:100]}”, before you saw the record. It cannot be changed."]
+    return []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from darkroom.pipelines.demo.images.problems import problem_row
+from darkroom.pipelines.demo.images.maths import problem_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.samples import ReferenceSolution
 from darkroom.pipelines.sources import SourceRow

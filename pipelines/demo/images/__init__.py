@@ -4,19 +4,21 @@ No download, no key, no image of ours: scikit-image's and scikit-learn's photogr
 they are or turned and underexposed (``photographs``), set and scanned ``pages``, ``charts`` of bundled tables,
 ``maths`` problems, ``diagrams`` and ``figures`` (problems to be read off an image, and to be drawn), printed
 ``notices``, ``films`` over the photographs, and ``damaged`` files that intake must quarantine. Most images have
-several questions (``scene/00``, ``scene/00/1`` …), and each question is for three families at most (``deal``).
+several questions (``scene/00``, ``scene/00/1`` …), and each question is for three families at most: the order
+in which a kind's questions are dealt is that of a digest of their names, and ``deal.toml`` says how many go where.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import ClassVar
 
+from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.charts import chart_questions, charts
-from darkroom.pipelines.demo.images.deal import dealt, offered
 from darkroom.pipelines.demo.images.diagrams import diagrams
 from darkroom.pipelines.demo.images.figures import figures
 from darkroom.pipelines.demo.images.films import films
@@ -33,6 +35,9 @@ from darkroom.pipelines.demo.images.notices import notice_questions, notices
 from darkroom.pipelines.demo.images.pages import page_questions, pages
 from darkroom.pipelines.demo.images.photographs import overviews, photographs, snapshots
 from darkroom.pipelines.demo.images.scenes import scene_questions, scenes
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.samples import FAMILIES
+from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.sources import BadRow, SourceRow
 
 DEMO_VERSION = "4"
@@ -86,7 +91,7 @@ class DemoSource:
 
     def _families(self, names: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """For which families which rows are; rows that are not there are for all."""
-        return dealt(names)
+        return assigned(names)
 
     def _all(self) -> list[LazyRow]:
         seed = self.seed
@@ -136,3 +141,30 @@ def _empty() -> SourceRow:
         answer="a bicycle",
         category="object",
     )
+
+
+_SHARES = data_beside(__file__, "deal")
+
+
+def assigned(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The families of each row by its name (``scene/00/1``); rows that are open to all are not there."""
+    by_kind: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        by_kind[name.partition("/")[0]].append(name)
+    families: dict[str, tuple[str, ...]] = {}
+    for kind, shares in _SHARES.items():
+        order = sorted(by_kind[kind], key=lambda name: digest(["deal", name]))
+        hands = [hand for hand, n in mixture(shares, len(order)).items() for _ in range(n)]
+        families |= {name: tuple(hand.split("+")) for name, hand in zip(order, hands, strict=True)}
+    return families
+
+
+def offered(row: LazyRow, families: Mapping[str, tuple[str, ...]]) -> LazyRow:
+    """The row, which says for which families it is where it is not for all."""
+    of_row = families.get(row.name)
+    return row if of_row is None else LazyRow(row.name, lambda: _for_families(row.build(), of_row))
+
+
+def _for_families(row: SourceRow, families: tuple[str, ...]) -> SourceRow:
+    details = {**json.loads(row.truth.details or "{}"), FAMILIES: families}
+    return replace(row, truth=replace(row.truth, details=json.dumps(details, sort_keys=True, ensure_ascii=False)))

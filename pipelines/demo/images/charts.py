@@ -37,7 +37,7 @@ WINE = {"total phenols": 5, "flavanoids": 6, "nonflavanoid phenols": 7, "proanth
 
 
 class Ask(NamedTuple):
-    """What is asked of a chart, the answer, and what finds the part that decides (pixels) once it is drawn."""
+    """A question about a chart, the answer, and the function that finds the deciding part (pixels) once it is drawn."""
 
     question: str
     choices: Choices
@@ -57,9 +57,9 @@ def charts(seed: int) -> list[LazyRow]:
 
 def chart_questions(seed: int) -> list[LazyRow]:
     """Further questions about each of these charts, and all about further charts: ``chart/00/1``."""
-    numbered = [(number, n) for number, drawn in enumerate(PLOTS) for n in range(number < N_CHARTS, drawn.n_questions)]
-    named = [(f"chart/{number:02d}" + (f"/{n}" if n else ""), number, n) for number, n in numbered]
-    return [LazyRow(name, partial(_chart, name, number, seed, n)) for name, number, n in named]
+    numbered = [(number, n) for number, plot in enumerate(PLOTS) for n in range(number < N_CHARTS, plot.n_questions)]
+    rows = [(f"chart/{number:02d}" + (f"/{n}" if n else ""), number, n) for number, n in numbered]
+    return [LazyRow(name, partial(_chart, name, number, seed, n)) for name, number, n in rows]
 
 
 N_CHARTS = 6
@@ -96,7 +96,7 @@ def _drawn(number: int, seed: int) -> tuple[bytes, list[tuple[Ask, Box]]]:
     from matplotlib.figure import Figure
 
     plot, turn, _ = PLOTS[number]
-    first = next(place for place, drawn in enumerate(PLOTS) if drawn.plot is plot)
+    first = next(place for place, drawing in enumerate(PLOTS) if drawing.plot is plot)
     # a user's matplotlibrc must not change the image
     with matplotlib.style.context("default"):
         canvas = FigureCanvasAgg(Figure(figsize=INCHES, dpi=DPI))
@@ -121,7 +121,7 @@ def _ranked(values: Sequence[float], *, own: str) -> list[tuple[str, int]]:
     return [
         (words, at)
         for words, at in ranked
-        if all(abs(value - values[at]) > least for other, value in enumerate(values) if other != at)
+        if all(abs(value - values[at]) > least for neighbour, value in enumerate(values) if neighbour != at)
     ]
 
 
@@ -201,9 +201,9 @@ def _iris_scatter(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.legend(title="Iris")
     axes.set(title="Sepals of 150 irises", xlabel="sepal length (cm)", ylabel="sepal width (cm)")
     by_length, by_width = (sorted(rows, key=itemgetter(column)) for column in (0, 1))
-    asked = {"widest": by_width[-1], "longest": by_length[-1], "narrowest": by_width[0], "shortest": by_length[0]}
+    extremes = {"widest": by_width[-1], "longest": by_length[-1], "narrowest": by_width[0], "shortest": by_length[0]}
     asks = []
-    for which, row in asked.items():
+    for which, row in extremes.items():
         question = f"To which species does the iris with the {which} sepal belong?"
         find = partial(_point_box, axes, row[0], row[1], 7)
         asks.append(Ask(question, Choices((), SPECIES[int(row[4])]), "point", find))

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import LazyRow, font, lazy_rows
-from darkroom.pipelines.demo.images.problems import problem_row, solution, written
+from darkroom.pipelines.demo.images.maths import problem_row, solution, written
 from darkroom.pipelines.sources import SourceRow
 
 WORDS = data_beside(__file__)

@@ -12,7 +12,7 @@ from typing import Any
 
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import LazyRow, lazy_rows
-from darkroom.pipelines.demo.images.problems import problem_row, solution, terms, written
+from darkroom.pipelines.demo.images.maths import problem_row, solution, terms, written
 from darkroom.pipelines.sources import SourceRow
 
 WORDS = data_beside(__file__)

@@ -55,9 +55,9 @@ class Shot:
         ground = _ground(self.photograph)
         room = ground.width - WIDTH, ground.height - HEIGHT
         for number in range(self.first, self.end):
-            done = (number - self.first) / max(1, self.end - self.first - 1)
+            progress = (number - self.first) / max(1, self.end - self.first - 1)
             x, y = (
-                round(way * (self.path[i] + done * (self.path[i + 2] - self.path[i]))) for i, way in enumerate(room)
+                round(way * (self.path[i] + progress * (self.path[i + 2] - self.path[i]))) for i, way in enumerate(room)
             )
             frame = ground.crop((x, y, x + WIDTH, y + HEIGHT))
             for target, at, moment in self.seen:

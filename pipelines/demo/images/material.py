@@ -1,4 +1,4 @@
-"""What the source is made of: images, textures, prose, tables and fonts that PyPI packages carry, read as files.
+"""Material of the source: images, textures, prose, tables and fonts that PyPI packages carry, read as files.
 
 Nothing is imported to be read (importing scikit-learn costs a second) and nothing is downloaded. Licences are those
 that scikit-image states in the docstrings of ``skimage.data`` and scikit-learn in ``datasets/images/README.txt``:
@@ -122,8 +122,8 @@ class LazyRow(NamedTuple):
 
 def lazy_rows(kind: str, build: Callable[..., SourceRow], of: Iterable[object], seed: int) -> list[LazyRow]:
     """A row ``kind/00``, ``kind/01`` … for each thing in ``of``: ``build(name, thing, seed)``."""
-    named = [(f"{kind}/{number:02d}", thing) for number, thing in enumerate(of)]
-    return [LazyRow(name, partial(build, name, thing, seed)) for name, thing in named]
+    pairs = [(f"{kind}/{number:02d}", thing) for number, thing in enumerate(of)]
+    return [LazyRow(name, partial(build, name, thing, seed)) for name, thing in pairs]
 
 
 def built(row: LazyRow) -> SourceRow | BadRow:

@@ -94,7 +94,7 @@ def _printed(number: int, seed: int) -> Notice:
     # kind and photograph meet each other once in the first 32 rows, so that no question is asked twice
     kinds = TABLE["notices"]
     kind, behind = kinds[number % len(kinds)], BEHIND[(number + number // len(BEHIND)) % len(BEHIND)]
-    values = [_value(told, rng) for _, told in kind["lines"]]
+    values = [_value(content, rng) for _, content in kind["lines"]]
     line = rng.randrange(len(values))
     canvas = _background(behind)
     boxes = _print(canvas, kind, values, rng)
@@ -103,11 +103,11 @@ def _printed(number: int, seed: int) -> Notice:
     return Notice(image, kind["name"], behind, tuple(zip(keys, values, boxes, strict=True)), line)
 
 
-def _value(told: str | list[int], rng: Random) -> str:
-    """What a line tells: one of the words of a list, a time, or a number from the first bound and below the second."""
-    if told == "time":
+def _value(content: str | list[int], rng: Random) -> str:
+    """The value of a line: a word of a list, a time, or a number from the first bound and below the second."""
+    if content == "time":
         return f"{rng.randrange(7, 22):02d}:{rng.randrange(5, 60, 5):02d}"
-    return str(rng.choice(TABLE["words"][told])) if isinstance(told, str) else str(rng.randrange(*told))
+    return str(rng.choice(TABLE["words"][content])) if isinstance(content, str) else str(rng.randrange(*content))
 
 
 def _background(name: str) -> Image.Image:

@@ -196,7 +196,7 @@ def _more(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, num
 
 
 def _questions(marked: Marked, number: int) -> list[Marked]:
-    """What can be asked about a mark, in words that no other page has."""
+    """Questions about a mark, in words that no other page has."""
     says = _WORDINGS[marked.label]
     n_words = len(marked.line)
     whole = nth_form(says["whole"], number)

@@ -34,12 +34,12 @@ _TURNS = {90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: I
 
 def photographs(seed: int) -> list[LazyRow]:
     """The easy questions by name, their photographs not read yet."""
-    return _rows([f"photo/{asked['photograph']}" for asked in QUESTIONS["easy"]], "easy", seed)
+    return _rows([f"photo/{question['photograph']}" for question in QUESTIONS["easy"]], "easy", seed)
 
 
 def overviews(seed: int) -> list[LazyRow]:
     """The questions at a glance by name, their photographs not read yet."""
-    return _rows([f"overview/{asked['photograph']}" for asked in QUESTIONS["glances"]], "glances", seed)
+    return _rows([f"overview/{question['photograph']}" for question in QUESTIONS["glances"]], "glances", seed)
 
 
 def snapshots(seed: int) -> list[LazyRow]:
@@ -49,24 +49,24 @@ def snapshots(seed: int) -> list[LazyRow]:
 
 def _rows(names: list[str], kind: str, seed: int) -> list[LazyRow]:
     pairs = enumerate(zip(names, QUESTIONS[kind], strict=True))
-    return [LazyRow(name, partial(_row, name, number, asked, seed)) for number, (name, asked) in pairs]
+    return [LazyRow(name, partial(_row, name, number, question, seed)) for number, (name, question) in pairs]
 
 
-def _row(name: str, number: int, asked: Mapping[str, Any], seed: int) -> SourceRow:
-    choices = Choices((), asked["answer"])
-    if "wrong" in asked:
-        choices = lettered(asked["answer"], asked["wrong"], place=number + seed, rng=Random(f"{seed}/{name}"))
-    boxes = (TruthBox(asked["box"]["label"], *asked["box"]["sides"]),) if "box" in asked else ()
-    truth = Truth(boxes, count=asked.get("count"), angle=asked.get("angle"), contrast=asked.get("contrast"))
+def _row(name: str, number: int, question: Mapping[str, Any], seed: int) -> SourceRow:
+    choices = Choices((), question["answer"])
+    if "wrong" in question:
+        choices = lettered(question["answer"], question["wrong"], place=number + seed, rng=Random(f"{seed}/{name}"))
+    boxes = (TruthBox(question["box"]["label"], *question["box"]["sides"]),) if "box" in question else ()
+    truth = Truth(boxes, count=question.get("count"), angle=question.get("angle"), contrast=question.get("contrast"))
     return SourceRow(
         row=name,
-        images=(_image(asked["photograph"], truth),),
-        question=asked["question"],
+        images=(_image(question["photograph"], truth),),
+        question=question["question"],
         answer=choices.answer,
         choices=choices.options,
         truth=truth,
-        category=asked["category"],
-        license=PHOTOGRAPHS[asked["photograph"]].license,
+        category=question["category"],
+        license=PHOTOGRAPHS[question["photograph"]].license,
     )
 
 

@@ -75,7 +75,7 @@ class Scene:
         """
         box = Box(x, y, x + target.image.width, y + target.image.height)
         others = [thing.box for things in self.placed.values() for thing in things]
-        if not box.fits(*self.canvas.size) or any(box.grown(4).intersection(other).area for other in others):
+        if not box.fits(*self.canvas.size) or any(box.grown(4).intersection(neighbour).area for neighbour in others):
             raise ValueError(f"a {kind} needs a free place on the wall; found {box} taken or outside; mend its spot")
         cast_shadow(self.canvas, target.image, x, y, depth=3)
         self.canvas.paste(target.image, (x, y), target.image)
@@ -83,7 +83,7 @@ class Scene:
         return box
 
 
-class Hung(NamedTuple):
+class Wall(NamedTuple):
     """A wall with everything on it, not lit yet: what is asked of it, by which image, and its stream of chance."""
 
     scene: Scene
@@ -113,7 +113,7 @@ MORE = tuple(Topic(**topic) for topic in _TABLE["more"])
 N_MORE = 13
 
 
-def hung(number: int, seed: int) -> Hung:
+def make_wall(number: int, seed: int) -> Wall:
     """The wall of scene ``number``, with all that is known of the things on it."""
     rng = Random(f"{seed}/scene/{number:02d}")
     topic, subject = TOPICS[number % len(TOPICS)], HUNG[(number + seed) % len(HUNG)]
@@ -122,7 +122,7 @@ def hung(number: int, seed: int) -> Hung:
     photographs = rng.sample([photograph for photograph in HUNG if photograph is not subject], 2 * columns - 1)
     photographs.insert(rng.randrange(2 * columns), subject)
     scene = _hung(number, photographs, _contents(topic.kind, photographs, subject, rng), (width, height), rng)
-    return Hung(scene, photographs, topic, subject, rng)
+    return Wall(scene, photographs, topic, subject, rng)
 
 
 def _scene(name: str, number: int, seed: int) -> SourceRow:
@@ -130,9 +130,9 @@ def _scene(name: str, number: int, seed: int) -> SourceRow:
 
 
 @lru_cache(maxsize=2)
-def _drawn(number: int, seed: int) -> tuple[Hung, SourceRow]:
+def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     """A wall, and its first question with the image: drawn once for all of its questions."""
-    wall = hung(number, seed)
+    wall = make_wall(number, seed)
     scene, photographs, topic, subject, rng = wall
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
     choices = _choices(topic.choices, placed[0], photographs, number // len(TOPICS) + number + seed, rng)
@@ -159,16 +159,16 @@ def _truth(topic: Topic, placed: Sequence[Placed]) -> Truth:
 def _another(number: int, n: int, seed: int) -> SourceRow:
     wall, first = _drawn(number, seed)
     rng = Random(f"{seed}/scene/{number:02d}/{n}")
-    topic, asked, place = list(_asked(wall, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
-    placed = [asked, *(thing for thing in wall.scene.placed[topic.kind] if thing is not asked)]
-    choices = _choices(topic.choices, asked, wall.photographs, number + n + seed, rng)
+    topic, thing_asked, place = list(_asked(wall, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
+    placed = [thing_asked, *(thing for thing in wall.scene.placed[topic.kind] if thing is not thing_asked)]
+    choices = _choices(topic.choices, thing_asked, wall.photographs, number + n + seed, rng)
     # no two questions of a topic share a wording, on one wall or on two
     words = nth_form(topic.wordings, 3 * number + place)
-    target = asked.target
+    target = thing_asked.target
     return replace(
         first,
         row=f"scene/{number:02d}/{n}",
-        question=words.format(image=asked.photograph.phrase, look=target.look, value=target.value),
+        question=words.format(image=thing_asked.photograph.phrase, look=target.look, value=target.value),
         answer=choices.answer,
         choices=choices.options,
         truth=_truth(topic, placed),
@@ -176,8 +176,8 @@ def _another(number: int, n: int, seed: int) -> SourceRow:
     )
 
 
-def _asked(wall: Hung, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
-    """What else can be asked, topic by topic in turn, and the how manieth of its topic it is. A thing is asked about
+def _asked(wall: Wall, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
+    """Further questions, topic by topic in turn, each with its number within its topic. A thing is asked about
     once, and only where there is another of its kind on the wall: alone it would need no looking."""
     things: dict[str, list[Placed]] = {}
     for kind, placed in wall.scene.placed.items():
@@ -189,12 +189,12 @@ def _asked(wall: Hung, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
         of_kind = things.get(topic.kind, [])[kinds[:place].count(topic.kind) :: kinds.count(topic.kind)]
         by_topic.append([(topic, thing) for thing in of_kind])
     for place, turn in enumerate(zip_longest(*by_topic)):
-        yield from ((*asked, place) for asked in turn if asked)
+        yield from ((*pair, place) for pair in turn if pair)
 
 
-def _choices(kind: str, asked: Placed, photographs: Sequence[Photograph], place: int, rng: Random) -> Choices:
-    """As the topic offers them; ``place`` is where the right one goes."""
-    value, options, phrase = asked.target.value, asked.target.options, asked.photograph.phrase
+def _choices(kind: str, thing: Placed, photographs: Sequence[Photograph], place: int, rng: Random) -> Choices:
+    """Choices as the topic offers them; ``place`` is where the right one goes."""
+    value, options, phrase = thing.target.value, thing.target.options, thing.photograph.phrase
     if kind == "open":
         return Choices((), value)
     if kind == "ordered":
@@ -208,7 +208,7 @@ def _choices(kind: str, asked: Placed, photographs: Sequence[Photograph], place:
 def _contents(
     topic: str, photographs: Sequence[Photograph], subject: Photograph, rng: Random
 ) -> dict[tuple[str, Photograph], Target]:
-    """What belongs to which image; ``topic`` to ``subject`` and to at least two others."""
+    """Owners of the topics by image; ``topic`` to ``subject`` and to at least two others."""
     others = [photograph for photograph in photographs if photograph is not subject]
     beside = topic if topic in BESIDE else rng.choice(BESIDE)
     kinds = [beside, beside, *rng.sample([kind for kind in BESIDE if kind != beside], 4)][: len(others)]
@@ -266,7 +266,7 @@ def _fitted(photograph: Photograph, cell: Box, rng: Random) -> Image.Image:
 
 
 def _spot(kind: str, target: Target, frame: Box, photo: Box, cell: Box, rng: Random) -> tuple[int, int]:
-    """Where a thing of this kind goes; the places of different kinds never meet."""
+    """Place of a thing of this kind; the places of different kinds never meet."""
     width, height = target.image.size
     if kind == "plate":
         return frame.x1 + frame.width // 2 - width // 2 - rng.randint(20, 60), frame.y2 + rng.randint(14, 26)

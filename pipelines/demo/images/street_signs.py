@@ -16,7 +16,7 @@ from PIL import Image
 
 from darkroom.pipelines.demo.images import DEMO_VERSION
 from darkroom.pipelines.demo.images.material import TEXTURE_LICENSE, joint_license, jpeg_bytes
-from darkroom.pipelines.demo.images.scenes import TOPICS, Placed, hung
+from darkroom.pipelines.demo.images.scenes import TOPICS, Placed, make_wall
 from darkroom.pipelines.demo.images.walls import lit
 from darkroom.pipelines.generation.recipes import MARGIN
 from darkroom.pipelines.records import Truth, TruthBox
@@ -69,7 +69,7 @@ class StreetSigns:
 def hung_signs(n_walls: int, seed: int) -> Iterator[HungSign]:
     """The signs of all walls, but those whose region lies at the very edge."""
     for number in range(_SIGNS, _SIGNS + n_walls * len(TOPICS), len(TOPICS)):
-        wall = hung(number, seed)
+        wall = make_wall(number, seed)
         image = lit(wall.scene.canvas, wall.rng)
         license = joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in wall.photographs)])
         for place, sign in enumerate(wall.scene.placed["sign"]):
@@ -108,7 +108,7 @@ def sign_row(row: str, question: str, hung_sign: HungSign, image: Image.Image, b
 
 
 def view_of(hung_sign: HungSign, size: tuple[int, int], chance: Random) -> Box:
-    """Where to cut a piece so that it holds the region, as far from its left and upper edge as ``LEAST``."""
+    """Cut a piece so that it holds the region, as far from its left and upper edge as ``LEAST``."""
     region, wall = hung_sign.region, hung_sign.wall
     x = chance.randint(max(0, region.x2 - size[0]), min(region.x1 - LEAST, wall.width - size[0]))
     y = chance.randint(max(0, region.y2 - size[1]), min(region.y1 - LEAST, wall.height - size[1]))

@@ -1,4 +1,4 @@
-"""Where images hang: a brick courtyard, a plastered gallery, a cork board and a hedge, with their frames and light.
+"""Walls for images: a brick courtyard, a plastered gallery, a cork board and a hedge, with frames and light.
 
 Surfaces are scikit-image's textures, tinted and mirrored into tiles; the bricks are photographed at a slant and are
 set upright first.

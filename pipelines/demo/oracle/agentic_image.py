@@ -62,16 +62,16 @@ def _zoom(task: Task, rng: Random) -> tuple[Sequence[str], str]:
     region = _region(task.sample)
     if region is None:
         return _whole(task)
-    scale, seen = enlargement(region, readable_side=READABLE_SIDE), visibility(task)
+    scale, visible = enlargement(region, readable_side=READABLE_SIDE), visibility(task)
     code = silent(rng, _CODE["zoom" if scale > 1 else "cut"], task.sample)
-    thoughts = [*by_scale(_SAYS, "closer", scale), *(_SAYS["too_small"] if seen.size == "small" else ())]
+    thoughts = [*by_scale(_SAYS, "closer", scale), *(_SAYS["too_small"] if visible.size == "small" else ())]
     return thoughts, code.format(n=_index(task.sample), label=label_of(task.sample), box=tuple(region), scale=scale)
 
 
 def _whole(task: Task) -> tuple[Sequence[str], str]:
-    seen = visibility(task)
-    kind = "turned" if seen.is_turned else "faint" if seen.is_faint else "halves"
-    back = f"{-(seen.angle or 0) % 360:g}"
+    visible = visibility(task)
+    kind = "turned" if visible.is_turned else "faint" if visible.is_faint else "halves"
+    back = f"{-(visible.angle or 0) % 360:g}"
     return _SAYS["whole"][kind], _CODE["whole"][kind].format(n=_index(task.sample), back=back)
 
 

@@ -36,11 +36,11 @@ def _closer(turn: CompletionRequest) -> str:
 
 
 def _is_in_overview(sample: Sample) -> bool:
-    """Whether the overview showed a frame of every segment: only then could one know where to look."""
+    """True if the overview showed a frame of every segment: only then could one know where to look."""
     n_frames = sample.videos[_video(sample)].n_frames
-    seen = [round(n * (n_frames - 1) / (N_OVERVIEW - 1)) for n in range(N_OVERVIEW)]
+    frames = [round(n * (n_frames - 1) / (N_OVERVIEW - 1)) for n in range(N_OVERVIEW)]
     moments = [moment for moment in temporal_segments(sample) if moment.video == _video(sample)]
-    return all(any(moment.first <= number < moment.end for number in seen) for moment in moments)
+    return all(any(moment.first <= number < moment.end for number in frames) for moment in moments)
 
 
 def _with_others(numbers: list[int], video: VideoRef, rng: Random) -> list[int]:
@@ -52,9 +52,9 @@ def _with_others(numbers: list[int], video: VideoRef, rng: Random) -> list[int]:
 
 def _between(sample: Sample, rng: Random) -> list[int]:
     """Frames of the segments, of which the overview missed some, among those in the middle of its gaps."""
-    n_frames, wanted = sample.videos[_video(sample)].n_frames, _close_frames(sample)
+    n_frames, frames = sample.videos[_video(sample)].n_frames, _close_frames(sample)
     gaps = [round((n + 0.5) * (n_frames - 1) / (N_OVERVIEW - 1)) for n in range(N_OVERVIEW - 1)]
-    return sorted({*wanted, *rng.sample(gaps, min(max(0, MAX_CLOSE - len(wanted)), len(gaps)))})
+    return sorted({*frames, *rng.sample(gaps, min(max(0, MAX_CLOSE - len(frames)), len(gaps)))})
 
 
 def _video(sample: Sample) -> int:
@@ -77,7 +77,7 @@ def _frames_of(moment: TemporalSegment, *, few: bool) -> Iterable[int]:
 
 
 def _part(numbers: list[int], video: VideoRef) -> str:
-    """Which part of the video the frames are in, in words."""
+    """Part of the video that holds the frames, in words."""
     first, last = numbers[0] / video.n_frames, numbers[-1] / video.n_frames
     if last - first > 0.5:
         return "at several places of the video"

@@ -14,9 +14,9 @@ _SAYS = data_beside(__file__)
 def _restore(turn: CompletionRequest) -> str:
     rng, degradation = Random(turn.task.seed), str(turn.task.hint["fault"])
     grainy = degradation.endswith("grainy")
-    seen = _SAYS["seen"][degradation.split()[0]]
+    appearance = _SAYS["seen"][degradation.split()[0]]
     sample = turn.task.sample
-    thought = before_look(sample, rng, seen, *([_SAYS["grain"]] if grainy else ()), _SAYS["why"], _SAYS["then"])
+    thought = before_look(sample, rng, appearance, *([_SAYS["grain"]] if grainy else ()), _SAYS["why"], _SAYS["then"])
     code = silent(rng, _SAYS["code"]["grainy" if grainy else "smooth"], sample)
     return Thyme().write_round(thought, code, first=True)
 

@@ -39,7 +39,7 @@ def _look_or_answer(turn: CompletionRequest) -> str:
 
 
 def _regions(turn: CompletionRequest) -> list[Box]:
-    """What is looked at, in its order."""
+    """Regions to look at, in order."""
     region, rng = looked_up(turn, region_from_text(turn.task.hint["region"])), Random(turn.task.seed)
     if is_named(region, turn.task.sample) or rng.random() >= TOO_WIDE:
         return [region]

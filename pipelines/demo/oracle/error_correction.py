@@ -36,7 +36,7 @@ def _right_crop(turn: CompletionRequest) -> str:
 
 
 def _observed(turn: CompletionRequest, first: Box) -> Sequence[str]:
-    """What the first round really gave: nothing, another thing of the kind, or none of that kind."""
+    """The outcome of the first round: nothing, another thing of the kind, or none of that kind."""
     if not turn.rounds[0].observation.images:
         return ["That gave no picture at all."]
     distractors = (truth.box for truth in turn.task.sample.truth.boxes[1:])

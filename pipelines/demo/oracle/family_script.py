@@ -1,4 +1,4 @@
-"""What stands in the way of reading an image, as it was measured, and what the oracle makes of it.
+"""Obstacles to reading an image, as they were measured, and the oracle's words about them.
 
     script = family_script(_crop, _answer, plan=operation_plan)
 
@@ -51,7 +51,7 @@ def family_script(*rounds: Script, plan: Script | None = None) -> Script:
 
 
 def visibility(task: Task) -> Visibility:
-    """What was measured of the sample; by its box and its image's size alone where nothing was."""
+    """The measured visibility of a sample; by its box and its image's size alone where nothing was."""
     if stored := task.hint.get("visibility"):
         return Visibility.from_json(stored)
     sample = task.sample
@@ -68,17 +68,17 @@ def visibility(task: Task) -> Visibility:
 
 
 def obstacles(task: Task) -> tuple[Operation, ...]:
-    """What stands in the way of reading the image, as it was measured, the most important first.
+    """Measured obstacles to reading the image, the most important first.
 
     Raises ``RowError`` (not_applicable) for a sample without an image.
     """
     if not task.sample.images:
         raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
-    seen = visibility(task)
+    view = visibility(task)
     needed = {
-        Operation.DIRECTION: seen.is_turned,
-        Operation.LIGHTING: seen.is_faint,
-        Operation.REGION: seen.needs_closer_look,
+        Operation.DIRECTION: view.is_turned,
+        Operation.LIGHTING: view.is_faint,
+        Operation.REGION: view.needs_closer_look,
     }
     return tuple(operation for operation, is_needed in needed.items() if is_needed)
 
@@ -140,14 +140,14 @@ def silent(rng: Random, codes: Sequence[str], sample: Sample) -> str:
     return rng.choice([code for code in codes if names_answer(code, sample) is None] or list(codes))
 
 
-def why_closer(seen: Visibility, says: Mapping[str, Any] = _SAYS["why"]) -> Sequence[str]:
+def why_closer(view: Visibility, says: Mapping[str, Any] = _SAYS["why"]) -> Sequence[str]:
     """The reasons for a closer look that hold: ``small``, ``detail`` of a large image, or ``between``."""
-    kind = "small" if seen.size == "small" else "detail" if seen.is_detail else "between"
+    kind = "small" if view.size == "small" else "detail" if view.is_detail else "between"
     return list(says[kind])
 
 
 def where_to_crop(scale: int) -> Sequence[str]:
-    """Which part is cropped, with the slots ``label`` and ``place``."""
+    """The part to crop, with the slots ``label`` and ``place``."""
     return by_scale(_SAYS, "then", scale)
 
 
@@ -157,7 +157,7 @@ def by_scale(says: Mapping[str, Any], name: str, scale: int) -> Sequence[str]:
 
 
 def after_crop(sample: Sample, scale: int, says: Mapping[str, Any] = _SAYS) -> Sequence[str]:
-    """What may be said of a crop: that it is clear only where the target is large enough in it."""
+    """Claims that hold of a crop: that it is clear only where the target is large enough in it."""
     target = sample.truth.boxes[0].box
     is_clear = min(target.width, target.height) * scale >= CLEAR_SIDE
     return [*by_scale(says, "shows", scale), *(says["shows_clear"] if is_clear else ())]
@@ -191,12 +191,12 @@ def looked_up(turn: CompletionRequest, region: Box) -> Box:
 
 
 def is_named(region: Box, sample: Sample) -> bool:
-    """Whether the question itself names the region, as `267, 180, 467, 262`."""
+    """True if the question itself names the region, as `267, 180, 467, 262`."""
     return ", ".join(map(str, region)) in sample.question
 
 
 def place_of(region: Box, sample: Sample) -> str:
-    """Where in the first image a region is, in words."""
+    """Place of a region in the first image, in words."""
     image = sample.images[0]
     return place_at((region.x1 + region.x2) / 2 / image.width, (region.y1 + region.y2) / 2 / image.height)
 
@@ -209,7 +209,7 @@ def place_at(x: float, y: float) -> str:
 
 
 def enlargement(region: Box, *, readable_side: int = READABLE_SIDE) -> int:
-    """How many times a crop is enlarged, 1 to 8."""
+    """Scale by which a crop is enlarged, 1 to 8."""
     return min(8, max(1, round(readable_side / max(region.width, region.height))))
 
 

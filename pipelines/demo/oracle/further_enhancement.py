@@ -36,7 +36,7 @@ def _exact_crop(turn: CompletionRequest) -> str:
 
 
 def _observed(turn: CompletionRequest) -> Sequence[str]:
-    """What the first round really gave: nothing, or a crop in which the target is where it is."""
+    """The outcome of the first round: nothing, or a crop in which the target is where it is."""
     if not turn.rounds[0].observation.images:
         return ["That gave no picture at all, so I still have not seen the {label}."]
     first, target = region_from_text(turn.task.hint["first_region"]), turn.task.sample.truth.boxes[0].box
@@ -46,7 +46,7 @@ def _observed(turn: CompletionRequest) -> Sequence[str]:
     parts = round(first.width / target.width)
     size = "less than half" if parts <= 2 else f"about one {_PARTS[min(parts, len(_PARTS) + 2) - 3]}"
     places = [place.replace("{where}", where).replace("{size}", size) for place in _SAYS["place"]]
-    return [f"{found} {place}" for found in _SAYS["found"] for place in places]
+    return [f"{opening} {place}" for opening in _SAYS["found"] for place in places]
 
 
 def _answer(turn: CompletionRequest) -> str:

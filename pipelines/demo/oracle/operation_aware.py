@@ -23,10 +23,10 @@ _SAYS = data_beside(__file__)
 
 
 def _zoom_or_answer(turn: CompletionRequest) -> str:
-    sample, hint, seen = turn.task.sample, turn.task.hint, visibility(turn.task)
+    sample, hint, view = turn.task.sample, turn.task.hint, visibility(turn.task)
     label = label_of(sample, unnamed="thing in question")
     if hint["style"] == "text" or turn.rounds:
-        plain = [*_SAYS["as_it_is"], *(_SAYS["plain"] if seen.is_plain else ())]
+        plain = [*_SAYS["as_it_is"], *(_SAYS["plain"] if view.is_plain else ())]
         return answer_turn(turn, ToolCall(), plain if hint["style"] == "text" else _SAYS["shows"], label=label)
     index = int(hint["image"]) - 1
     image, fractions = sample.images[index], [float(side) for side in hint["region"].split(", ")]
@@ -34,7 +34,7 @@ def _zoom_or_answer(turn: CompletionRequest) -> str:
     region = as_looked_up(exact, image, Random(seed_from("region", sample.sample_id)))
     sides: list[int | float] = [*as_fractions(region, image, digits=2)]
     place = place_at((sides[0] + sides[2]) / 2, (sides[1] + sides[3]) / 2)
-    why = why_closer(seen)
+    why = why_closer(view)
     thought = before_look(sample, Random(turn.seed), why, _SAYS["then"], label=label, place=place)
     return ToolCall().write_round(thought, crop_line(sides, int(hint["image"])), first=True)
 

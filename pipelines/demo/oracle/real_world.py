@@ -61,8 +61,8 @@ def _operations(task: Task) -> list[str]:
 
 def _answer(turn: CompletionRequest) -> str:
     sample, rng = turn.task.sample, Random(turn.seed)
-    worked = _worked(turn, _operations(turn.task)[0])
-    thought = one_of_each(rng, worked, _SAYS["shows"]).format(label=label_of(sample), seen=spelled_answer(sample))
+    reference = _worked(turn, _operations(turn.task)[0])
+    thought = one_of_each(rng, reference, _SAYS["shows"]).format(label=label_of(sample), seen=spelled_answer(sample))
     return Thyme().write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=False)
 
 

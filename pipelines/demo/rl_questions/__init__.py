@@ -1,6 +1,6 @@
 """The embedded source ``demo_rl``: RL prompts with every kind of answer, and rows that the RL stages must find out.
 
-No download, no key: problems in words (``constructions``, ``reckonings``: with and without use for a drawing) and
+No download, no key: problems in words (``constructions``, ``arithmetic``: with and without use for a drawing) and
 questions about small sheets that are drawn over scikit-image's and scikit-learn's photographs (``shapes``,
 ``readings``); ``planted`` rows say in ``truth.details`` what is wrong with them, spoiled ones never get
 past intake.
@@ -23,7 +23,8 @@ from darkroom.pipelines.demo.images.material import (
     photograph_image,
     require_packages,
 )
-from darkroom.pipelines.demo.images.problems import problem_row
+from darkroom.pipelines.demo.images.maths import problem_row
+from darkroom.pipelines.demo.rl_questions.arithmetic import ARITHMETIC
 from darkroom.pipelines.demo.rl_questions.constructions import CONSTRUCTIONS
 from darkroom.pipelines.demo.rl_questions.questions import (
     COLOURS,
@@ -46,7 +47,6 @@ from darkroom.pipelines.demo.rl_questions.readings import (
     ruler,
     thermometer,
 )
-from darkroom.pipelines.demo.rl_questions.reckonings import RECKONINGS
 from darkroom.pipelines.demo.rl_questions.shapes import (
     colour_of_a_shape,
     form_of_a_shape,
@@ -91,9 +91,9 @@ def _wrong_label(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
 
 
 def _wrong_result(n: int, row: str, rng: Random) -> SourceRow:
-    problem: WordProblem = (CONSTRUCTIONS[1], RECKONINGS[3])[n](rng, 7 + n)
-    known = {"suitable": not n}
-    return _falsified(problem_row(row, problem.question, problem.answer, known, category=problem.category))
+    problem: WordProblem = (CONSTRUCTIONS[1], ARITHMETIC[3])[n](rng, 7 + n)
+    details = {"suitable": not n}
+    return _falsified(problem_row(row, problem.question, problem.answer, details, category=problem.category))
 
 
 def _falsified(source_row: SourceRow) -> SourceRow:
@@ -120,8 +120,8 @@ def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:
     x = rng.randrange(image.width // 8)
     part = image.crop((x, 0, image.width, image.height))
     part.thumbnail((480, 480))
-    drawn = DrawnQuestion(part, question, Choices((), answer), "knowledge", None, PHOTOGRAPHS[name].license)
-    return _marked(as_row(row, drawn), "outside_knowledge")
+    question_drawn = DrawnQuestion(part, question, Choices((), answer), "knowledge", None, PHOTOGRAPHS[name].license)
+    return _marked(as_row(row, question_drawn), "outside_knowledge")
 
 
 def _trivial(n: int, row: str, rng: Random) -> SourceRow:
@@ -176,7 +176,7 @@ def _cut(name: str, row: LazyRow) -> SourceRow:
 
 DEMO_RL_VERSION = "1"
 PACKAGES = ("matplotlib", "pillow", "scikit-image", "scikit-learn")
-N_CONSTRUCTIONS, N_RECKONINGS = 5, 5
+N_CONSTRUCTIONS, N_ARITHMETIC = 5, 5
 """Of each of their kinds."""
 DRAWN: dict[str, tuple[DrawnKind, int]] = {
     "colour": (colour_of_a_shape, 12),
@@ -229,7 +229,7 @@ class DemoRLSource:
             raise ValueError(f"demo_rl has the one shard 0; found {shard}")
         good = [
             *problems("construction", CONSTRUCTIONS, N_CONSTRUCTIONS, suitable=True, seed=self.seed),
-            *problems("reckoning", RECKONINGS, N_RECKONINGS, suitable=False, seed=self.seed),
+            *problems("reckoning", ARITHMETIC, N_ARITHMETIC, suitable=False, seed=self.seed),
             *(row for name, (kind, n) in DRAWN.items() for row in questions(name, kind, n, self.seed)),
         ]
         return (built(row) for row in [*good, *planted(self.seed), *spoiled(good)])

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, font, jpeg_bytes, photograph_image
-from darkroom.pipelines.demo.images.problems import problem_row
+from darkroom.pipelines.demo.images.maths import problem_row
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
@@ -60,7 +60,7 @@ class Sheet(NamedTuple):
         target: tuple[str, Box] | None = None,
         **details: object,
     ) -> DrawnQuestion:
-        """What is asked of the sheet as it is now; a text is the answer of an open question."""
+        """Ask about the sheet as it is now; a text is the answer of an open question."""
         choices = answer if isinstance(answer, Choices) else Choices((), answer)
         return DrawnQuestion(self.image, question, choices, category, target, self.license, details)
 
@@ -109,7 +109,7 @@ def as_row(row: str, question: DrawnQuestion) -> SourceRow:
 
 
 class WordProblem(NamedTuple):
-    """What is asked, the answer, and the field that it belongs to."""
+    """A question, the answer, and its field."""
 
     category: str
     question: str
@@ -118,9 +118,9 @@ class WordProblem(NamedTuple):
 
 ProblemKind = Callable[[Random, int], WordProblem]
 """Makes the n-th problem of its kind: ``n`` chooses the wording."""
-Reckoned = tuple[object, Mapping[str, object]]
+Computed = tuple[object, Mapping[str, object]]
 """The answer of a problem, and the values in its wording."""
-Reckoning = Callable[[Random, int], Reckoned]
+Computation = Callable[[Random, int], Computed]
 
 
 def problems(name: str, kinds: Sequence[ProblemKind], n_of_each: int, *, suitable: bool, seed: int) -> list[LazyRow]:
@@ -134,12 +134,12 @@ def _problem_row(row: str, kind: ProblemKind, n: int, suitable: bool, seed: int)
     return problem_row(row, problem.question, problem.answer, {"suitable": suitable}, category=problem.category)
 
 
-def problem_kinds(module: str, reckonings: Mapping[str, Reckoning]) -> tuple[ProblemKind, ...]:
+def problem_kinds(module: str, computations: Mapping[str, Computation]) -> tuple[ProblemKind, ...]:
     """The kinds of problems that a module reckons out, in the field and the words that the table beside it gives."""
     table = data_beside(module)
-    return tuple(partial(_problem, reckon, **table[name]) for name, reckon in reckonings.items())
+    return tuple(partial(_problem, compute, **table[name]) for name, compute in computations.items())
 
 
-def _problem(reckon: Reckoning, rng: Random, n: int, *, category: str, wordings: Sequence[str]) -> WordProblem:
-    answer, values = reckon(rng, n)
+def _problem(compute: Computation, rng: Random, n: int, *, category: str, wordings: Sequence[str]) -> WordProblem:
+    answer, values = compute(rng, n)
     return WordProblem(category, wordings[n % len(wordings)].format(**values), str(answer))

@@ -25,19 +25,19 @@ _PAIRS = tuple(permutations(("red", "blue", "green", "violet"), 2))
 
 
 def plate(rng: Random, n: int) -> DrawnQuestion:
-    """What a plate says: a word, a code, or both."""
+    """Text of a plate: a word, a code, or both."""
     on = sheet(rng)
-    colour, other = _PAIRS[n % len(_PAIRS)]
+    colour, second_colour = _PAIRS[n % len(_PAIRS)]
     text, beside = _text(rng, n), _text(rng, n + 1)
     box = _hang(on, text, colour, _PRINT[n % 5], rng, upper=bool(n % 2))
-    _hang(on, beside, other, 14, rng, upper=not n % 2)
+    _hang(on, beside, second_colour, 14, rng, upper=not n % 2)
     wordings = _WORDS["plate"]
-    question = wordings[(n + n // len(_PAIRS)) % len(wordings)].format(colour=colour, other=other)
+    question = wordings[(n + n // len(_PAIRS)) % len(wordings)].format(colour=colour, other=second_colour)
     return on.asks(question, text, "OCR", (f"{colour} plate", box))
 
 
 def board(rng: Random, n: int) -> DrawnQuestion:
-    """Which goods a board lists, from top to bottom."""
+    """Goods that a board lists, from top to bottom."""
     on, heading = sheet(rng), _WORDS["headings"][n % 4]
     goods = rng.sample(_WORDS["goods"], 3 + n % 3)
     size = (12, 17, 24)[n % 3]
@@ -75,7 +75,7 @@ TOLERANCE = 0.05
 
 
 def ruler(rng: Random, n: int) -> DrawnQuestion:
-    """How long a bar is that lies along a ruler, in cm."""
+    """Length of a bar along a ruler, in cm."""
     on = sheet(rng)
     colour, step = tuple(COLOURS)[n % len(COLOURS)], rng.choice((26, 30, 34))
     x, y, n_cm = rng.randint(14, 30), rng.randint(120, 260), 420 // step
@@ -93,7 +93,7 @@ def ruler(rng: Random, n: int) -> DrawnQuestion:
 
 
 def dial(rng: Random, n: int) -> DrawnQuestion:
-    """Which speed a dial shows, in km/h."""
+    """Speed that a dial shows, in km/h."""
     on = sheet(rng)
     radius, top = rng.choice((44, 80, 130)), rng.choice((80, 100, 120, 160))
     x, y = rng.randint(radius + 8, SIZE[0] - radius - 8), rng.randint(radius + 8, SIZE[1] - radius - 8)
@@ -112,7 +112,7 @@ def dial(rng: Random, n: int) -> DrawnQuestion:
 
 
 def thermometer(rng: Random, n: int) -> DrawnQuestion:
-    """How warm a thermometer says that it is, in degrees Celsius."""
+    """Temperature that a thermometer shows, in degrees Celsius."""
     on = sheet(rng)
     step, warmth = rng.choice((3, 5, 6)), rng.randint(8, 38)
     x, bottom = rng.randint(60, SIZE[0] - 60), rng.randint(45 * step + 30, SIZE[1] - 30)
@@ -151,7 +151,7 @@ def place_of_a_photograph(rng: Random, n: int) -> DrawnQuestion:
 
 
 def box_of_a_photograph(rng: Random, n: int) -> DrawnQuestion:
-    """Where a photograph is, as a box."""
+    """Position of a photograph, as a box."""
     image, names, boxes, licence = _drawn(rng, 2 + n % 2, n)
     at = names.index(_NAMES[n % len(_NAMES)])
     phrase = PHOTOGRAPHS[names[at]].phrase
@@ -182,7 +182,7 @@ _PAINTS = tuple(COLOURS)
 
 
 def route(rng: Random, n: int) -> DrawnQuestion:
-    """How a route of three legs runs from its dot to its cross."""
+    """Route of three legs from its dot to its cross."""
     on, first = sheet(rng), tuple(_STEPS)[n % 4]
     second = rng.choice(_TURNS[first])
     legs = (first, second, rng.choice(_TURNS[second]))

@@ -9,7 +9,7 @@ from PIL import ImageDraw
 
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import lettered
-from darkroom.pipelines.demo.images.problems import terms
+from darkroom.pipelines.demo.images.maths import terms
 from darkroom.pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
 from darkroom.pipelines.records.geometry import Box
 
@@ -31,7 +31,7 @@ class Shape(NamedTuple):
 
 
 def colour_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
-    """Which colour a lettered shape has."""
+    """Colour of a lettered shape."""
     on, shapes = _drawn(rng, n)
     shape = rng.choice(shapes)
     wrong = rng.sample([colour for colour in COLOURS if colour != shape.colour], 3)
@@ -41,7 +41,7 @@ def colour_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
 
 
 def form_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
-    """Which form carries a letter."""
+    """Form that carries a letter."""
     on, shapes = _drawn(rng, n)
     shape = rng.choice(shapes)
     choices = lettered(shape.form, [form for form in FORMS if form != shape.form], place=n, rng=rng)
@@ -49,7 +49,7 @@ def form_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
 
 
 def place_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
-    """Where a shape is, as a box."""
+    """Position of a shape, as a box."""
     on, shapes = _drawn(rng, n)
     shape = rng.choice(shapes)
     question = _WORDS["box"][(n + n // 4) % 3].format(f"{shape.colour} {shape.form}", shape.letter)
@@ -57,7 +57,7 @@ def place_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
 
 
 def number_of_shapes(rng: Random, n: int) -> DrawnQuestion:
-    """How many shapes of a form or a colour there are."""
+    """Number of shapes of a form or a colour."""
     on, shapes = _drawn(rng, n)
     shape, left_out = rng.sample(shapes, 2)
     by_form = bool(n % 2) and len(shapes) > 2
@@ -73,7 +73,7 @@ def number_of_shapes(rng: Random, n: int) -> DrawnQuestion:
 
 
 def letters_on_shapes(rng: Random, n: int) -> DrawnQuestion:
-    """Which letters the shapes of a form carry, in any order or in that of the alphabet."""
+    """Letters of the shapes of a form, in any order or in that of the alphabet."""
     on, shapes = _drawn(rng, n % 3)
     forms = [form for form in FORMS if sum(shape.form == form for shape in shapes) > 1]
     form, ordered = rng.choice(forms), n % 2 == 0
@@ -163,7 +163,7 @@ def sector(rng: Random, n: int) -> DrawnQuestion:
 
 
 def share(rng: Random, n: int) -> DrawnQuestion:
-    """Which share of a disc is painted: a fraction."""
+    """Painted share of a disc, a fraction."""
     on, parts = sheet(rng), (8, 12, 10, 9, 16)[n % 5]
     painted = rng.randint(2, parts - 3)
     x, y, size = rng.randint(150, 330), rng.randint(150, 210), 130

@@ -14,9 +14,8 @@ from cattrs import BaseValidationError
 from darkroom import sandbox
 from darkroom.pipelines.inspection.audit.conversations import Conversations, execute_rounds, find_conversations, row_of
 from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditReport, shortened
-from darkroom.pipelines.inspection.audit.known_truth import KnownTruth
 from darkroom.pipelines.inspection.audit.row_checks import recount, regrade, remeasure, stated_counts, stored_failures
-from darkroom.pipelines.inspection.audit.row_records import NotKnown, Row, case_of, changed_images
+from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, case_of, changed_images
 from darkroom.pipelines.inspection.audit.totals import DatasetTotals
 from darkroom.pipelines.publishing.dataset_reader import (
     KEYS,

@@ -16,7 +16,7 @@ from PIL import Image
 
 from darkroom.pipelines.models.protocols import PROTOCOLS, ParsedTurn
 from darkroom.pipelines.publishing.dataset_reader import read_marker
-from darkroom.pipelines.publishing.layouts.text import unescaped
+from darkroom.pipelines.publishing.layouts.turns import unescaped
 from darkroom.pipelines.publishing.replay import Execute, NotComparable
 from darkroom.pipelines.records import ImageRef, Observation, to_row
 from darkroom.pipelines.records.digest import digest_bytes
@@ -87,10 +87,10 @@ def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:
     plain = unescaped if is_escaped else str
     turns = [protocol.parse(plain(text)) for text in release["turns"]]
     rounds, position = [], release["n_question_images"]
-    for turn, seen in zip(turns, release["observations"], strict=False):
+    for turn, observed in zip(turns, release["observations"], strict=False):
         assert isinstance(turn, ParsedTurn)  # the reader has parsed it
-        places = list(range(position, position := position + seen["n_images"]))
-        observation = {"status": None, "text": plain(seen["text"]), "images": places, "error": None, "edits": []}
+        places = list(range(position, position := position + observed["n_images"]))
+        observation = {"status": None, "text": plain(observed["text"]), "images": places, "error": None, "edits": []}
         rounds.append({"thought": turn.thought, "code": turn.code or "", "observation": observation})
     last = turns[-1]
     assert isinstance(last, ParsedTurn)
@@ -128,14 +128,14 @@ def execute_rounds(row: dict[str, Any], execute: Execute, max_difference: float)
     for number, (turn, now) in enumerate(zip(row["rounds"], execute(row), strict=True), start=1):
         recorded = turn["observation"]
         released = [Image.open(io.BytesIO(row["images"][place]["bytes"])) for place in recorded["images"]]
-        shown = [image.pixels for image in now.images]
-        refs = tuple(ImageRef("", image.width, image.height, image.mode, "PNG") for image in shown)
+        pixels = [image.pixels for image in now.images]
+        refs = tuple(ImageRef("", image.width, image.height, image.mode, "PNG") for image in pixels)
         observation = Observation(now.status, now.text, refs, now.error)
-        found = observation_difference(
-            row["protocol"], observation, shown, recorded["text"], released, max_difference=max_difference
+        difference = observation_difference(
+            row["protocol"], observation, pixels, recorded["text"], released, max_difference=max_difference
         )
-        if found:
-            differences.append((number, found))
+        if difference:
+            differences.append((number, difference))
         recorded |= {"status": now.status, "text": now.text, "error": now.error}
     return differences
 
@@ -171,11 +171,11 @@ def _protocol_in(messages: Any) -> Any:
     """The protocol of an export's conversation, by the markers that only it writes."""
     text = json.dumps(messages)  # without the system's prompt, which names markers
     places = [place for role in ('"assistant"', '"gpt"') if (place := text.find(role)) >= 0]
-    said = text[min(places, default=0) :]
+    answers = text[min(places, default=0) :]
     for protocol in PROTOCOLS.values():
-        if f"</{protocol.marker}>" in said:
+        if f"</{protocol.marker}>" in answers:
             return protocol.name
-    return "thyme" if "</think>" in said else "pyvision" if "<answer>" in said else "tool_call"
+    return "thyme" if "</think>" in answers else "pyvision" if "<answer>" in answers else "tool_call"
 
 
 def _described(data: bytes) -> ImageRef:

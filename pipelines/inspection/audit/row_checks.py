@@ -10,8 +10,7 @@ from typing import Any
 
 from darkroom.pipelines.generation.released import all_recipes
 from darkroom.pipelines.inspection.audit.findings import AuditFinding, shortened
-from darkroom.pipelines.inspection.audit.known_truth import KnownTruth
-from darkroom.pipelines.inspection.audit.row_records import NotKnown, Row, sample_of
+from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, sample_of
 from darkroom.pipelines.records import Check, Grader, ImageRef, PassRate, Truth, TruthBox, Votes, from_row
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.rl import majority

@@ -65,10 +65,10 @@ class DatasetTotals:
                 yield self._finding(f"README.md: {reason}")
 
     def _content(self, row: Row) -> bytes:
-        said: Any = [row["question"], row["answer"], [ref["sha256"] for ref in row["image_refs"]]]
+        content: Any = [row["question"], row["answer"], [ref["sha256"] for ref in row["image_refs"]]]
         if self._kind == "trajectories":
-            said += [row["final_thought"], [[turn["thought"], turn["code"]] for turn in row["rounds"]]]
-        return bytes.fromhex(digest(said))
+            content += [row["final_thought"], [[turn["thought"], turn["code"]] for turn in row["rounds"]]]
+        return bytes.fromhex(digest(content))
 
     def _count(self, row: Row, split: str) -> None:
         counts = self._counts

@@ -75,10 +75,25 @@ function question(entry) {
 }
 
 function answer(entry) {
-  const expected = entry.reject && entry.reject.expected;
   return [
     ...(entry.answer ? block("Answer", make("div", "answer", entry.answer)) : []),
-    ...(expected ? block("Expected answer", make("div", "answer", expected)) : []),
+    ...(entry.problem ? block("Problem", make("p", "text failed", entry.problem)) : []),
+    ...(entry.expected ? block("Expected answer", make("div", "answer", entry.expected)) : []),
+    ...(entry.written ? [folded("Everything it wrote", make("p", "text", entry.written))] : []),
+  ];
+}
+
+const number = (value) => (value === null ? "none" : String(Number(value.toPrecision(3))));
+
+// what a training made of a rollout: its reward with the parts, and its advantage over the others of its question
+function rewards(entry) {
+  if (!entry.reward) return [];
+  const { total, advantage, parts } = entry.reward;
+  const tone = advantage > 0 ? " passed" : advantage < 0 ? " failed" : "";
+  return [
+    make("span", "tag", `reward ${number(total)}`),
+    make("span", `tag${tone}`, `advantage ${advantage > 0 ? "+" : ""}${number(advantage)}`),
+    ...Object.entries(parts).map(([name, value]) => make("span", "tag", `${name} ${number(value)}`)),
   ];
 }
 
@@ -99,9 +114,9 @@ function link(entry) {
 }
 
 function article(entry) {
-  const tags = [entry.family, entry.category, entry.source_row, entry.policy && `written by ${entry.policy}`].filter(Boolean);
+  const tags = [entry.step, entry.family, entry.category, entry.source_row, entry.policy && `written by ${entry.policy}`].filter(Boolean);
   const made = make("article", "",
-    make("header", "", make("h2", "", entry.question || "(no question)"), ...tags.map(tag), link(entry)),
+    make("header", "", make("h2", "", entry.question || "(no question)"), ...rewards(entry), ...tags.map(tag), link(entry)),
     entry.reject ? whyRejected(entry.reject) : "",
     question(entry),
     make("section", "",

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from PIL import Image, ImageDraw
 from pygments.lexers import PythonLexer
@@ -32,10 +32,18 @@ _QUESTION = ("question", "choices", "category", "license")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One article of the page: JSON, and its images by name."""
+    """One article of the page: JSON as ``article.js`` draws it, and its images by name."""
 
     content: Mapping[str, Any]
     images: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, **content: Any) -> Self:
+        """An entry with some of the fields; its images have addresses already."""
+        texts = ("id", "link", "family", "category", "source", "source_row", "license", "question", "draft", "thought")
+        lists = dict.fromkeys(("choices", "sizes", "images", "rounds", "checks"), ())
+        rest = {"n_outlined": 0, "n_videos": 0, "usage": {}, "facts": {}, "reject": None}
+        return cls({**dict.fromkeys((*texts, "answer", "expected", "policy"), ""), **lists, **rest, **content})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +88,13 @@ def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) ->
         "disposition": reject.disposition,
         "evidence": reject.evidence,
         "missing": n_missing,
-        "expected": question.get("expected", ""),
         "raw": "" if sample else json.dumps(row, indent=1, ensure_ascii=False),
     }
     return _entry(row, question, _Media(images, rounds, len(sample.videos) if sample else 0), why=why)
 
 
 def question_of_reject(reject: Reject, sample: Sample | None, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a reject's own row lacks: family, source and, with a sample, its question."""
+    """Fields that a reject's own row lacks: family, source and, with a sample, its question."""
     names = {"family": reject.family or "intake", "source": reject.source, "source_row": reject.source_row}
     if sample is None:
         return {**{name: row[name] for name in _QUESTION if name in row}, **names}
@@ -135,6 +142,7 @@ def _entry(
         "draft": row.get("text") or "",
         "thought": row.get("final_thought") or "",
         "answer": row.get("answer") or "" if "rounds" in row else "",
+        "expected": question.get("expected", ""),
         "checks": list(row.get("checks") or ()),
         "usage": row.get("usage") or {},
         "policy": asked(provenance.get("policy", "")),
@@ -145,7 +153,7 @@ def _entry(
 
 
 def link_of(row: Mapping[str, Any], question: Mapping[str, Any]) -> str:
-    """What an entry's address names it by: a trajectory, or a sample or a row of a source in a family."""
+    """Name of an entry in its address: a trajectory, or a sample or a source row in a family."""
     place = f"{question.get('source')}:{question.get('source_row')}"
     return row.get("trajectory_id") or f"{question.get('sample_id') or place}/{question['family']}"
 

@@ -20,7 +20,7 @@ function drawMore() {
 /* ---- filters ---- */
 
 const haystacks = entries.map((entry) => {
-  const texts = [entry.id, entry.source_row, entry.question, ...entry.choices, entry.draft, entry.thought, entry.answer,
+  const texts = [entry.id, entry.source_row, entry.question, ...entry.choices, entry.draft, entry.thought, entry.answer, entry.problem, entry.written,
     ...entry.rounds.flatMap((turn) => [turn.thought, turn.text, turn.error, turn.code.map((piece) => piece[1]).join("")]),
     ...entry.checks.flatMap((check) => [check.name, check.reason, check.detail])];
   if (entry.reject) texts.push(entry.reject.reason, entry.reject.evidence, entry.reject.stage, entry.reject.raw);
@@ -30,25 +30,27 @@ const places = new Map(entries.map((entry, n) => [entry, n]));
 
 const outcome = (check) => (check.passed ? "passed" : check.reason || "failed");
 const values = {
-  kind: (entry) => [entry.reject ? entry.reject.disposition : "accepted"],
+  step: (entry) => [entry.step],
+  kind: (entry) => [entry.kind || (entry.reject ? entry.reject.disposition : "accepted")],
   family: (entry) => [entry.family],
   category: (entry) => [entry.category || "none"],
   check: (entry) => entry.checks.map((check) => `${check.name}: ${outcome(check)}`),
   reason: (entry) => (entry.reject ? [entry.reject.reason] : []),
 };
+const names = Object.keys(values).filter((name) => document.getElementById(name)); // a page has the filters that it needs
 
 function fill(name) {
   const counts = new Map();
   for (const entry of entries) for (const value of new Set(values[name](entry))) counts.set(value, (counts.get(value) || 0) + 1);
   const select = document.getElementById(name);
   select.append(new Option("all", ""));
-  for (const value of [...counts.keys()].sort()) select.append(new Option(`${value} (${counts.get(value)})`, value));
+  for (const value of [...counts.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }))) select.append(new Option(`${value} (${counts.get(value)})`, value));
   select.disabled = counts.size === 0;
 }
 
 function wanted(entry) {
   return haystacks[places.get(entry)].includes(search.value.trim().toLowerCase())
-    && Object.keys(values).every((name) => {
+    && names.every((name) => {
       const value = document.getElementById(name).value;
       return !value || values[name](entry).includes(value);
     });
@@ -102,7 +104,7 @@ function onKey(event) {
 function remember() {
   const kept = new URLSearchParams();
   if (search.value) kept.set("search", search.value);
-  for (const name of Object.keys(values)) if (document.getElementById(name).value) kept.set(name, document.getElementById(name).value);
+  for (const name of names) if (document.getElementById(name).value) kept.set(name, document.getElementById(name).value);
   if (current >= 0) kept.set("row", shown[current].link);
   history.replaceState(null, "", `#${kept}`);
 }
@@ -110,14 +112,14 @@ function remember() {
 function recall() {
   const kept = new URLSearchParams(location.hash.slice(1));
   search.value = kept.get("search") || "";
-  for (const name of Object.keys(values)) document.getElementById(name).value = kept.get(name) || "";
+  for (const name of names) document.getElementById(name).value = kept.get(name) || "";
   apply();
   const place = kept.get("row") ? shown.findIndex((entry) => [entry.link, entry.id].includes(kept.get("row"))) : -1;
   if (place >= 0) select(place);
 }
 
 new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`)).observe(bar);
-Object.keys(values).forEach(fill);
+names.forEach(fill);
 form.addEventListener("input", () => { apply(); remember(); });
 form.addEventListener("reset", () => setTimeout(() => { apply(); remember(); }));
 form.addEventListener("submit", (event) => event.preventDefault());

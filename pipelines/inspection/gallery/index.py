@@ -41,7 +41,7 @@ CREATE INDEX by_outcome ON checks (outcome, n);
 
 
 class EntryPlace(NamedTuple):
-    """Where an entry's row lies: at a place of a dataset's file, or, a reject with its sample, in the index itself."""
+    """Position of an entry's row: in a dataset's file, or, of a reject with its sample, in the index itself."""
 
     sample: str
     family: str
@@ -67,7 +67,7 @@ class GalleryIndex:
         self._path = path
 
     def facets(self) -> dict[str, dict[str, int]]:
-        """How many entries have each value of each filter."""
+        """Count the entries by each value of each filter."""
         with self._open() as database:
             counts = {
                 name: dict(database.execute(f"SELECT {name}, count(*) FROM entries GROUP BY 1 ORDER BY 1").fetchall())
@@ -99,7 +99,7 @@ class GalleryIndex:
         return EntryPage(number, n_pages, len(numbers), entries)
 
     def lookup(self, n: int) -> EntryPlace | None:
-        """Where entry ``n`` lies; None where there is none."""
+        """Position of entry ``n``; None if there is none."""
         return self._lookup("n = ?", n)
 
     def of_sample(self, sample: str, family: str) -> EntryPlace | None:

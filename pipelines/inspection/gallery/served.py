@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_row
 from darkroom.pipelines.inspection.gallery.index import EntryPlace, GalleryIndex
-from darkroom.pipelines.inspection.gallery.shell import gallery_page
-from darkroom.pipelines.inspection.html_page import data_url, embedded_json
+from darkroom.pipelines.inspection.gallery.page import gallery_page
+from darkroom.pipelines.inspection.pages import data_url, embedded_json
 from darkroom.pipelines.publishing.dataset_reader import row_at
 from darkroom.pipelines.records import Reject, Sample, from_row
 from darkroom.pipelines.services import LOOPBACK, is_let_in
@@ -85,7 +85,7 @@ class GalleryServer(ThreadingHTTPServer):
 
 
 def open_server(index: GalleryIndex, store: ImageStore, **options: Any) -> GalleryServer:
-    """As ``GalleryServer``. Raises ``UserError`` where the port is taken."""
+    """Open a ``GalleryServer``. Raises ``UserError`` if the port is taken."""
     try:
         return GalleryServer(index, store, **options)
     except OSError as error:

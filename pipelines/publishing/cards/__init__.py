@@ -2,17 +2,15 @@
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from darkroom.pipelines.generation.funnel import Funnel
 from darkroom.pipelines.generation.recipes import Recipe
-from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SftFacts
+from darkroom.pipelines.publishing.cards.row_facts import ReleaseFacts, RlFacts, SampleFacts, SftFacts
 from darkroom.pipelines.publishing.judge_stats import JudgeStats
-from darkroom.pipelines.publishing.release_facts import ReleaseFacts
+from darkroom.pipelines.publishing.rendering import render, text_bars
 from darkroom.pipelines.publishing.replay import Replay
-from darkroom.pipelines.publishing.templates import render
-from darkroom.pipelines.publishing.text_charts import text_bars
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability
@@ -21,6 +19,15 @@ from darkroom.pipelines.storage.stage import StageReport
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks.check import CheckFunction, MeasuredCheck
 from darkroom.pipelines.verification.proportion import Proportion
+
+if TYPE_CHECKING:
+    from datasets import Features
+
+_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+_HUB_IDS = {"apache-2.0", "bsd-3-clause", "cc-by-2.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc0-1.0", "mit"}
+"""Licences that the hub knows by their SPDX identifier in lower case; others stand in ``license_name``."""
+_LINE = 80
+_SEVERAL = "several licences"
 
 
 def sft_card(
@@ -43,8 +50,7 @@ def sft_card(
     ``replayed`` None: not measured. ``languages``: by source. ``release``: of a family of released trajectories.
     ``ablation``: which rows there are that did not pass every check.
     """
-    from darkroom.pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
-    from darkroom.pipelines.publishing.features import TRAJECTORIES
+    from darkroom.pipelines.publishing.features import TRAJECTORIES  # `datasets` takes a second
 
     title, tags = f"Darkroom SFT: {recipe.family}", [recipe.family, recipe.protocol.name]
     return _render(
@@ -83,8 +89,7 @@ def rl_card(
     languages: Mapping[str, str],
 ) -> str:
     """The card of all RL rows. ``agreement``: of votes with people, in words; ``languages``: by source."""
-    from darkroom.pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
-    from darkroom.pipelines.publishing.features import PROMPTS
+    from darkroom.pipelines.publishing.features import PROMPTS  # `datasets` takes a second
 
     title, tags = "Darkroom RL prompts", ["reinforcement-learning"]
     return _render(
@@ -109,7 +114,7 @@ def _render(template: str, **facts: Any) -> str:
 
 
 def in_words(check: CheckFunction) -> str:
-    """What the check says, with the values of constants in place of their names: ``At most 0.25 of the image``."""
+    """Describe a check, with the values of constants instead of their names: ``At most 0.25 of the image``."""
     function = check.judge if isinstance(check, MeasuredCheck) else check.ask
     doc = inspect.getdoc(function) or ""
     paragraph = doc.partition("\n\n")[0].replace("\n", " ")
@@ -140,3 +145,47 @@ def _example(trajectory: Trajectory, sample: Sample) -> str:
         "answer": trajectory.answer,
     }
     return json.dumps(row, indent=2, ensure_ascii=False)
+
+
+def front_matter(
+    title: str,
+    facts: SampleFacts,
+    features: "Features",
+    *,
+    tags: Sequence[str],
+    languages: Mapping[str, str],
+) -> str:
+    """YAML at the top of a card, without its ``---`` lines. ``languages``: ISO 639, by source.
+
+    No ``configs``: with them, ``load_dataset(folder)`` answers from its cache after the folder was made anew.
+    """
+    from datasets import DatasetInfo  # takes a second
+    from datasets.info import DatasetInfosDict
+    from huggingface_hub import DatasetCardData
+
+    spoken = sorted({languages[source] for source in facts.sources if source in languages})
+    data = DatasetCardData(
+        pretty_name=title,
+        language=spoken or None,
+        task_categories=["visual-question-answering"],
+        size_categories=[next((name for bound, name in _SIZES if facts.n_rows < bound), "10M<n<100M")],
+        tags=["darkroom", "thinking-with-images", *tags],
+        **_license(licence_parts(facts.licenses)),
+    )
+    DatasetInfosDict({"default": DatasetInfo(features=features)}).to_dataset_card_data(data)
+    return data.to_yaml().strip()
+
+
+def licence_parts(licenses: Iterable[str]) -> list[str]:
+    """The single licences of compound ones (``CC0-1.0 AND MIT``), each once; ``not stated`` for an empty one."""
+    return sorted({part for text in licenses for part in (text or "not stated").split(" AND ")})
+
+
+def _license(parts: Sequence[str]) -> dict[str, Any]:
+    if len(parts) == 1 and parts[0].lower() in _HUB_IDS:
+        return {"license": parts[0].lower()}
+    if not set(parts) - {"not stated", "unknown"}:
+        return {"license": "unknown"}
+    joined = " AND ".join(parts)
+    name = joined if len(joined) <= _LINE - len("license_name: ") else _SEVERAL
+    return {"license": "other", "license_name": name, "license_link": "README.md"}

@@ -1,4 +1,4 @@
-"""What cards say of the rows that ship, gathered row by row: counts, and of scores their sums."""
+"""Facts for cards, gathered row by row: counts, sums of scores, and a release's checks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.records.origin_labels import Annotators, asked, measured_on
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
+from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
 
 _NOT_MEASURED = "not measured"
@@ -23,7 +25,7 @@ _NOT_MEASURED = "not measured"
 
 @dataclass
 class SampleFacts:
-    """Of the samples of rows."""
+    """Counts over the samples of rows."""
 
     n_rows: int = 0
     sources: Counter[str] = field(default_factory=Counter)
@@ -39,7 +41,7 @@ class SampleFacts:
 
 @dataclass
 class SftFacts(SampleFacts):
-    """Of trajectories."""
+    """Counts over trajectories."""
 
     n_images: int = 0
     videos: set[str] = field(default_factory=set)
@@ -65,13 +67,13 @@ class SftFacts(SampleFacts):
 
     @property
     def mean_scores(self) -> Mapping[str, float]:
-        """Of every check that counts votes or measures something."""
+        """Mean score of every check that counts votes or measures."""
         return {name: total / n for name, (total, n) in sorted(self._scores.items())}
 
 
 @dataclass
 class RlFacts(SampleFacts):
-    """Of RL rows; ``from_drafts``: the samples of the ``annotators`` that began as a policy's draft, by id."""
+    """Counts over RL rows; ``from_drafts``: ids of the ``annotators``' samples that began as a policy's draft."""
 
     workspace: Workspace = field(kw_only=True)
     partitions: Sequence[str] = field(kw_only=True)
@@ -104,7 +106,7 @@ class RlFacts(SampleFacts):
 
     @property
     def origins(self) -> list[tuple[str, str, int]]:
-        """What the rows say, who it is from, and of how many rows."""
+        """For each fact of the rows: what, by whom, and for how many rows."""
         return [(what, who, n) for what, counts in self._origins.items() for who, n in sorted(counts.items())]
 
     def _who(self, row: RLRow) -> Mapping[str, str | None]:
@@ -144,3 +146,31 @@ class RlFacts(SampleFacts):
 def _writer(provenance: Provenance) -> str:
     name = asked(provenance.policy)
     return name if name != provenance.policy else f"{provenance.policy} ({provenance.model})"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFacts:
+    """A released family: every row is counted at every check, whichever it failed first."""
+
+    n_rows: int
+    n_read: int
+    unread: Mapping[str, int]
+    """Rows that could not be read, by reason."""
+    n_checked: int
+    failed: Mapping[str, int]
+    """Rows by check that says no; a check that all pass has 0."""
+
+
+def release_facts(tables: Tables, family: str, partitions: Sequence[str]) -> ReleaseFacts:
+    """The facts of a released family. Raises ``TableMissing``."""
+    unread: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    n_read = n_checked = 0
+    for partition in partitions:
+        samples = TableKey(SAMPLES, partition)
+        n_read += tables.n_rows(samples)
+        unread.update(reject.reason for reject in tables.read_rejects(samples))
+        for (checks,) in tables.columns(TableKey((family, "verdicts"), partition), "checks"):
+            n_checked += 1
+            failed.update({check["name"]: int(not check["passed"]) for check in checks})
+    return ReleaseFacts(n_read + unread.total(), n_read, dict(sorted(unread.items())), n_checked, dict(failed))

@@ -1,4 +1,4 @@
-"""What a layout is: how one row becomes a trainer's record, and the facts of an export for its README."""
+"""The layout: how a row becomes a trainer's record, and the facts of an export for its README."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from darkroom.pipelines.publishing.dataset_reader import Kind
 from darkroom.pipelines.publishing.layouts.export_source import ExportSource
-from darkroom.pipelines.publishing.layouts.text import with_placeholders
-from darkroom.pipelines.publishing.layouts.turns import Row, Turn
+from darkroom.pipelines.publishing.layouts.turns import Row, Turn, with_placeholders
 
 Media = Literal["paths", "bytes", "none"]
 """How images are stored: files beside the rows, inside them, or (a trainer of texts) not at all."""
@@ -43,7 +42,7 @@ class ExportRow:
 
 @dataclass(frozen=True, slots=True)
 class ExportFacts:
-    """What was written, for the README of the output."""
+    """Facts of a written export, for its README."""
 
     source: ExportSource
     files: Mapping[str, int]

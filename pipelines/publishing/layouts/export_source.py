@@ -1,9 +1,8 @@
-"""What is exported: a shipped dataset's split by name, and, of prompts, in which protocol and mode they are written."""
+"""The source of an export: a split of a shipped dataset, and for prompts the protocol and mode."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 from darkroom.pipelines.models.protocols import PROTOCOLS
@@ -83,14 +82,12 @@ class ExportSource:
         return replace(self, protocol=name, mode=mode or modes[0])
 
 
-def find_source(
-    dataset: str, datasets: StorePath, *, split: str, named: Mapping[str, StorePath] = MappingProxyType({})
-) -> ExportSource:
-    """The dataset that a user names: a family in ``datasets``, ``all`` of them, one of ``named``, or a folder.
+def find_source(dataset: str, datasets: StorePath, *, split: str, prompts: StorePath | None = None) -> ExportSource:
+    """Find the dataset that a user names: a family in ``datasets``, ``all``, ``rl`` for ``prompts``, or a folder.
 
     Raises ``LayoutError`` when there is none, when it lacks the split, and when it is not a shipped dataset.
     """
-    folders = shipped_folders(dataset, datasets, named)
+    folders = shipped_folders(dataset, datasets, prompts)
     files = tuple(file for folder in folders for file in dataset_files(folder, split=split))
     if not files:
         splits = sorted({split_of(file) for folder in folders for file in dataset_files(folder)})
@@ -105,18 +102,16 @@ def find_source(
 
 
 def _name(dataset: str) -> str:
-    """Of a family, or the folder's."""
+    """Name of the family, or of the folder."""
     return Path(dataset).resolve().name if "://" in dataset or Path(dataset).is_dir() else dataset
 
 
-def shipped_folders(dataset: str, datasets: StorePath, named: Mapping[str, StorePath]) -> list[StorePath]:
-    """As of ``find_source``, with every split. Raises ``LayoutError``."""
-    if dataset in named and not (datasets / dataset).is_dir():
-        folder = named[dataset]
-        if not dataset_files(folder):
-            command = {RL: "darkroom rl SOURCE"}.get(dataset, f"darkroom {dataset}")
-            raise LayoutError(f"{folder} holds no parquet file of a shipped dataset. Run: {command}")
-        return [folder]
+def shipped_folders(dataset: str, datasets: StorePath, prompts: StorePath | None) -> list[StorePath]:
+    """Folders of the dataset that a user names, as ``find_source`` takes it. Raises ``LayoutError``."""
+    if dataset == RL and prompts is not None and not (datasets / dataset).is_dir():
+        if not dataset_files(prompts):
+            raise LayoutError(f"{prompts} holds no parquet file of a shipped dataset. Run: darkroom rl SOURCE")
+        return [prompts]
     try:
         return find_datasets(dataset, datasets)
     except TableMissing as error:

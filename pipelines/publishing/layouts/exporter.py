@@ -19,7 +19,7 @@ from darkroom.pipelines.publishing.layouts.export_source import ExportSource, La
 from darkroom.pipelines.publishing.layouts.prompt_rows import grader_of, prompt
 from darkroom.pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
 from darkroom.pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
-from darkroom.pipelines.publishing.templates import render
+from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.atomic_write import MARKER, replace_folder
 from darkroom.pipelines.storage.row_files import file_digest
@@ -150,7 +150,7 @@ _CODE = (
     __package__,
     "darkroom.pipelines.publishing.adapters",
     "darkroom.pipelines.publishing.dataset_reader",
-    "darkroom.pipelines.publishing.templates",
+    "darkroom.pipelines.publishing.rendering",
     "darkroom.pipelines.models.messages",
     "darkroom.pipelines.models.prompts",
     "darkroom.pipelines.models.protocols",

@@ -13,7 +13,7 @@ from typing import Any
 
 from darkroom.pipelines.models.messages import Text
 from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout
-from darkroom.pipelines.publishing.layouts.text import escaped
+from darkroom.pipelines.publishing.layouts.turns import escaped
 
 _FROM = {"user": "human", "assistant": "gpt"}
 

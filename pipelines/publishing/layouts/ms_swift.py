@@ -21,8 +21,7 @@ import pyarrow as pa
 from darkroom.pipelines.publishing.adapters import adapter_files
 from darkroom.pipelines.publishing.layouts.base import MESSAGE, TEXT, Layout, sft_record
 from darkroom.pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
-from darkroom.pipelines.publishing.layouts.text import with_placeholders
-from darkroom.pipelines.publishing.layouts.turns import Turn
+from darkroom.pipelines.publishing.layouts.turns import Turn, with_placeholders
 
 GRPO_SCHEMA = pa.schema(prompt_columns(("messages", pa.list_(MESSAGE)), image=TEXT, answer="solution"))
 

@@ -23,8 +23,7 @@ import pyarrow.parquet as pq
 from darkroom.pipelines.publishing.dataset_reader import KEYS, read_files
 from darkroom.pipelines.publishing.layouts.base import Layout
 from darkroom.pipelines.publishing.layouts.export_source import LayoutError
-from darkroom.pipelines.publishing.layouts.text import IMAGE, PLACEHOLDERS
-from darkroom.pipelines.publishing.layouts.turns import Unfit, Unrenderable
+from darkroom.pipelines.publishing.layouts.turns import IMAGE, PLACEHOLDERS, Unfit, Unrenderable
 
 REJECTS = "rejects.jsonl"
 ROWS_PER_GROUP = 64
@@ -142,7 +141,7 @@ def verify_written(folder: Path, layout: Layout, files: Mapping[str, int]) -> No
 
 
 def placeholders(messages: Sequence[Mapping[str, Any]]) -> int:
-    """How many images the messages show, as a trainer counts them."""
+    """Count the images of messages as a trainer does."""
     in_parts = [part for message in messages for part in _parts(message) if part["type"] == "image"]
     return len(in_parts) + sum(text.count(IMAGE) for text in _texts(messages))
 

@@ -36,8 +36,7 @@ from darkroom.pipelines.publishing.layouts.base import (
     texts,
 )
 from darkroom.pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
-from darkroom.pipelines.publishing.layouts.text import plain
-from darkroom.pipelines.publishing.layouts.turns import Turn
+from darkroom.pipelines.publishing.layouts.turns import Turn, plain
 
 TEMPLATE = Path(__file__).with_name("qwen_vl_sft.jinja")
 """The chat template with loss flags, but for what the model types differ in."""

@@ -1,8 +1,17 @@
-"""A row of a shipped dataset as turns: who says what, with which images, and whether the loss counts it.
+r"""A row of a shipped dataset as turns, from which every layout is made: role, images, and whether the loss counts it.
 
-What every layout is made of. Observations are turns of the user, as GRPO has them; their markers are the protocol's.
+Observations are turns of the user, as GRPO has them; their markers are the protocol's.
+
+Texts: trainers count a literal ``<image>`` of a question as an image, and read a printed ``<|im_end|>`` as the end of a
+turn. ``escaped`` gives both a blank, which ``unescaped`` takes out again:
+
+    <image>        < image>         each blank that is there already is kept: < image> becomes <  image>
+    <|im_end|>     <| im_end|>
+
+An image is ``<image>`` in all layouts but TRL's, which have parts and escape special tokens only.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +19,7 @@ from typing import Any, get_args
 
 from cattrs import BaseValidationError
 
-from darkroom.pipelines.models.messages import ImagePart, Part, Role, Text
+from darkroom.pipelines.models.messages import ImagePart, Part, Role, Text, joined
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
 from darkroom.pipelines.records import ImageRef, LossPolicy, Observation, VideoRef, from_row
 from darkroom.pipelines.records.reject_reasons import RowError
@@ -169,3 +178,37 @@ def record_of(kind: type[Any], ref: Mapping[str, Any]) -> Any:
         return from_row(kind, ref)
     except BaseValidationError as error:
         raise Unrenderable(Unfit.MALFORMED_ROW, f"{kind.__name__} expected; found {dict(ref)}") from error
+
+
+IMAGE = "<image>"
+PLACEHOLDERS = ("image", "video", "audio", "img", "bbox", "ref-object", "cot-process", "start-image")
+"""Names that LLaMA-Factory 0.9.5, ms-swift 4.6, verl 0.9 or OpenRLHF 0.11 replace when they stand in ``<>``."""
+
+_TOKEN = re.compile(r"<\|( *)(\w+)\|>")
+_TOKEN_ESCAPED = re.compile(r"<\| ( *)(\w+)\|>")
+_NAMES = "|".join(PLACEHOLDERS)
+_PLACEHOLDER = re.compile(rf"<( *)({_NAMES})>")
+_PLACEHOLDER_ESCAPED = re.compile(rf"< ( *)({_NAMES})>")
+
+
+def plain(text: str) -> str:
+    """``text`` with the model's special tokens made ordinary text: ``<|im_end|>`` becomes ``<| im_end|>``.
+
+    A question or a program may contain them; tokenized as they are, they would end turns or stand for images.
+    """
+    return _TOKEN.sub(r"<| \1\2|>", text)
+
+
+def escaped(text: str) -> str:
+    """``plain`` text in which no placeholder is left either."""
+    return _PLACEHOLDER.sub(r"< \1\2>", plain(text))
+
+
+def unescaped(text: str) -> str:
+    """The text before ``escaped``."""
+    return _TOKEN_ESCAPED.sub(r"<|\1\2|>", _PLACEHOLDER_ESCAPED.sub(r"<\1\2>", text))
+
+
+def with_placeholders(parts: Iterable[Part]) -> str:
+    """Parts as one string, an image as ``<image>``."""
+    return "".join(escaped(part.text) if isinstance(part, Text) else IMAGE for part in joined(parts))

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.cli import app
+from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.tables import read_accepted
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, record

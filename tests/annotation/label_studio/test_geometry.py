@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from darkroom.annotation._plugin.darkroom_studio.content import share_of, to_corners
-from darkroom.annotation.label_studio.forms import largest_square, to_percent
+from darkroom.annotation.rounds.next_tasks import largest_square, to_percent
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
 from tests.image_files import encoded

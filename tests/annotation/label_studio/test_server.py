@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio import server_identity
-from darkroom.annotation.label_studio.database import database_variables, parse_url, select_database
+from darkroom.annotation.label_studio import server_files
 from darkroom.annotation.label_studio.server import (
     REQUIREMENTS,
     LabelStudioServer,
@@ -20,7 +19,14 @@ from darkroom.annotation.label_studio.server import (
     find_task_url,
     server_of,
 )
-from darkroom.annotation.label_studio.server_identity import Address, secret_key, select_address
+from darkroom.annotation.label_studio.server_files import (
+    Address,
+    database_variables,
+    parse_url,
+    secret_key,
+    select_address,
+    select_database,
+)
 from darkroom.pipelines.processes.ports import free_port
 from darkroom.pipelines.processes.process_sessions import ProcessError
 from darkroom.pipelines.storage.workspace import Workspace
@@ -138,7 +144,7 @@ def test_another_program_on_the_servers_port_is_told_as_such(
     with socket.socket() as other:
         other.bind(kept)
         other.listen()
-        monkeypatch.setattr(server_identity, "PATIENCE_SECONDS", 0.2)
+        monkeypatch.setattr(server_files, "PATIENCE_SECONDS", 0.2)
         with pytest.raises(ProcessError, match=rf"another program listens on port {kept.port}.*open pages.*--port"):
             select_address(home.folder, None, None)
     assert select_address(home.folder, None, None) == kept

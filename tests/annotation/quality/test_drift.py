@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from darkroom.annotation.quality.drift import find_drifts, periods
 from darkroom.annotation.quality.metrics import measure
+from darkroom.annotation.quality.outliers import find_drifts, periods
 from darkroom.annotation.rounds.record_state import PlantedErrorCheck
 from darkroom.pipelines.verification.proportion import Proportion
 

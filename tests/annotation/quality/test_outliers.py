@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from darkroom.annotation.quality.annotators import find_outliers, measure_annotators
+from darkroom.annotation.quality.annotators import measure_annotators
+from darkroom.annotation.quality.outliers import find_outliers
 from darkroom.annotation.rounds.record_state import PlantedErrorCheck
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from darkroom.annotation.quality.agreement import alpha
+from darkroom.annotation.quality.agreement import alpha, measure_panels
 from darkroom.annotation.quality.metrics import measure
-from darkroom.annotation.quality.panels import measure_panels
 from darkroom.annotation.quality.report import figures, render, summary
 from darkroom.annotation.quality.versions import versions
 from tests.annotation.conftest import WRITTEN

@@ -8,7 +8,8 @@ import pytest
 from darkroom.annotation.label_studio.forms import REVIEW_REASONS
 from darkroom.annotation.queues.base import QueueVerdicts, read_verdicts
 from darkroom.annotation.queues.review import labels_of
-from darkroom.annotation.rounds.journal import Demand, Journal
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import ADMIN, ANN, EVE, FAY, PEOPLE, choice, text
@@ -18,15 +19,15 @@ from tests.annotation.desk import ADMIN, ANN, EVE, FAY, PEOPLE, choice, text
 def journal(tmp_path: Path) -> Journal:
     journal = Journal(tmp_path)
     journal.set_people(PEOPLE)
-    demand = Demand("review", "row", 0, 0)
-    journal.demand([demand, Demand("verify", "row", 0, 0)], campaign="c")
-    journal.add_tasks(9, [(demand.key("c"), 1), (Demand("verify", "row", 0, 0).key("c"), 2)])
+    demand = TaskRequest("review", "row", 0, 0)
+    journal.request([demand, TaskRequest("verify", "row", 0, 0)], campaign="c")
+    journal.add_tasks(9, [(demand.key("c"), 1), (TaskRequest("verify", "row", 0, 0).key("c"), 2)])
     return journal
 
 
 def enter(journal: Journal, task: int, *raws: dict[str, Any]) -> None:
     with journal.transaction():
-        journal.add_revisions(task, raws)
+        journal.add_versions(task, raws)
 
 
 def raw(person: int | str, *result: dict[str, Any], number: int = 1, **more: Any) -> dict[str, Any]:

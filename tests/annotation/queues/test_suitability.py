@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from darkroom.annotation.queues.base import item_page
-from darkroom.annotation.queues.suitability import CHECK, ROUND, SuitabilityQueue
-from darkroom.annotation.queues.verification import DISPUTED, VerificationQueue
+from darkroom.annotation.queues.source_queues import CHECK, DISPUTED, SuitabilityQueue, VerificationQueue
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.pipelines.generation.stage import SAMPLES
@@ -68,7 +67,7 @@ def queue(workspace: Workspace, journal: Journal) -> SuitabilityQueue:
 
 
 def task_of(journal: Journal, sample_id: str) -> int:
-    works = next(works for item_id, works in journal.works([ROUND]) if item_id == sample_id)
+    works = next(works for item_id, works in journal.record_tasks([SuitabilityQueue.round]) if item_id == sample_id)
     assert works[0].task_id is not None
     return works[0].task_id
 

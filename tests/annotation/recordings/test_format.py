@@ -13,13 +13,12 @@ from PIL import Image
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.recordings.campaign_import import RECORDED_POOL, RecordedCampaign
 from darkroom.annotation.recordings.format import BUNDLED, Recording, read_recording, record, write_recording
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.accepted_source import read_accepted
+from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Campaign, Terms, terms_of
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.record_state import RecordState
-from darkroom.annotation.rounds.submissions import CATEGORY_NAMES
-from darkroom.annotation.rounds.tables import ACCEPTED, AnnotationStages, read_accepted
-from darkroom.annotation.rounds.terms import Terms, terms_of
+from darkroom.annotation.rounds.tables import ACCEPTED, AnnotationStages
 from darkroom.pipelines.demo.images.charts import charts
 from darkroom.pipelines.demo.images.scenes import scenes
 from darkroom.pipelines.records import ImageRef, PoolImage
@@ -150,7 +149,7 @@ def test_taking_in_again_adds_nothing(recording: Recording, take: Take, workspac
         assert journal.fingerprint == before
 
 
-@pytest.mark.parametrize("act", ["demand", "add_tasks", "set_ready", "add_revisions", "set_settled"])
+@pytest.mark.parametrize("act", ["request", "add_tasks", "set_ready", "add_versions", "set_synced"])
 @pytest.mark.parametrize("n_before", first_quickly([2, 0, 4]))
 def test_killed_anywhere_it_goes_on_where_it_was(
     act: str, n_before: int, recording: Recording, take: Take, played: Desk, monkeypatch: pytest.MonkeyPatch
@@ -261,7 +260,7 @@ def test_the_bundled_recording_is_about_images_that_the_demo_makes() -> None:
 def test_the_bundled_recording_holds_what_a_campaign_has(tmp_path: Path) -> None:
     """Its images are taken as there: that they are is the demo's to show."""
     from darkroom.annotation.recordings.campaign_import import RecordedServer
-    from darkroom.annotation.rounds.sync import Sync, build_state_machine, record_states
+    from darkroom.annotation.rounds.sync import Sync, record_states
 
     bundled = read_recording(BUNDLED)
     with Journal(tmp_path / "journal") as journal:
@@ -269,10 +268,7 @@ def test_the_bundled_recording_holds_what_a_campaign_has(tmp_path: Path) -> None
         sync = Sync(journal, server, bundled.campaign, say=lambda text: None)
         while sync.run(bundled.images).imported or not server.is_exhausted:
             pass
-        found = [
-            state
-            for _, _, state in record_states(bundled.images, journal, build_state_machine(journal, bundled.campaign))
-        ]
+        found = [state for _, _, state in record_states(bundled.images, journal, bundled.campaign)]
         assert journal.blocked_submissions()
     accepted = [state for state in found if state.stage == "accepted"]
     assert len(accepted) >= 24

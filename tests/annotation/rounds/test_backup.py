@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.database import SQLITE
-from darkroom.annotation.label_studio.server_identity import admin_account, secret_key
+from darkroom.annotation.label_studio.server_files import SQLITE, admin_account, secret_key
 from darkroom.annotation.rounds import backup
 from darkroom.annotation.rounds.backup import back_up, restore
 from darkroom.annotation.rounds.journal import Journal

@@ -135,7 +135,7 @@ def test_a_submission_under_a_clock_that_was_wrong_by_hours_comes_in(team: Team)
 def test_submissions_before_the_watermark_are_received(team: Team) -> None:
     """A restored server counts its annotations from a lower number than the journal has, and its clock was wrong."""
     with team.journal.transaction():
-        team.journal.add_revisions(99, [{"id": 10**6, "completed_by": ANN, "result": []}])
+        team.journal.add_versions(99, [{"id": 10**6, "completed_by": ANN, "result": []}])
     team.studio.submit(1, ANN, record())
     team.studio.tasks[1].updated_at -= timedelta(hours=9)
     team.sync()

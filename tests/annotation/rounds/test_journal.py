@@ -7,14 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.rounds.journal import Demand, Journal
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.annotation.rounds.record_state import ROUNDS
 
 RAW = {"completed_by": 2, "updated_by": None, "result": [], "was_cancelled": False, "lead_time": 1.0}
 
 
-def demand(item: str = "a", round: str = "annotate", serial: int = 0, gold: str = "") -> Demand:
-    return Demand(round, item, 0, serial, planted_error=gold)
+def demand(item: str = "a", round: str = "annotate", serial: int = 0, gold: str = "") -> TaskRequest:
+    return TaskRequest(round, item, 0, serial, planted_error=gold)
 
 
 @pytest.fixture
@@ -24,8 +25,8 @@ def journal(tmp_path: Path) -> Journal:
 
 def test_a_demand_is_entered_once(journal: Journal) -> None:
     for _ in range(2):
-        journal.demand([demand(), demand("b")], campaign="c")
-    assert [item for item, _ in journal.works(ROUNDS)] == ["a", "b"]
+        journal.request([demand(), demand("b")], campaign="c")
+    assert [item for item, _ in journal.record_tasks(ROUNDS)] == ["a", "b"]
 
 
 def test_keys_differ_with_everything_and_say_nothing() -> None:
@@ -36,42 +37,42 @@ def test_keys_differ_with_everything_and_say_nothing() -> None:
 
 
 def test_of_two_tasks_with_one_key_the_first_counts(journal: Journal) -> None:
-    journal.demand([demand()], campaign="c")
+    journal.request([demand()], campaign="c")
     key = demand().key("c")
     journal.add_tasks(9, [(key, 1)])
     journal.add_tasks(9, [(key, 2)])
-    [(_, [work])] = journal.works(ROUNDS)
+    [(_, [work])] = journal.record_tasks(ROUNDS)
     assert (work.task_id, work.project_id) == (1, 9)
 
 
 def test_every_state_of_an_annotation_is_kept_and_the_same_one_once(journal: Journal) -> None:
-    journal.demand([demand()], campaign="c")
+    journal.request([demand()], campaign="c")
     journal.add_tasks(9, [(demand().key("c"), 1)])
     states = [{"id": 5, **RAW}, {"id": 5, **RAW, "created_ago": "2 minutes"}, {"id": 5, **RAW, "lead_time": 2.0}]
-    added = [journal.add_revisions(1, [state]) for state in states]
+    added = [journal.add_versions(1, [state]) for state in states]
     assert added == [1, 0, 1]
-    [(_, [work])] = journal.works(ROUNDS)
-    assert [revision.raw["lead_time"] for revision in work.revisions] == [1.0, 2.0]
+    [(_, [work])] = journal.record_tasks(ROUNDS)
+    assert [revision.raw["lead_time"] for revision in work.versions] == [1.0, 2.0]
 
 
 def test_what_is_gone_from_the_server_does_not_count_and_may_come_back(journal: Journal) -> None:
-    journal.demand([demand()], campaign="c")
+    journal.request([demand()], campaign="c")
     journal.add_tasks(9, [(demand().key("c"), 1)])
-    journal.add_revisions(1, [{"id": 5, **RAW}])
-    journal.add_revisions(1, [])
-    assert [len(work.revisions) for _, works in journal.works(ROUNDS) for work in works] == [0]
-    journal.add_revisions(1, [{"id": 5, **RAW}])
-    assert [len(work.revisions) for _, works in journal.works(ROUNDS) for work in works] == [1]
+    journal.add_versions(1, [{"id": 5, **RAW}])
+    journal.add_versions(1, [])
+    assert [len(work.versions) for _, works in journal.record_tasks(ROUNDS) for work in works] == [0]
+    journal.add_versions(1, [{"id": 5, **RAW}])
+    assert [len(work.versions) for _, works in journal.record_tasks(ROUNDS) for work in works] == [1]
 
 
 def test_a_forgotten_project_keeps_what_was_submitted(journal: Journal) -> None:
-    journal.demand([demand("a"), demand("b")], campaign="c")
+    journal.request([demand("a"), demand("b")], campaign="c")
     journal.set_project("annotate", 9)
     journal.add_tasks(9, [(demand("a").key("c"), 1), (demand("b").key("c"), 2)])
-    journal.add_revisions(1, [{"id": 5, **RAW}])
+    journal.add_versions(1, [{"id": 5, **RAW}])
     journal.forget_project("annotate")
     assert journal.project("annotate") is None
-    assert [[work.task_id for work in works] for _, works in journal.works(ROUNDS)] == [[1], [None]]
+    assert [[work.task_id for work in works] for _, works in journal.record_tasks(ROUNDS)] == [[1], [None]]
 
 
 def test_a_second_sync_is_told_to_wait(journal: Journal, tmp_path: Path) -> None:
@@ -92,10 +93,10 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 def test_what_fails_in_between_leaves_nothing(journal: Journal) -> None:
-    journal.demand([demand()], campaign="c")
+    journal.request([demand()], campaign="c")
     before = journal.fingerprint
     with pytest.raises(KeyError), journal.transaction():
-        journal.add_revisions(1, [{"id": 5, **RAW}, RAW])
+        journal.add_versions(1, [{"id": 5, **RAW}, RAW])
     assert journal.fingerprint == before
 
 
@@ -106,6 +107,6 @@ def test_entering_in_any_order_any_number_of_times_gives_one_row_per_demand(
 ) -> None:
     with Journal(tmp_path_factory.mktemp("journal")) as journal:
         for item, serial in entered:
-            journal.demand([demand(item, serial=serial)], campaign="c")
-        found = {(item, work.demand.serial) for item, works in journal.works(ROUNDS) for work in works}
+            journal.request([demand(item, serial=serial)], campaign="c")
+        found = {(item, work.request.serial) for item, works in journal.record_tasks(ROUNDS) for work in works}
         assert found == set(entered)

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.label_studio_tasks import plain, record_task, results, rules_shown
+from darkroom.annotation.rounds.campaign import Campaign, terms_of
+from darkroom.annotation.rounds.next_tasks import plain, record_task, results, rules_shown
 from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
-from darkroom.annotation.rounds.terms import terms_of
 from darkroom.pipelines.records import AnnotationEvent, ImageRef, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import ANN, BOB, ITEM, SIZE
@@ -30,7 +29,7 @@ def waiting(round: str, **more: object) -> RecordState:
 
 
 def test_a_prediction_reads_as_the_record_that_it_was_made_from() -> None:
-    raw = {"id": 1, "completed_by": ANN, "result": results(FIELDS, IMAGE)}
+    raw = {"id": 1, "completed_by": ANN, "result": results(FIELDS, ITEM_OF_POOL)}
     assert read_submission(raw, round="annotate", rules=ImageRules(*SIZE, 0.05)).fields == FIELDS
 
 
@@ -45,7 +44,7 @@ def test_a_prediction_reads_as_the_record_that_it_was_made_from() -> None:
 def test_a_task_shows_what_its_round_needs_and_no_name(round: str, seats: list[int], shown: set[str]) -> None:
     task = record_task("key", ITEM_OF_POOL, waiting(round), round=round, terms=TERMS)
     assert set(task["data"]) == {"key", "image", "gate"} | shown
-    assert task["data"]["gate"].items() >= TERMS.image_rules(*SIZE).gate(round).items()
+    assert task["data"]["gate"].items() >= ImageRules.of(TERMS, *SIZE).gate(round).items()
     assert [one["completed_by"] for one in task.get("annotations", [])] == seats
     assert all(one["ground_truth"] is False and one["result"] == [] for one in task.get("annotations", []))
     assert "example.com" not in str(task)
@@ -75,7 +74,7 @@ def test_a_policys_record_is_a_prediction_of_the_first_round_only() -> None:
 
 
 def test_the_rule_is_said_in_the_images_own_pixels() -> None:
-    said = rules_shown(IMAGE, 0.05)
+    said = rules_shown(ITEM_OF_POOL, 0.05)
     assert "4,000 × 3,000" in said
     assert "600,000 pixels" in said
     assert "774 × 774" in said

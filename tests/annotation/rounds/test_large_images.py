@@ -16,15 +16,14 @@ from darkroom.annotation._plugin.darkroom_studio.content import (
     shown_size,
     to_corners,
 )
-from darkroom.annotation.label_studio.forms import to_percent
 from darkroom.annotation.rounds import image_pool
-from darkroom.annotation.rounds.campaign import Campaign, ImageFolder
+from darkroom.annotation.rounds.accepted_source import as_shown, read_shown, to_sample
+from darkroom.annotation.rounds.campaign import Campaign, ImageFolder, terms_of
 from darkroom.annotation.rounds.image_pool import POOL, left_out, materialize_pool
-from darkroom.annotation.rounds.label_studio_tasks import record_task, results
-from darkroom.annotation.rounds.state_machine import RecordState
-from darkroom.annotation.rounds.submissions import read_submission
-from darkroom.annotation.rounds.tables import ACCEPTED, PoolRecord, annotated, as_shown, read_shown, to_sample
-from darkroom.annotation.rounds.terms import terms_of
+from darkroom.annotation.rounds.next_tasks import record_task, results, to_percent
+from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import ImageRules, read_submission
+from darkroom.annotation.rounds.tables import ACCEPTED, PoolRecord, annotated
 from darkroom.pipelines.records import Annotated, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import RowError
@@ -77,10 +76,10 @@ def test_a_box_that_was_drawn_on_the_view_is_the_target_in_the_original(workspac
     assert dark is not None
     drawn = box(**share(dark, item.view.width, item.view.height), original_width=item.view.width)
     raw = {"id": 1, "completed_by": ANN, "result": [{**drawn, "original_height": item.view.height}, *record()[1:]]}
-    rules = TERMS.image_rules(*SIZE)
+    rules = ImageRules.of(TERMS, *SIZE)
     assert find_errors(raw["result"], rules.gate("annotate")) == []
     submission = read_submission(raw, round="annotate", rules=rules)
-    (found,) = submission.boxes
+    (found,) = submission.fields.boxes
     assert max(abs(a - b) for a, b in zip(found, TARGET, strict=True)) <= 2, (found, TARGET)
     state = RecordState(item.image.sha256, fields=submission.fields)
     row = annotated(PoolRecord(item, state), pre_annotated=False)
@@ -89,7 +88,7 @@ def test_a_box_that_was_drawn_on_the_view_is_the_target_in_the_original(workspac
     assert sample.truth.boxes[0].box == found
     crop = workspace.images.open(sample.images[0]).crop(found)
     assert crop.histogram()[0] >= 0.95 * TARGET.area
-    checked = [entry for entry in results(submission.fields, item.image) if entry["from_name"] == "box"]
+    checked = [entry for entry in results(submission.fields, item) if entry["from_name"] == "box"]
     assert (checked[0]["original_width"], checked[0]["original_height"]) == (item.view.width, item.view.height)
     assert to_corners(checked[0]["value"], *SIZE) == found, "what a checker sees and sends again is the same box"
     workspace.tables.write(ACCEPTED, Annotated, [row], [], inputs="", facts={})
@@ -106,7 +105,7 @@ def share(corners: tuple[int, int, int, int], width: int, height: int) -> dict[s
 
 
 def test_the_limit_of_a_box_is_a_share_of_the_original() -> None:
-    gate = TERMS.image_rules(*SIZE).gate("annotate")
+    gate = ImageRules.of(TERMS, *SIZE).gate("annotate")
     width, height = shown_size(*SIZE)
     frame = {"original_width": width, "original_height": height}
     assert find_errors([box(width=25, height=20, **frame), *record()[1:]], gate) == []

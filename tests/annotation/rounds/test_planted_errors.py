@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from darkroom.annotation.rounds.campaign import CATEGORY_NAMES
 from darkroom.annotation.rounds.planted_errors import ERRORS, is_selected, plant
-from darkroom.annotation.rounds.submissions import CATEGORY_NAMES, ImageRules, RecordFields, read_submission
+from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
 from darkroom.pipelines.records.answers import matches
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.simulation import raw_record

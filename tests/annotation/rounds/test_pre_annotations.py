@@ -33,7 +33,9 @@ def completion(said: Any, **more: Any) -> Completion:
 
 
 def written(said: Any, frame: str = "pixels", **more: Any) -> Any:
-    return read_pre_annotation(completion(said, **more), IMAGE, Campaign(pre_annotate=frame))  # type: ignore[arg-type]
+    return read_pre_annotation(
+        completion(said, **more), PoolImage(IMAGE, "ours", "a", "MIT"), Campaign(pre_annotate=frame)
+    )  # type: ignore[arg-type]
 
 
 def test_pixels_are_those_of_the_image_that_was_sent() -> None:

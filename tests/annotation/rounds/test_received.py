@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from darkroom.annotation.rounds.received import Received, last_revision, received_since
+from darkroom.annotation.rounds.sync import PullCounts, last_version, pulled_since
 from tests.annotation.desk import ANN, BOB, Desk, accepts, record
 
 
 def test_one_check_is_one_submission_whatever_else_the_server_stored(desk: Desk) -> None:
     task = desk.hand_out()
     written = desk.submit(task, ANN, record())
-    before = last_revision(desk.journal)
+    before = last_version(desk.journal)
     check = desk.hand_out()  # with an empty annotation that keeps the author out
     judged = desk.submit(check, BOB, accepts())
     desk.edit(check, judged, lead_time=14.0)
     desk.edit(check, judged, result=accepts("43"))
-    assert last_revision(desk.journal) > before + 3
-    assert received_since(desk.journal, before) == Received(1, 0, 0)
-    later = last_revision(desk.journal)
+    assert last_version(desk.journal) > before + 3
+    assert pulled_since(desk.journal, before) == PullCounts(1, 0, 0)
+    later = last_version(desk.journal)
     desk.edit(task, written, lead_time=99.0)
-    assert received_since(desk.journal, later) == Received(0, 0, 0)
+    assert pulled_since(desk.journal, later) == PullCounts(0, 0, 0)
     desk.edit(task, written, result=record("44"))
     desk.edit(task, written, result=record("45"))
-    assert received_since(desk.journal, later) == Received(0, 0, 1)
+    assert pulled_since(desk.journal, later) == PullCounts(0, 0, 1)
 
 
 def test_a_skipped_task_is_no_submission(desk: Desk) -> None:
     task = desk.hand_out()
     desk.submit(task, ANN, [], was_cancelled=True)
-    assert received_since(desk.journal, 0) == Received(0, 1, 0)
+    assert pulled_since(desk.journal, 0) == PullCounts(0, 1, 0)
 
 
 def test_numbers_are_said_as_one_would() -> None:
-    assert str(Received(1, 0, 0)) == "1 submission"
-    assert str(Received(1200, 2, 1)) == "1,200 submissions, 2 skipped, 1 edited"
+    assert str(PullCounts(1, 0, 0)) == "1 submission"
+    assert str(PullCounts(1200, 2, 1)) == "1,200 submissions, 2 skipped, 1 edited"

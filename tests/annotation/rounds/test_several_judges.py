@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.journal import Demand, Revision, Work
+from darkroom.annotation.rounds.campaign import Campaign, Terms, is_checked_twice, terms_of
+from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.terms import Terms, is_checked_twice, terms_of
+from darkroom.annotation.rounds.submissions import SubmissionReader
 from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import (
     ANN,
@@ -62,14 +62,14 @@ def play(verdicts: Sequence[tuple[int, str]], terms: Terms, *, first_id: int = 3
     ]
     people = {person.person_id: person for person in [*PEOPLE, *PANEL]}
     known = {one.digest: one for one in (TERMS, terms)}
-    return StateMachine(max_share=0.05, max_rework=2, people=people, terms=known).state(ITEM, SIZE, works)
+    return StateMachine(people).state(ITEM, SubmissionReader(known, Terms(0.05, 2)).read(works, SIZE))
 
 
-def _work(round: str, task_id: int, terms: Terms, submitted: Sequence[tuple[int, int, list]]) -> Work:
-    work = Work(terms.asked(Demand(round, ITEM, 0, 0)), task_id, 9, terms=terms.digest)
+def _work(round: str, task_id: int, terms: Terms, submitted: Sequence[tuple[int, int, list]]) -> RecordTask:
+    work = RecordTask(terms.asked(TaskRequest(round, ITEM, 0, 0)), task_id, 9, terms=terms.digest)
     for number, person, result in submitted:
         raw = {"id": number, "completed_by": person, "updated_by": person, "result": result, "created_at": ""}
-        work.revisions.append(Revision(number, number, str(number), task_id, raw))
+        work.versions.append(AnnotationVersion(number, number, str(number), task_id, raw))
     return work
 
 
@@ -98,7 +98,7 @@ def test_a_record_waits_for_every_verdict_that_its_terms_ask(kinds: list[str], n
     assert len([event for event in state.history if event.round == "accept"]) == len(kinds), "every verdict is history"
     if len(kinds) < n_experts:
         assert (state.stage, state.round, state.n_missing) == ("waiting", "accept", n_experts - len(kinds))
-        assert state.next_demand is None, "its task is out"
+        assert state.next_request is None, "its task is out"
         return
     n_same = max(kinds.count(kind) for kind in VALID if kind != "reject") if kinds else 0
     is_accepted = n_same == n_experts if rule == "unanimity" else 2 * n_same > n_experts
@@ -118,8 +118,8 @@ def test_what_does_not_count_takes_no_verdicts_place(submitted: list[tuple[int, 
     state = play(submitted, accept_terms(3))
     assert (state.stage, state.n_missing) == ("waiting", 1)
     assert sorted(one.reason for one in state.invalid) == [Reason.BREAKS_RULES, Reason.DUPLICATE_SUBMISSION]
-    assert state.next_demand is not None
-    assert (state.next_demand.serial, state.next_demand.n_wanted) == (1, 1), "one more person is asked"
+    assert state.next_request is not None
+    assert (state.next_request.serial, state.next_request.n_wanted) == (1, 1), "one more person is asked"
     assert {ANN, BOB, EVE, FAY} == set(state.excluded)
 
 
@@ -186,7 +186,7 @@ def test_a_void_verdict_is_asked_again_of_somebody_else_and_the_others_stay(desk
     task = desk.hand_out()
     desk.submit(task, EVE, accepts())
     desk.submit(task, ANN, accepts())
-    assert desk.state().next_demand is None, "somebody may still answer"
+    assert desk.state().next_request is None, "somebody may still answer"
     desk.submit(task, FAY, accepts())
     again = desk.hand_out()
     kept = desk.state()

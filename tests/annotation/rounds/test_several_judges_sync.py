@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.doctor import Doctor
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import SCHEMA
 from darkroom.annotation.rounds.planted_errors import is_selected
 from darkroom.annotation.rounds.record_state import ROUNDS
-from darkroom.annotation.rounds.sync import build_state_machine
+from darkroom.annotation.rounds.state_machine import StateMachine
+from darkroom.annotation.rounds.submissions import SubmissionReader
 from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PANEL, PEOPLE, SIZE, accepts, record, rejects
 from tests.annotation.rounds.test_several_judges import EXPERTS, SUBMITTED, accept_terms, play
 from tests.annotation.rounds.test_terms import Team
@@ -159,14 +160,19 @@ def test_a_journal_of_the_version_before_several_experts_reads_as_before(tmp_pat
         assert file.execute("pragma user_version").fetchone() == (1,)
     asked = Campaign(name="c", gold_share=0, experts_per_record=3, checked_twice=1)
     with Journal(tmp_path) as journal:
-        machine = build_state_machine(journal, asked)
-        states = {item[0]: machine.state(item, SIZE, works) for item, works in journal.works(ROUNDS)}
+        machine, reader = (
+            StateMachine(journal.people()),
+            SubmissionReader(journal.terms(), Terms(asked.max_share, asked.max_rework)),
+        )
+        states = {
+            item[0]: machine.state(item, reader.read(works, SIZE)) for item, works in journal.record_tasks(ROUNDS)
+        }
         assert {item: (state.stage, state.round, state.attempt) for item, state in states.items()} == {
             "a": ("accepted", "accept", 0),
             "b": ("waiting", "rework", 1),
             "c": ("waiting", "accept", 0),
         }
-        assert states["c"].next_demand is None, "its task is out, for one expert"
+        assert states["c"].next_request is None, "its task is out, for one expert"
     with Journal(tmp_path), sqlite3.connect(tmp_path / "journal.sqlite") as file:
         assert file.execute("pragma user_version").fetchone() == (SCHEMA,)
         assert file.execute("select distinct n_wanted, bases from demands").fetchall() == [(1, "")]

@@ -94,8 +94,8 @@ def test_a_check_by_the_wrong_person_is_refused_and_asked_for_again(desk: Desk, 
     desk.submit(task, person, accepts())
     state = desk.state()
     assert [(one.reason, why in one.evidence) for one in state.invalid] == [(Reason.WRONG_PERSON, True)]
-    assert state.next_demand is not None
-    assert (state.next_demand.round, state.next_demand.serial) == ("cross_check", 1)
+    assert state.next_request is not None
+    assert (state.next_request.round, state.next_request.serial) == ("cross_check", 1)
     desk.submit(desk.hand_out(), BOB, accepts())
     assert desk.state().round == "accept"
 

@@ -24,14 +24,18 @@ def error(result: Any, round: str = "annotate", **more: Any) -> RowError:
 
 def test_a_record_is_read_in_any_order() -> None:
     found = submission(list(reversed(record())))
-    assert (found.fields.question, found.fields.answer, found.category) == ("What does the sign say?", "42", "ocr")
-    assert found.boxes == ((400, 600, 560, 690),)
+    assert (found.fields.question, found.fields.answer, found.fields.category) == (
+        "What does the sign say?",
+        "42",
+        "ocr",
+    )
+    assert found.fields.boxes == ((400, 600, 560, 690),)
     assert found.person_id == ANN
 
 
 def test_a_box_without_a_frame_is_on_the_stored_image() -> None:
     bare = {name: value for name, value in box().items() if not name.startswith("original")}
-    assert submission([bare, *record()[1:]]).boxes == ((400, 600, 560, 690),)
+    assert submission([bare, *record()[1:]]).fields.boxes == ((400, 600, 560, 690),)
 
 
 @pytest.mark.parametrize(
@@ -97,4 +101,4 @@ def test_a_submission_without_an_account_is_broken() -> None:
 
 
 def test_exactly_the_limit_is_allowed() -> None:
-    assert submission([box(width=25, height=20), *record()[1:]]).boxes
+    assert submission([box(width=25, height=20), *record()[1:]]).fields.boxes

@@ -78,13 +78,13 @@ def test_images_that_are_added_go_out_and_those_that_left_are_forgotten(sync: Sy
     assert sync.run(POOL[1:]).imported == {}
 
 
-def test_states_are_derived_of_touched_records_only(sync: Sync, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_are_derived_of_changed_records_only(sync: Sync, monkeypatch: pytest.MonkeyPatch) -> None:
     derived: list[str] = []
     state = StateMachine.state
 
-    def counted(self: StateMachine, item_id: str, size: tuple[int, int], works: Any) -> Any:
+    def counted(self: StateMachine, item_id: str, tasks: Any) -> Any:
         derived.append(item_id[0])
-        return state(self, item_id, size, works)
+        return state(self, item_id, tasks)
 
     monkeypatch.setattr(StateMachine, "state", counted)
     sync.run(POOL)
@@ -97,7 +97,7 @@ def test_states_are_derived_of_touched_records_only(sync: Sync, monkeypatch: pyt
     assert derived[4:] == ["a", "c"], "another pool may mean other work for all"
 
 
-@pytest.mark.parametrize("act", ["demand", "add_tasks", "set_settled"])
+@pytest.mark.parametrize("act", ["request", "add_tasks", "set_synced"])
 def test_touched_records_are_derived_again_after_a_kill(sync: Sync, act: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A submission of item a, whose check is not handed out before the kill."""
     sync.run(POOL)
@@ -113,7 +113,9 @@ def test_touched_records_are_derived_again_after_a_kill(sync: Sync, act: str, mo
             sync.run(POOL)
     sync.run(POOL)
     assert [row[:2] for row in sync.journal.progress()] == [("waiting", "cross_check"), ("waiting", "annotate")]
-    checks = [work for _, works in sync.journal.works(["cross_check"]) for work in works if work.task_id is not None]
+    checks = [
+        work for _, works in sync.journal.record_tasks(["cross_check"]) for work in works if work.task_id is not None
+    ]
     assert len(checks) == 1
 
 

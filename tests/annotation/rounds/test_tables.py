@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from darkroom.annotation.rounds.accepted_source import to_sample
 from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, REFUSED, AnnotationStages, to_sample
+from darkroom.annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, REFUSED, AnnotationStages
 from darkroom.pipelines.records import Annotated, ImageRef, PoolImage, Reject
 from darkroom.pipelines.storage.stage import StageReport
 from darkroom.pipelines.storage.tables import TableKey

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from darkroom.annotation import AnnotationError, ServerUnreachable
 from darkroom.annotation.label_studio.client import ChangedTask, TaskListing
-from darkroom.annotation.rounds.journal import Demand, Journal
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.annotation.rounds.record_state import ROUNDS
 from darkroom.annotation.rounds.task_exchange import PendingTask, TaskExchange
 from tests.annotation.memory_studio import OpenStudio
@@ -63,7 +64,7 @@ class Server(OpenStudio):
 
 
 def outgoing(n: int, *, overlap: int = 1) -> list[PendingTask]:
-    demands = [Demand("annotate", f"item{number}", 0, 0, overlap=overlap) for number in range(n)]
+    demands = [TaskRequest("annotate", f"item{number}", 0, 0, overlap=overlap) for number in range(n)]
     return [PendingTask(demand, {"data": {"key": demand.key("c")}}) for demand in demands]
 
 
@@ -78,8 +79,8 @@ def exchange(tmp_path: Path, server: Server) -> TaskExchange:
 
 
 def missing(exchange: TaskExchange, wanted: Sequence[PendingTask]) -> list[PendingTask]:
-    known = exchange.journal.task_ids([one.demand.key("c") for one in wanted])
-    return [one for one in wanted if one.demand.key("c") not in known]
+    known = exchange.journal.task_ids([one.request.key("c") for one in wanted])
+    return [one for one in wanted if one.request.key("c") not in known]
 
 
 @settings(max_examples=40, deadline=None)
@@ -99,7 +100,7 @@ def test_however_imports_break_off_every_task_is_there_once(
         except ServerUnreachable:
             continue
     keys = [task["data"]["key"] for task in server.tasks.values()]
-    assert sorted(keys) == sorted(one.demand.key("c") for one in wanted)
+    assert sorted(keys) == sorted(one.request.key("c") for one in wanted)
 
 
 def test_of_two_tasks_for_one_demand_the_younger_goes(exchange: TaskExchange, server: Server) -> None:
@@ -134,7 +135,7 @@ def test_an_overlap_that_could_not_be_set_is_set_later(exchange: TaskExchange, s
 def test_tasks_of_others_are_left_alone(exchange: TaskExchange, server: Server) -> None:
     server.tasks[1] = {"data": {"key": "another team's"}}
     exchange.pull("annotate")
-    assert list(exchange.journal.works(ROUNDS)) == []
+    assert list(exchange.journal.record_tasks(ROUNDS)) == []
 
 
 def test_a_project_that_is_gone_is_made_anew_only_when_asked(exchange: TaskExchange, server: Server) -> None:
@@ -148,7 +149,7 @@ def test_a_project_that_is_gone_is_made_anew_only_when_asked(exchange: TaskExcha
         exchange.pull("annotate")
     server.annotations.clear()
     exchange.pull("annotate", recreate=True)
-    assert [one.demand.item_id for one in missing(exchange, outgoing(2))] == ["item1"], "what was submitted is kept"
+    assert [one.request.item_id for one in missing(exchange, outgoing(2))] == ["item1"], "what was submitted is kept"
 
 
 def test_a_pull_again_brings_nothing_new(exchange: TaskExchange, server: Server) -> None:

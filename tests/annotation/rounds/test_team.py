@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.team import require_experts, shortages
+from darkroom.annotation.rounds.campaign import Campaign, require_experts, shortages
 
 
 def team(annotators: int, checkers: int, experts: int, removed: int = 0) -> list[dict[str, Any]]:

@@ -13,13 +13,14 @@ from darkroom.annotation import AnnotationError
 from darkroom.annotation.recordings.campaign_import import RecordedServer
 from darkroom.annotation.recordings.format import Recording
 from darkroom.annotation.recordings.format import record as recorded
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import SCHEMA
 from darkroom.annotation.rounds.preview import preview_role, preview_sync
 from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
-from darkroom.annotation.rounds.sync import Sync, build_state_machine, record_states
-from darkroom.annotation.rounds.terms import Terms
+from darkroom.annotation.rounds.state_machine import StateMachine
+from darkroom.annotation.rounds.submissions import SubmissionReader
+from darkroom.annotation.rounds.sync import Sync, record_states
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import ANN, BOB, CEM, EVE, PEOPLE, SIZE, accepts, box, record, rejects
@@ -45,8 +46,7 @@ class Team:
         Sync(self.journal, self.studio, self.campaign, say=self.said.append).run(POOL)
 
     def state(self) -> RecordState:
-        machine = build_state_machine(self.journal, self.campaign)
-        [(_, _, state)] = record_states(POOL, self.journal, machine)
+        [(_, _, state)] = record_states(POOL, self.journal, self.campaign)
         return state
 
     def hand_in(self, round: str, person: int, result: list) -> None:
@@ -126,7 +126,7 @@ def test_a_lower_limit_of_reworks_leaves_old_verdicts_as_they_were(team: Team) -
 
 
 def test_options_that_a_new_form_drops_stay_valid_in_tasks_that_are_out(team: Team) -> None:
-    [(_, [work])] = team.journal.works(["annotate"])
+    [(_, [work])] = team.journal.record_tasks(["annotate"])
     assert "ocr" in team.journal.terms()[work.terms].categories
     team.hand_in("annotate", ANN, record(category="ocr"))
     today = Terms(0.05, 2, "another form", categories=("signs",))
@@ -158,8 +158,7 @@ def test_a_recording_replays_under_the_terms_and_roles_of_its_tasks(team: Team, 
         sync = Sync(journal, server, recording.campaign, say=team.said.append, recorded_terms=terms)
         while sync.run(POOL).imported or not server.is_exhausted:
             pass
-        machine = build_state_machine(journal, recording.campaign)
-        [(_, _, state)] = record_states(POOL, journal, machine)
+        [(_, _, state)] = record_states(POOL, journal, recording.campaign)
     assert (state.round, state.fields, len(state.history), state.invalid) == ("rework", before.fields, 2, [])
 
 
@@ -205,8 +204,9 @@ def old(tmp_path: Path) -> Path:
 
 
 def states(journal: Journal, campaign: Campaign = RULES) -> list[tuple[str, str, int]]:
-    machine = build_state_machine(journal, campaign)
-    found = [machine.state(item, SIZE, works) for item, works in journal.works(ROUNDS)]
+    reader = SubmissionReader(journal.terms(), Terms(campaign.max_share, campaign.max_rework))
+    machine = StateMachine(journal.people())
+    found = [machine.state(item, reader.read(works, SIZE)) for item, works in journal.record_tasks(ROUNDS)]
     return [(state.stage, state.round, len(state.history)) for state in found]
 
 

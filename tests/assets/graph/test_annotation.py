@@ -9,10 +9,9 @@ import datasets
 import pytest
 from typer.testing import CliRunner
 
-from darkroom.annotation.rounds.accepted_source import AcceptedSource
+from darkroom.annotation.rounds.accepted_source import AcceptedSource, read_accepted
 from darkroom.annotation.rounds.campaign import EXAMPLE
 from darkroom.annotation.rounds.image_pool import POOL
-from darkroom.annotation.rounds.tables import read_accepted
 from darkroom.assets.cli import app
 from darkroom.assets.definitions import BUNDLED_RECORDING, FINISHED_ANNOTATIONS, RECORDED_ANNOTATIONS, definitions
 from darkroom.assets.graph.annotation import JOB, annotation_sync

@@ -161,7 +161,9 @@ def finish(workspace: Workspace, studio: LabelStudioClient, room: Room, pool: li
         with Journal(workspace.annotation) as journal:
             Sync(journal, studio, campaign, say=lambda text: None).run(pool)
             kept = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {})).read().records
-            n_planted = sum(bool(work.demand.planted_error) for _, works in journal.works(ROUNDS) for work in works)
+            n_planted = sum(
+                bool(work.request.planted_error) for _, works in journal.record_tasks(ROUNDS) for work in works
+            )
         open_rounds(workspace, room)
         waiting = [one.state.round for one in kept if one.state.stage == "waiting"]
         if sum(bool(one.state.planted_checks) for one in kept) < n_planted:
@@ -262,7 +264,7 @@ def check_nothing_is_there_twice(workspace: Workspace, studio: LabelStudioClient
             assert known is not None
             keys = [listed.key for listed in studio.tasks_after(known[0], 0)]
             assert len(keys) == len(set(keys)), f"a task of {round} was imported twice"
-            assert set(keys) == journal.excluded(keys).keys(), f"{round} has tasks that nobody demanded"
+            assert set(keys) == journal.n_excluded(keys).keys(), f"{round} has tasks that nobody demanded"
 
 
 def test_a_killed_server_comes_back_at_its_address_with_everything_and_everybodys_login(
@@ -337,7 +339,7 @@ def test_a_backup_of_a_running_server_goes_on_elsewhere(
                 campaign = Campaign.load(workspace.annotation)
                 before = journal.progress()
                 counts = Sync(journal, studio, campaign, say=lambda text: None).run(pool)
-                assert (counts.n_revisions, counts.imported, journal.progress()) == (0, {}, before)
+                assert (counts.n_versions, counts.imported, journal.progress()) == (0, {}, before)
                 added = [PoolImage(ImageRef("f" * 64, *SIZE, "RGB", "JPEG"), "ours", "new", "CC0-1.0")]
                 assert Sync(journal, studio, campaign, say=lambda text: None).run(pool + added).imported == {
                     "annotate": 1

@@ -12,8 +12,7 @@ from darkroom.annotation.label_studio.server import (
     connect,
 )
 from darkroom.annotation.queues.review import ReviewQueue
-from darkroom.annotation.queues.suitability import CHECK, SuitabilityQueue
-from darkroom.annotation.queues.verification import VerificationQueue
+from darkroom.annotation.queues.source_queues import CHECK, SuitabilityQueue, VerificationQueue
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.pipelines.generation.recipes import load_recipes

@@ -9,8 +9,7 @@ import pytest
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard
 
-from darkroom.pipelines.publishing.cards import rl_card
-from darkroom.pipelines.publishing.cards.front_matter import front_matter, licence_parts
+from darkroom.pipelines.publishing.cards import front_matter, licence_parts, rl_card
 from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts
 from darkroom.pipelines.publishing.features import PROMPTS
 from darkroom.pipelines.records import (

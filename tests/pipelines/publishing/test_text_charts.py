@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darkroom.pipelines.publishing.text_charts import columns, sparkline, text_bars
+from darkroom.pipelines.publishing.rendering import columns, sparkline, text_bars
 
 
 def test_bars_are_as_long_as_their_counts() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from darkroom.pipelines.inspection.pages import SHOWN_INLINE
 from darkroom.train.runs import gallery
 
 CODE = "image = Image.open(image_path)\nprint(image.size)"
@@ -84,49 +85,44 @@ def test_the_newest_step_comes_first_and_the_best_rollout_of_a_question(output: 
     ]
 
 
-def test_the_page_has_every_rollout_with_its_images_and_no_markup_of_theirs(output: Path) -> None:
+def embedded(output: Path, name: str) -> Any:
+    found = re.search(rf'id="{name}">(.*?)</script>', (output / "rollouts.html").read_text(), re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_the_page_has_every_rollout_with_reward_advantage_and_the_images_beside_it(output: Path) -> None:
     gallery.write_page(output, title="grpo")
-    page = (output / "rollouts.html").read_text()
-    assert page.count("<article>") == 4
+    entries, images = embedded(output, "entries"), embedded(output, "images")
+    assert images == {"a.png": "rollouts/images/a.png", "b.png": "rollouts/images/b.png"}
+    assert [(entry["step"], entry["kind"]) for entry in entries] == [
+        ("step 10", "no answer"),
+        ("step 1", "answered"),
+        ("step 1", "answered"),
+        ("step 1", "broken"),
+    ]
+    assert entries[1]["reward"] == {"total": 1.5, "advantage": 0.75, "parts": {"accuracy": 1.0, "format": 0.5}}
+    assert (entries[1]["images"], entries[1]["rounds"][0]["images"]) == (["a.png"], ["b.png"])
+    assert (entries[1]["answer"], entries[1]["expected"]) == ("Maple Ave", "Maple Ave")
+    assert [entries[0]["problem"], entries[3]["problem"]] == ["it goes in circles", "broken: the sandbox failed"]
+
+
+def test_a_malformed_rollout_is_kept_whole_and_leaves_its_place_nowhere(tmp_path: Path) -> None:
+    written = "<code>" + "</script><script>x</script> " * 500 + "the end"
+    malformed = rollout(1, "s1", 0.0, answer=None, unanswered="malformed_turn: '…'", written=written, rounds=[])
+    (tmp_path / "rollouts").mkdir()
+    (tmp_path / "rollouts" / "000001.json").write_text(json.dumps([malformed]))
+    gallery.write_page(tmp_path, title="grpo")
+    assert embedded(tmp_path, "entries")[0]["written"] == written
+    page = (tmp_path / "rollouts.html").read_text()
+    assert page.count("<script") == page.count("</script>") == 3
     assert "<b>" not in page
-    assert "Image" in page
-    assert {"rollouts/images/a.png", "rollouts/images/b.png"} == set(re.findall(r'<img src="([^"]+)"', page))
-    for words in (
-        "reward 1.5",
-        "advantage +0.75",
-        "format 0.5",
-        "broken: the sandbox failed",
-        "I crop it.",
-        "Maple Ave",
-    ):
-        assert words in page, words
 
 
-def test_a_samples_digest_is_short_and_stands_whole_in_its_title(tmp_path: Path) -> None:
-    (tmp_path / "rollouts").mkdir()
-    (tmp_path / "rollouts" / "000001.json").write_text(json.dumps([rollout(1, "ab" * 32, 0.0, rounds=[])]))
-    gallery.write_page(tmp_path, title="grpo")
-    page = (tmp_path / "rollouts.html").read_text()
-    assert f'title="{"ab" * 32}">{"ab" * 6}…</p>' in page
-
-
-def test_a_malformed_rollout_is_kept_whole_and_escaped(tmp_path: Path) -> None:
-    written = "<code>" + "<script>x</script> " * 500 + "the end"
-    one = rollout(1, "s1", 0.0, answer=None, unanswered="malformed_turn: '…'", written=written, rounds=[])
-    (tmp_path / "rollouts").mkdir()
-    (tmp_path / "rollouts" / "000001.json").write_text(json.dumps([one]))
-    gallery.write_page(tmp_path, title="grpo")
-    page = (tmp_path / "rollouts.html").read_text()
-    assert page.count("&lt;script&gt;x&lt;/script&gt;") == 500
-    assert "the end" in page
-    assert "<script" not in page
-
-
-def test_the_page_asks_no_network_and_runs_no_script(output: Path) -> None:
+def test_the_page_asks_no_network(output: Path) -> None:
     gallery.write_page(output, title="grpo")
     page = (output / "rollouts.html").read_text()
     assert "default-src 'none'" in page
-    assert "<script" not in page
     assert not re.findall(r'(?:src|href)="(?!rollouts/|#)', page)
 
 
@@ -138,7 +134,7 @@ def test_without_rollouts_there_is_no_page(tmp_path: Path) -> None:
 def test_examples_are_short_enough_to_be_shown_and_of_different_questions(output: Path) -> None:
     shown = gallery.rollout_examples(gallery.read_rollouts(output), output)
     assert len(shown) == 3
-    assert all(len(line) < gallery.SHOWN_INLINE for line in shown)
+    assert all(len(line) < SHOWN_INLINE for line in shown)
     assert "**no answer** · reward 1" in shown[0]
     assert shown[1].startswith("![](data:image/webp;base64,")
     assert "broken: the sandbox failed" in shown[2]

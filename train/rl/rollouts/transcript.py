@@ -16,7 +16,7 @@ from transformers import BatchFeature
 from transformers.image_utils import make_flat_list_of_images
 
 from darkroom.pipelines.models.messages import Part, Text
-from darkroom.pipelines.publishing.layouts.text import plain
+from darkroom.pipelines.publishing.layouts.turns import plain
 from darkroom.train.rl.rollouts.sampling import Ending
 
 TURN_END = "<|im_end|>"

@@ -22,8 +22,7 @@ import pytest
 from PIL import Image, ImageStat
 
 from darkroom.pipelines.demo import images as demo_source
-from darkroom.pipelines.demo.images import DEMO_VERSION, DemoSource
-from darkroom.pipelines.demo.images.deal import dealt
+from darkroom.pipelines.demo.images import DEMO_VERSION, DemoSource, assigned
 from darkroom.pipelines.demo.images.material import MaterialError, packaged_bytes
 from darkroom.pipelines.demo.images.maths import verify
 from darkroom.pipelines.generation.recipes import load_recipes
@@ -195,7 +194,7 @@ def test_no_question_is_for_more_than_three_families(rows):
 
 def test_the_deal_depends_on_names_alone(rows):
     names = list(rows)
-    assert dealt(names) == dealt(reversed(names))
+    assert assigned(names) == assigned(reversed(names))
 
 
 def test_a_thing_on_a_wall_is_asked_about_once(rows):

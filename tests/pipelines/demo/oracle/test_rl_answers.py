@@ -11,21 +11,19 @@ from random import Random
 import pytest
 
 from darkroom.pipelines.demo.oracle.rl_answers import (
+    LARGE,
     MALFORMED,
     RELABEL,
     RELABEL_AMBIGUOUS,
     SCREEN_ERROR,
     SUITABILITY_ERROR,
-    script,
-)
-from darkroom.pipelines.demo.oracle.simulated_ability import (
-    LARGE,
     TINY,
     competence,
     competence_with_tools,
     right_answer,
-    slip,
+    script,
     target_share,
+    wrong_answer,
 )
 from darkroom.pipelines.demo.rl_questions import DemoRLSource
 from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest
@@ -191,13 +189,13 @@ def test_every_right_answer_passes_its_grader(samples):
 
 def test_no_slip_passes_the_grader(samples):
     for seed, sample in enumerate(samples.values()):
-        true, wrong = replace(sample, answer=right_answer(sample)), slip(sample, Random(seed))
+        true, wrong = replace(sample, answer=right_answer(sample)), wrong_answer(sample, Random(seed))
         assert wrong.strip(), sample.source_row
         assert not grade(wrong, true, grader_of(true)).right, (sample.source_row, wrong)
 
 
 def test_a_slip_on_a_choice_is_another_choice(samples):
-    wrong = {slip(samples["colour/00"], Random(seed)) for seed in range(40)}
+    wrong = {wrong_answer(samples["colour/00"], Random(seed)) for seed in range(40)}
     assert wrong == set("ABCD") - {samples["colour/00"].answer}
 
 
@@ -218,7 +216,7 @@ def test_a_slip_on_a_choice_is_another_choice(samples):
 def test_any_kind_of_answer_has_a_slip(samples, answer, question):
     sample = replace(samples["plate/00"], question=question, answer=answer, category="")
     for seed in range(3):
-        assert not grade(slip(sample, Random(seed)), sample).right
+        assert not grade(wrong_answer(sample, Random(seed)), sample).right
 
 
 def parsed(text: str) -> ParsedTurn:

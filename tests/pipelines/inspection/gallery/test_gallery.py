@@ -67,7 +67,7 @@ def test_rejects_come_with_stage_reason_evidence_and_image(folder: Path, page: P
     why = boxless["reject"]
     assert (boxless["family"], why["stage"], why["reason"]) == ("crop", "crop/drafts", "not_applicable")
     assert "box" in why["evidence"]
-    assert (why["expected"], len(boxless["images"])) == ("S1X", 1)
+    assert (boxless["expected"], len(boxless["images"])) == ("S1X", 1)
 
 
 def test_a_familys_rejects_are_its_own(folder: Path, workspace: Workspace) -> None:

@@ -158,7 +158,7 @@ def rl(prompts: Path) -> Callable[..., ExportSource]:
     """The ``rl`` dataset in a protocol and a mode."""
 
     def open_(protocol: str | None = None, mode: str | None = None) -> ExportSource:
-        source = find_source("rl", prompts.parents[1] / "sft", split="train", named={"rl": prompts})
+        source = find_source("rl", prompts.parents[1] / "sft", split="train", prompts=prompts)
         return source.in_protocol(protocol, mode)
 
     return open_

@@ -13,8 +13,7 @@ from PIL import Image
 from darkroom.pipelines.publishing.layouts import LAYOUTS, Unfit, Unrenderable
 from darkroom.pipelines.publishing.layouts.exporter import write_records
 from darkroom.pipelines.publishing.layouts.record_writer import RecordWriter, placeholders, verify
-from darkroom.pipelines.publishing.layouts.text import unescaped
-from darkroom.pipelines.publishing.layouts.turns import opening, turns
+from darkroom.pipelines.publishing.layouts.turns import opening, turns, unescaped
 from tests.pipelines.publishing.layouts.conftest import N_IMAGES, UGLY
 
 SFT = [name for name, layout in LAYOUTS.items() if not layout.prompts_only and layout.media != "none"]

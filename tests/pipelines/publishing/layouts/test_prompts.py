@@ -25,7 +25,7 @@ from darkroom.pipelines.publishing.layouts.export_source import find_source
 from darkroom.pipelines.publishing.layouts.exporter import export
 from darkroom.pipelines.publishing.layouts.prompt_rows import FACTS, prompt
 from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, placeholders, verify, verify_written
-from darkroom.pipelines.publishing.layouts.text import unescaped
+from darkroom.pipelines.publishing.layouts.turns import unescaped
 from darkroom.pipelines.storage.images import ImageStore
 from tests.pipelines.publishing.layouts import rl_rows
 from tests.pipelines.publishing.layouts.rl_rows import N_IMAGES
@@ -43,7 +43,7 @@ def exported(prompts, tmp_path_factory):
 
     def read(name, protocol="thyme", mode=None):
         if (name, protocol, mode) not in made:
-            found = find_source("rl", Path(), split="train", named={"rl": prompts}).in_protocol(protocol, mode)
+            found = find_source("rl", Path(), split="train", prompts=prompts).in_protocol(protocol, mode)
             folder = export(found, PROMPT_LAYOUTS[name], tmp_path_factory.mktemp("out") / name).folder
             rows = pq.read_table(folder / "train.parquet").to_pylist()
             made[name, protocol, mode] = {key(row): row for row in rows}

@@ -134,7 +134,7 @@ def records(prompts, tmp_path_factory):
     made = {}
     for name, layout in PROMPT_LAYOUTS.items():
         folder = tmp_path_factory.mktemp(name) / "out"
-        source = find_source("rl", Path(), split="train", named={"rl": prompts}).in_protocol("thyme", None)
+        source = find_source("rl", Path(), split="train", prompts=prompts).in_protocol("thyme", None)
         export(source, layout, folder)
         made[name] = pq.read_table(folder / "train.parquet").to_pylist(), folder
     return made

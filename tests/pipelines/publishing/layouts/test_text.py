@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.pipelines.models.messages import ImagePart, Text
-from darkroom.pipelines.publishing.layouts.text import PLACEHOLDERS, escaped, plain, unescaped, with_placeholders
+from darkroom.pipelines.publishing.layouts.turns import PLACEHOLDERS, escaped, plain, unescaped, with_placeholders
 from darkroom.pipelines.records import ImageRef
 from tests.pipelines.models.protocols.pieces import PIECES
 

@@ -1,4 +1,4 @@
-"""Quality over time: the figures of every day or week, and people who got worse.
+"""Outliers: people below their peers, people who got worse, and the figures of every day or week.
 
 A first version counts on the day it was written, once its checks are finished; a blind answer and a check of a planted
 error on the day of the check. Times are UTC.
@@ -9,9 +9,10 @@ from datetime import date, timedelta
 from statistics import median
 from typing import NamedTuple
 
-from darkroom.annotation.quality.annotators import MEASURES, is_below
+from darkroom.annotation._plugin.darkroom_studio.content import WRITING
+from darkroom.annotation.quality.annotators import AnnotatorQuality
 from darkroom.annotation.quality.versions import versions
-from darkroom.annotation.rounds.record_state import WRITING, RecordState
+from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
@@ -19,7 +20,7 @@ MAX_DAYS = 21
 """A longer campaign is shown by week."""
 
 
-class Case(NamedTuple):
+class MeasuredCase(NamedTuple):
     """One outcome of one person's work in one of ``MEASURES``."""
 
     at: str
@@ -56,7 +57,7 @@ def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
     days = {at[:10] for at in [*(event.at for event in events), *(case.at for case in cases)]}
     start_of = _starts(days)
     events_of: dict[str, list[AnnotationEvent]] = {start: [] for start in sorted(set(start_of.values()))}
-    cases_of: dict[str, list[Case]] = {start: [] for start in events_of}
+    cases_of: dict[str, list[MeasuredCase]] = {start: [] for start in events_of}
     for event in events:
         events_of[start_of[event.at[:10]]].append(event)
     for case in cases:
@@ -80,7 +81,7 @@ def _starts(days: Collection[str]) -> dict[str, str]:
     return {day: (at - timedelta(days=at.weekday())).isoformat() for day, at in dates.items()}
 
 
-def _period(start: str, events: Sequence[AnnotationEvent], cases: Sequence[Case]) -> Period:
+def _period(start: str, events: Sequence[AnnotationEvent], cases: Sequence[MeasuredCase]) -> Period:
     leads = [e.lead_seconds for e in events if e.round in WRITING and e.lead_seconds is not None]
     first_pass, blind, planted_errors = (
         proportion_of(case.is_good for case in cases if case.measure == name)
@@ -91,7 +92,7 @@ def _period(start: str, events: Sequence[AnnotationEvent], cases: Sequence[Case]
 
 def find_drifts(states: Sequence[RecordState]) -> tuple[Drift, ...]:
     """Who got significantly worse in the second half of their cases (Fisher's exact test), the widest gap first."""
-    by_person: dict[tuple[str, str], list[Case]] = {}
+    by_person: dict[tuple[str, str], list[MeasuredCase]] = {}
     for case in sorted(_cases(states), key=lambda case: case.at):
         by_person.setdefault((case.person, case.measure), []).append(case)
     drifts = []
@@ -107,16 +108,61 @@ def _gap(drift: Drift) -> float:
     return (drift.after.value or 0.0) - (drift.before.value or 0.0)
 
 
-def _cases(states: Sequence[RecordState]) -> Iterator[Case]:
+def _cases(states: Sequence[RecordState]) -> Iterator[MeasuredCase]:
     for state in states:
         for version in versions(state):
             author = version.author
             if author.attempt == 0 and version.outcome != "waiting":
-                yield Case(author.at, author.person, "first_pass", version.outcome == "unchanged")
+                yield MeasuredCase(author.at, author.person, "first_pass", version.outcome == "unchanged")
             for check in version.cross_checks if version.expert_verdict else ():
-                yield Case(check.at, check.person, "upheld", check.verdict == version.expert_verdict)
+                yield MeasuredCase(check.at, check.person, "upheld", check.verdict == version.expert_verdict)
         for event in state.history:
             if event.verdict != "void" and event.blind_match is not None:
-                yield Case(event.at, event.person, "blind", event.blind_match)
+                yield MeasuredCase(event.at, event.person, "blind", event.blind_match)
         for planted in state.planted_checks:
-            yield Case(planted.at, planted.person, "planted_errors", planted.caught)
+            yield MeasuredCase(planted.at, planted.person, "planted_errors", planted.caught)
+
+
+MEASURES = ("first_pass", "blind", "upheld", "planted_errors")
+"""Fields of ``AnnotatorQuality`` in which people are compared."""
+_SIGNIFICANCE = 1 / 40
+
+
+def is_below(share: Proportion, others: Proportion) -> bool:
+    """Whether a share is significantly below the other (Fisher's exact test, one-sided)."""
+    from scipy.stats import hypergeom  # takes a second
+
+    if not share.of or not others.of:
+        return False
+    p_value = hypergeom.cdf(share.n, share.of + others.of, share.n + others.n, share.of)
+    return bool(p_value < _SIGNIFICANCE)
+
+
+class Outlier(NamedTuple):
+    """A person's share, and the others' together."""
+
+    person: AnnotatorQuality
+    measure: str
+    share: Proportion
+    others: Proportion
+
+    @property
+    def gap(self) -> float:
+        """Negative: how far the person is below the others."""
+        return (self.share.value or 0.0) - (self.others.value or 0.0)
+
+
+def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
+    """Measures in which a person is significantly below their peers, the widest gap first.
+
+    Of 40 equal shares, at most one is expected here by chance (``is_below``).
+    """
+    outliers = []
+    for measure in MEASURES:
+        shares: list[Proportion] = [getattr(person, measure) for person in people]
+        total = Proportion(sum(share.n for share in shares), sum(share.of for share in shares))
+        for person, share in zip(people, shares, strict=True):
+            others = Proportion(total.n - share.n, total.of - share.of)
+            if is_below(share, others):
+                outliers.append(Outlier(person, measure, share, others))
+    return sorted(outliers, key=lambda outlier: (outlier.gap, outlier.person.email, outlier.measure))

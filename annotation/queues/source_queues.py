@@ -1,0 +1,201 @@
+"""Queues of one source's samples: verification of rows, and whether a drawing would help with a maths problem.
+
+Verdicts are a table with one partition per source, ``verifications`` or ``suitability_reviews``; unseen samples are not
+in it. Labels of suitability go to ``suitability.jsonl`` as well, for calibrating the models' vote: yes is an
+``accept``, no a ``reject``; "cannot tell" is skipped.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from darkroom.annotation.label_studio.protocol import TaskServer
+from darkroom.annotation.queues.base import (
+    MakeTask,
+    QueueVerdict,
+    item_page,
+    read_verdicts,
+    sample_ids,
+    shards_of,
+    sync_queue,
+    write_labels,
+)
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.next_tasks import plain
+from darkroom.annotation.rounds.task_exchange import SyncCounts, TaskExchange
+from darkroom.pipelines.generation.stage import SAMPLES, Shard
+from darkroom.pipelines.records import Sample, SuitabilityReview, Verification
+from darkroom.pipelines.rl import labels
+from darkroom.pipelines.rl.suitability import VOTES, agreement, reviews_key
+from darkroom.pipelines.storage.stage import StageReport, store_rows
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.judges.calibration import Calibration
+
+DISPUTED = "**This answer is disputed:** look closely."
+CHECK = "suitability"
+"""The check that the labels are for."""
+LABELS = {"yes": "accept", "no": "reject"}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceQueue(ABC):
+    """A queue of one source's samples; its verdicts are a table of ``kind`` with one partition per source."""
+
+    workspace: Workspace
+    campaign: Campaign
+    journal: Journal
+    source: str
+
+    round: ClassVar[str]
+    kind: ClassVar[type[Any]]
+
+    @property
+    @abstractmethod
+    def key(self) -> TableKey:
+        """The source's table."""
+
+    @abstractmethod
+    def takes(self, sample: Sample) -> bool:
+        """Select the source's samples that belong in this queue."""
+
+    @abstractmethod
+    def task(self, sample: Sample) -> Mapping[str, Any]:
+        """The data of a sample's task."""
+
+    def samples(self) -> dict[str, Sample]:
+        """The source's samples for this queue, by id; empty if it was not materialised."""
+        tables = self.workspace.tables
+        rows = (row for key in shards_of(tables, SAMPLES, self.source) for row in tables.read(key, Sample))
+        return {row.sample_id: row for row in rows if row.source == self.source and self.takes(row)}
+
+    def sync(self, server: TaskServer, *, n_rows: int | None = None) -> SyncCounts:
+        """Pull verdicts and hand out a seeded sample of ``n_rows`` samples (None: all).
+
+        A larger sample contains the smaller one. Raises ``AnnotationError``.
+        """
+        samples = self.samples()
+        selected = sample_ids(samples, seed=self.campaign.seed, queue=self.round, n_rows=n_rows)
+        return self.hand_out(server, {row: partial(self.task, samples[row]) for row in selected})
+
+    def hand_out(self, server: TaskServer, items: Mapping[str, MakeTask]) -> SyncCounts:
+        """Pull verdicts and hand out exactly these items. Raises ``AnnotationError``."""
+        return sync_queue(
+            TaskExchange(self.journal, server, self.campaign.name, self.campaign.language), self.round, items
+        )
+
+    def materialize(self) -> StageReport:
+        """Write the source's table; samples without a verdict are not in it."""
+        ours, verdicts = self.samples(), read_verdicts(self.journal, self.round).verdicts
+        rows = [
+            self.kind(row.item_id, row.verdict, row.comment, row.person, row.at, row.lead_seconds)
+            for row in verdicts
+            if row.item_id in ours
+        ]
+        return store_rows(self.workspace.tables, self.key, self.kind, rows)
+
+    def counts(self) -> Counter[str]:
+        """The table's rows by verdict."""
+        return Counter(row.verdict for row in self.workspace.tables.read(self.key, self.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationQueue(SourceQueue):
+    """People judge whether image, question and answer of a sample belong together; samples with a video are skipped."""
+
+    round: ClassVar[str] = "verify"
+    kind: ClassVar[type[Verification]] = Verification
+
+    @property
+    def key(self) -> TableKey:
+        return TableKey(labels.VERIFICATIONS, self.source)
+
+    def takes(self, sample: Sample) -> bool:
+        return bool(sample.images) and not sample.videos  # the page shows no video
+
+    def task(self, sample: Sample, *, disputed: bool = False) -> Mapping[str, Any]:
+        """The page marks a disputed sample, without the reason; images after the first are below the answer."""
+        choices = "".join(f"\n\n{plain(choice)}" for choice in sample.choices)
+        text = f"**Question:** {plain(sample.question)}{choices}\n\n**Answer:** {plain(sample.answer)}"
+        if disputed:
+            text += f"\n\n{DISPUTED}"
+        urls = [f"/darkroom/images/{image.sha256}" for image in sample.images]
+        if len(urls) > 1:
+            text = f"**{len(urls)} images:** the first is on the left, the others are below the answer.\n\n{text}"
+        for n, url in enumerate(urls[1:], 2):
+            text += f"\n\n**Image {n}**\n\n![image {n}]({url})"
+        return {"image": urls[0], "question_shown": text}
+
+    def sync_disputed(self, server: TaskServer, disputed: Mapping[str, str]) -> tuple[SyncCounts, list[str]]:
+        """Pull verdicts and hand out exactly these samples (``sample_id``: why); also returns the skipped ones,
+        which are unknown, or have no image or a video.
+
+        People see that the label is disputed, but not the reason, which would bias them. Tasks handed out before stay
+        unchanged. Raises ``AnnotationError``.
+        """
+        samples = self.samples()
+        items = {row: partial(self.task, samples[row], disputed=True) for row in disputed if row in samples}
+        return self.hand_out(server, items), [row for row in disputed if row not in samples]
+
+    def disputed(self) -> dict[str, str]:
+        """The source's samples that ``checked_labels`` found disputed, with the evidence; empty without that table."""
+        tables = self.workspace.tables
+        keys = shards_of(tables, (labels.ASSET,), self.source)
+        return {row: why for key in keys for row, why in labels.disputed(tables, key).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class SuitabilityQueue(SourceQueue):
+    """People judge whether a drawing would help with a problem in words, without seeing the models' votes.
+
+    Only samples without an image, optionally of one ``category``: where there is an image, there is nothing to draw.
+    """
+
+    category: str = ""
+
+    round: ClassVar[str] = "suitability"
+    kind: ClassVar[type[SuitabilityReview]] = SuitabilityReview
+
+    @property
+    def key(self) -> TableKey:
+        return reviews_key(self.source)
+
+    @property
+    def labels(self) -> Path:
+        """The lines for calibrating, of all sources."""
+        return self.workspace.annotation / "suitability.jsonl"
+
+    def takes(self, sample: Sample) -> bool:
+        return not sample.images and not sample.videos and self.category in ("", sample.category)
+
+    def task(self, sample: Sample) -> Mapping[str, Any]:
+        return {"page": item_page(sample)}
+
+    def materialize(self) -> StageReport:
+        """Write the source's table, and the label lines."""
+        verdicts = read_verdicts(self.journal, self.round).verdicts
+        write_labels(self.labels, (_label(verdict) for verdict in verdicts if verdict.verdict in LABELS))
+        return SourceQueue.materialize(self)  # no `super()` in a dataclass with slots
+
+    def agreement(self) -> Calibration:
+        """The models' majority vote on this source against people: kappa with its interval.
+
+        Raises ``CalibrationError`` when fewer than 20 problems have both a vote and a label.
+        """
+        keys = shards_of(self.workspace.tables, (VOTES,), self.source)
+        return agreement([Shard(self.workspace, key.partition) for key in keys], [self.source])
+
+
+def _label(verdict: QueueVerdict) -> dict[str, str]:
+    return {
+        "row": verdict.item_id,
+        "check": CHECK,
+        "verdict": LABELS[verdict.verdict],
+        "reviewer": verdict.person,
+        "reason": verdict.comment,
+    }

@@ -1,0 +1,199 @@
+"""Tasks that records wait for, as Label Studio takes them."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS
+from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
+from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import TaskRequest
+from darkroom.annotation.rounds.planted_errors import is_selected, plant
+from darkroom.annotation.rounds.record_state import ROUNDS, Record, RecordState
+from darkroom.annotation.rounds.submissions import ImageRules, RecordFields
+from darkroom.annotation.rounds.task_exchange import PendingTask
+from darkroom.pipelines.records import FieldChange, PoolImage
+from darkroom.pipelines.records.geometry import Box
+
+PREFILLED = "the record"
+PRE_ANNOTATED = "**A model filled this in.** Check every box and every word, or write something better."
+_MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
+
+
+def pending_tasks(
+    records: Iterable[Record],
+    journal: Journal,
+    campaign: Campaign,
+    *,
+    pre_annotations: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    recorded_terms: Mapping[str, Terms] = MappingProxyType({}),
+) -> Iterator[PendingTask]:
+    """The tasks that records wait for and that were not handed out, under the terms of their request, or today's."""
+    frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
+    for record in records:
+        stored = {task.request.key(campaign.name): task for task in record.tasks}
+        for request, state in _next_requests(campaign, record):
+            key = request.key(campaign.name)
+            if key in stored and stored[key].task_id is not None:
+                continue
+            stored_terms = frozen.get(stored[key].terms) if key in stored else None
+            terms = stored_terms or recorded_terms.get(key) or today[request.round]
+            drafted = pre_annotations.get(record.item.image.sha256)
+            task = record_task(key, record.item, state, round=request.round, terms=terms, pre_annotation=drafted)
+            yield PendingTask(terms.asked(request), task, terms)
+
+
+def _next_requests(campaign: Campaign, record: Record) -> Iterator[tuple[TaskRequest, RecordState]]:
+    """The round the record waits for; parallel to an acceptance, a check of the record with a planted error."""
+    item, _, state = record
+    if state.stage != "waiting":
+        return
+    waiting = state.next_request or record.current_task.request
+    yield waiting, state
+    if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
+        return
+    if is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
+        size = (item.image.width, item.image.height)
+        seed = f"{campaign.name} {item.image.sha256}" + (f" {campaign.seed}" if campaign.seed else "")
+        planted = plant(state.fields, size, seed=seed)
+        if planted is not None:
+            experts = {verdict.person_id for verdict in state.verdicts}
+            judges = [person for person in state.judges if person not in experts]
+            altered = replace(state, fields=planted.fields, judges=judges)
+            request = waiting._replace(round="cross_check", planted_error=planted.kind, bases="")
+            yield request._replace(n_wanted=1, overlap=1 + len(altered.excluded)), altered
+
+
+def record_task(
+    key: str,
+    item: PoolImage,
+    state: RecordState,
+    *,
+    round: str,
+    terms: Terms,
+    pre_annotation: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The task of a round under its ``terms``, which the server's gate reads.
+
+    ``pre_annotation`` is a policy's prediction for the first round.
+    """
+    image = item.image
+    data: dict[str, Any] = {
+        "key": key,
+        "image": f"/darkroom/images/{item.shown.sha256}",
+        "gate": ImageRules.of(terms, image.width, image.height).gate(round),
+    }
+    if round in ("annotate", "rework"):
+        data["rules"] = rules_shown(item, terms.max_share)
+    if round == "annotate" and pre_annotation is not None:
+        data["rules"] += f"\n\n{PRE_ANNOTATED}"
+    if round == "rework":
+        data["reasons"] = reasons_shown(state)
+    if round == "cross_check":
+        data["gate"]["blind_first"] = True  # the server shows the record to whoever has given an own answer
+    if round in ("cross_check", "accept") and state.fields is not None:
+        data["question_shown"] = f"**Question:** {plain(state.fields.question)}"
+        data["record_shown"] = record_shown(state.fields)
+    task: dict[str, Any] = {"data": data}
+    if round != "annotate" and state.fields is not None:
+        task["predictions"] = [{"model_version": PREFILLED, "result": results(state.fields, item)}]
+    elif pre_annotation is not None:
+        task["predictions"] = [dict(pre_annotation)]
+    if state.excluded:
+        # Label Studio serves no task to an account with an annotation on it; ground_truth is true by default
+        task["annotations"] = [{"completed_by": p, "result": [], "ground_truth": False} for p in state.excluded]
+    return task
+
+
+def results(fields: RecordFields, item: PoolImage) -> list[dict[str, Any]]:
+    """A record as Label Studio's result list, for a prediction; its boxes are in pixels of the original image."""
+    frame = {"original_width": item.shown.width, "original_height": item.shown.height, "image_rotation": 0}
+    entries: list[dict[str, Any]] = []
+    for number, box in enumerate(fields.boxes, 1):
+        value = {**to_percent(box, item.image.width, item.image.height), "rectanglelabels": ["target"]}
+        entries.append({**_result("box", "rectanglelabels", value), "id": f"box{number}", **frame})
+    if fields.category:
+        entries.append(_result("category", "choices", {"choices": [fields.category]}))
+    for name, text in (("question", fields.question), ("answer", fields.answer)):
+        if text:
+            entries.append(_result(name, "textarea", {"text": [text]}))
+    if fields.count is not None:
+        entries.append(_result("count", "number", {"number": fields.count}))
+    return entries
+
+
+def _result(name: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": name, "from_name": name, "to_name": "image", "type": kind, "value": dict(value)}
+
+
+def rules_shown(item: PoolImage, max_share: float) -> str:
+    """The size rule in pixels of this image."""
+    image, view = item.image, item.shown
+    side = largest_square(max_share, image.width, image.height)
+    pixels = int(max_share * image.width * image.height)
+    reduced = "" if view.width == image.width else f" You see it reduced to {view.width:,} × {view.height:,}."
+    return (
+        f"**This image has {image.width:,} × {image.height:,} pixels.**{reduced} No box may cover more than "
+        f"{100 * max_share:g} % of it: **{pixels:,} pixels**, a square of {side:,} × {side:,}. The line at the bottom "
+        "says how large yours is."
+    )
+
+
+def record_shown(fields: RecordFields) -> str:
+    """The record's answer, category and count, in Markdown."""
+    titles = {category.name: category.title for category in CATEGORIES}
+    count = "" if fields.count is None else f"\n\n**Count:** {fields.count}"
+    category = titles.get(fields.category, fields.category)
+    return f"**Answer:** {plain(fields.answer)}\n\n**Category:** {category}{count}"
+
+
+def reasons_shown(state: RecordState) -> str:
+    """The reasons and comment of the last rejection, without names."""
+    titles = {reason.name: reason.title for reason in REASONS}
+    last = state.history[-1]
+    against = [
+        event
+        for event in state.history
+        if (event.round, event.attempt) == (last.round, last.attempt) and event.verdict in ("fix", "reject")
+    ]
+    texts: list[str] = []
+    for event in against or [last]:
+        texts += [plain(titles.get(reason, reason)) for reason in event.reasons]
+        texts += [_proposal(change) for change in event.changes]
+        texts += [f"“{plain(event.comment)}”"] if event.comment else []
+    lines = "\n".join(f"- {line}" for line in dict.fromkeys(texts))
+    return f"**This record was rejected:**\n\n{lines}\n\nCorrect it, or ask something better about the image."
+
+
+def _proposal(change: FieldChange) -> str:
+    """One correction that a judge proposed."""
+    if change.name == "boxes":
+        return "Other boxes"
+    return f"{change.name.capitalize()}: “{plain(change.before)}” → “{plain(change.after)}”"
+
+
+def plain(text: str) -> str:
+    """Escape free text for Markdown."""
+    return _MARKUP.sub(r"\\\1", text).replace("\n", "  \n")
+
+
+def to_percent(box: tuple[int, int, int, int], original_width: int, original_height: int) -> dict[str, float]:
+    """The inverse of ``to_corners``. Raises ``ValueError`` for a box that does not fit the image."""
+    pixels = Box(*box)
+    if not pixels.fits(original_width, original_height):
+        raise ValueError(f"{tuple(box)} is no box inside {original_width}x{original_height} pixels")
+    return {
+        "x": 100 * pixels.x1 / original_width,
+        "y": 100 * pixels.y1 / original_height,
+        "width": 100 * pixels.width / original_width,
+        "height": 100 * pixels.height / original_height,
+        "rotation": 0,
+    }
+
+
+def largest_square(share: float, width: int, height: int) -> int:
+    """The side in pixels of the largest square that covers at most ``share`` of the image."""
+    return math.isqrt(int(share * width * height))
