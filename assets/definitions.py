@@ -10,36 +10,32 @@ gc.disable()
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import dagster as dg
 import yaml
 
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.tables import ORDER, REFUSED
+from darkroom.assets.clusters.lost_runs import lost_runs
+from darkroom.assets.clusters.placement import TRAIN, RunSettings
+from darkroom.assets.clusters.programs import LauncherResource
 from darkroom.assets.graph import annotation, training
 from darkroom.assets.graph.automation import nightly, shard_sensor
 from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
 from darkroom.assets.graph.families import family_assets, samples_asset
-from darkroom.assets.graph.flywheel import GROUP as FLYWHEEL
-from darkroom.assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
 from darkroom.assets.graph.options import ALL, Options
 from darkroom.assets.graph.partitions import source_partitions
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
 from darkroom.assets.graph.rl import GROUP as RL_GROUP
 from darkroom.assets.graph.rl import rl_assets
-from darkroom.assets.launching import LauncherResource
 from darkroom.assets.pages.code import with_code_references
-from darkroom.assets.runs.lost_starts import lost_starts
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.released import all_recipes
 from darkroom.pipelines.storage.workspace import Workspace
 
-if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job` returns
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
 SAMPLES, SFT, RELEASED = "source_samples", "sft_trajectories", "released_trajectories"
-DATASETS, TRAIN, STREET_SIGNS = "datasets", "train", "street_sign_datasets"
+DATASETS, STREET_SIGNS = "datasets", "street_sign_datasets"
 RL, RL_DATASET = "rl_prompts", "rl_dataset_all"
 ANNOTATION, RECORDED_ANNOTATIONS = annotation.JOB, "recorded_annotations"
 FINISHED_ANNOTATIONS = "finished_annotations"
@@ -50,10 +46,9 @@ _DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(e
 
 def definitions(options: Options = ALL) -> dg.Definitions:
     """The code location with these optional assets, from the environment and the recipes on disk."""
-    workspace, flywheel = Workspace.from_environment(), FlywheelResource.from_environment()
     recipes = [recipe for recipe in all_recipes().values() if options.releases or recipe.writer != "released"]
-    assets = [*_assets(recipes), *_optional_assets(options, recipes, workspace, flywheel)]
-    sensors = [source_partitions, lost_starts, *_shard_sensors(recipes)]
+    assets = [*_assets(recipes), *_optional_assets(options, recipes)]
+    sensors = [source_partitions, lost_runs, *_shard_sensors(recipes)]
     return dg.Definitions(
         assets=list(with_code_references(_linked(assets))),
         jobs=jobs(recipes, options),
@@ -65,7 +60,6 @@ def definitions(options: Options = ALL) -> dg.Definitions:
             "converter": PolicyResource.from_environment("CONVERT"),
             "judge": PolicyResource.from_environment("JUDGE"),
             "student": PolicyResource.from_environment("STUDENT"),
-            "flywheel": flywheel,
             "launcher": LauncherResource.from_environment(),
         },
         # stages are parallel inside; a process per step would only add its start-up time
@@ -83,13 +77,9 @@ def _assets(recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDefinition]:
     yield from (training.base_model, training.sft_checkpoint, training.grpo_checkpoint, training.evaluation)
 
 
-def _optional_assets(
-    options: Options, recipes: Sequence[Recipe], workspace: Workspace, flywheel: FlywheelResource
-) -> Iterator[dg.AssetsDefinition]:
+def _optional_assets(options: Options, recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDefinition]:
     if options.expert_reviews:
         yield expert_reviews_asset(recipes)
-    if options.flywheel:
-        yield from flywheel_assets(turn_partitions(workspace, flywheel.source))
     if options.annotation:
         yield from (annotation.annotation_pool, annotation.annotation_rounds)
     if options.pre_annotations:
@@ -120,7 +110,8 @@ def _families(recipes: Sequence[Recipe]) -> tuple[list[str], list[str]]:
     return released, [recipe.family for recipe in recipes if recipe.writer != "released"]
 
 
-def jobs(recipes: Sequence[Recipe], options: Options) -> list[UnresolvedAssetJobDefinition]:
+def jobs(recipes: Sequence[Recipe], options: Options) -> list[Any]:
+    """Jobs as named selections of assets; Dagster does not export their type."""
     assets, groups = dg.AssetSelection.assets, dg.AssetSelection.groups
     released, drafted = _families(recipes)
     rounds = ["/".join(table.asset) for table in (*ORDER, REFUSED)]
@@ -136,16 +127,16 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[UnresolvedAssetJob
         selections[RELEASED] = groups(*released)
     if options.street_signs:
         selections[STREET_SIGNS] = assets("street_signs")
-    if options.flywheel:
-        selections[FLYWHEEL] = groups(FLYWHEEL)
     if options.annotation:
         selections[ANNOTATION] = assets(*rounds)
         selections[FINISHED_ANNOTATIONS] = assets(*rounds, "rl_dataset")
         selections[RECORDED_ANNOTATIONS] = assets("/".join(POOL.asset), *rounds)
     bundled = {"ops": {step: {"config": settings} for step, settings in BUNDLED_RECORDING.items()}}
-    config = {RECORDED_ANNOTATIONS: bundled}
+    config, tags = {RECORDED_ANNOTATIONS: bundled}, {TRAIN: RunSettings.from_environment().training_tags()}
     return [
-        dg.define_asset_job(name, selection, config=config.get(name), description=_DESCRIPTIONS[name])
+        dg.define_asset_job(
+            name, selection, config=config.get(name), tags=tags.get(name), description=_DESCRIPTIONS[name]
+        )
         for name, selection in selections.items()
     ]
 

@@ -28,7 +28,7 @@ from typing import Annotated, Any
 import typer
 import websockets
 
-from darkroom.assets.runs.instance import prepare_dagster_home
+from darkroom.assets.dagster_home.instance import prepare_dagster_home
 from darkroom.pipelines.inspection.gallery import write_gallery
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port

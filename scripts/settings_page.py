@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darkroom.assets.graph.flywheel import FlywheelResource
-from darkroom.assets.launching.launcher import LauncherResource
-from darkroom.assets.runs.places import RunSettings
+from darkroom.assets.clusters.placement import RunSettings
+from darkroom.assets.clusters.programs import LauncherResource
 from darkroom.pipelines.models.policies.settings import EndpointSettings
 from darkroom.pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings
 
@@ -61,8 +60,6 @@ OTHERS = {
     "`OPENBLAS_NUM_THREADS`": ("`1`", "Threads of numpy's linear algebra. With more, the last bits of sums differ."),
 }
 """Variables that stand alone: each is read in one place."""
-OF_THIS_MACHINE = (LauncherResource.model_fields["python"].default, LauncherResource.model_fields["folder"].default)
-"""Defaults that are paths; their descriptions name them."""
 POLICY = """The endpoint that writes trajectories. `DARKROOM_JUDGE…` (judges), `DARKROOM_CONVERT…` (turns long
 solutions into code) and `DARKROOM_STUDENT…` (the model to be trained, whose pass rates are measured) take the same
 suffixes; unset values fall back to `DARKROOM_POLICY…`.
@@ -91,18 +88,12 @@ def page() -> str:
         ("Workspace", "Where data is stored.\n", WorkspaceSettings, "DARKROOM"),
         ("Endpoints", POLICY, EndpointSettings, "DARKROOM_POLICY"),
         (
-            "The flywheel",
-            "Whose questions a student writes on ([the flywheel](reproductions.md#a-students-own-rows)).\n",
-            FlywheelResource,
-            "DARKROOM_FLYWHEEL_",
-        ),
-        (
             "Runs on other machines",
             "Where the shards' runs execute ([from a laptop to a cluster](scale.md)).\n",
             RunSettings,
             "DARKROOM_RUN_",
         ),
-        ("Launching training", "Where the training assets run.\n", LauncherResource, "DARKROOM_LAUNCH"),
+        ("Launching training", "How the training assets start their programs.\n", LauncherResource, "DARKROOM_LAUNCH_"),
     ]
     others = [f"| {variable} | {default} | {text} |" for variable, (default, text) in OTHERS.items()]
     tables = [_section(*section) for section in sections]
@@ -116,7 +107,7 @@ def _section(title: str, text: str, model: type[EnvironmentSettings], prefix: st
 
 def _row(model: type[EnvironmentSettings], name: str, variable: str) -> str:
     field = model.model_fields[name]
-    default = "" if field.default in (None, "", *OF_THIS_MACHINE) else f"`{field.default}`"
+    default = "" if field.default in (None, "") else f"`{field.default}`"
     return f"| `{variable}` | {default} | {field.description} |"
 
 

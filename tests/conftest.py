@@ -53,7 +53,7 @@ LONGEST = (
     "tests/train/",
     "tests/test_families_page.py",
     "tests/pipelines/demo/",
-    "tests/assets/launching/",
+    "tests/assets/clusters/",
     "tests/examples/",
     "tests/pipelines/generation/recipes/",
 )

@@ -13,9 +13,8 @@ import typer.main
 from packaging.requirements import Requirement
 
 from darkroom.assets.cli import app
-from darkroom.assets.graph.flywheel import FlywheelResource
-from darkroom.assets.launching import LauncherResource
-from darkroom.assets.runs.places import RunSettings
+from darkroom.assets.clusters.placement import RunSettings
+from darkroom.assets.clusters.programs import LauncherResource
 from darkroom.pipelines.models.policies.settings import EndpointSettings, Role
 from darkroom.pipelines.storage.settings import WorkspaceSettings
 
@@ -55,11 +54,11 @@ def test_every_setting_is_on_the_settings_page_and_in_the_code() -> None:
     code = "\n".join(path.read_text() for path in SOURCES)
     used = {name for name in re.findall(r"\bDARKROOM_[A-Z_]+\b", code) if not name.endswith("_")}
     used -= {"DARKROOM_EXCHANGE"}  # set by the launcher for the program that it launches, never by a user
+    used -= {"DARKROOM_LAUNCH_GPUS"}  # of an earlier version, read for DARKROOM_RUN_GPUS
     used |= {f"DARKROOM_{role}" for role in get_args(Role)}
     used |= {*EndpointSettings.variables("DARKROOM_POLICY").values(), *WorkspaceSettings.variables("DARKROOM").values()}
-    used |= set(LauncherResource.variables("DARKROOM_LAUNCH").values())
+    used |= set(LauncherResource.variables("DARKROOM_LAUNCH_").values())
     used |= set(RunSettings.variables("DARKROOM_RUN_").values())
-    used |= set(FlywheelResource.variables("DARKROOM_FLYWHEEL_").values())
     documented = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", (ROOT / "docs" / "settings.md").read_text()))
     assert used == documented
 

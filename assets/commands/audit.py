@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from darkroom.assets.terminal.progress_bar import progress_bar
+from darkroom.assets.terminal.progress import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, print_line
 from darkroom.pipelines.command_line.errors import describe
 from darkroom.sandbox.errors import UserError

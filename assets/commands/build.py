@@ -35,7 +35,7 @@ def demo(
     Materialises the asset graph on the bundled sources with the policy of DARKROOM_POLICY (default: the oracle, which
     needs no key). Re-running skips finished work; an interrupted run resumes where it stopped.
     """
-    from darkroom.assets.runs.build import build_sft
+    from darkroom.assets.builds.build import build_sft
     from darkroom.pipelines.sources.catalog import EMBEDDED
 
     families = _checked_families(family or [])
@@ -67,12 +67,12 @@ def materialize_command(
 
     `darkroom materialize photos --on ray://head:10001`
     """
-    from darkroom.assets.runs.build import build_sft
+    from darkroom.assets.builds.build import build_sft
     from darkroom.pipelines.generation.recipes import load_recipes
 
     families = _checked_families(family or [])
     quotas = quotas_of(quota or [], "FAMILY", load_recipes())
-    build_sft(CONSOLE, source, train=train, families=families, n_rows=rows, family_quotas=quotas, place=on)
+    build_sft(CONSOLE, source, train=train, families=families, n_rows=rows, family_quotas=quotas, runs_on=on)
 
 
 def rl_command(
@@ -89,9 +89,9 @@ def rl_command(
 
     `darkroom rl mmk12 --rows 10000`
     """
-    from darkroom.assets.runs.build import build_rl
+    from darkroom.assets.builds.build import build_rl
 
-    build_rl(CONSOLE, source, n_rows=rows, source_quotas=_source_quotas(quota), place=on)
+    build_rl(CONSOLE, source, n_rows=rows, source_quotas=_source_quotas(quota), runs_on=on)
 
 
 def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
@@ -102,7 +102,7 @@ def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
     other sources. Run it at any time, also while a campaign goes on: finished work is skipped, an interrupted run
     resumes. In the UI it is the job `finished_annotations`.
     """
-    from darkroom.assets.runs.build import build_annotated
+    from darkroom.assets.builds.build import build_annotated
 
     build_annotated(CONSOLE, n_rows=rows, source_quotas=_source_quotas(quota))
 
@@ -112,7 +112,7 @@ def home() -> None:
 
     Closes runs whose process is gone, and makes the shards of all sources partitions.
     """
-    from darkroom.assets.runs.instance import prepare_dagster_home, refresh_dagster
+    from darkroom.assets.dagster_home.instance import prepare_dagster_home, refresh_dagster
 
     with open_workspace() as workspace:
         folder = prepare_dagster_home(workspace)
@@ -125,7 +125,7 @@ def ui(
     host: Annotated[str, typer.Option(help="0.0.0.0 admits other machines; there is no login.")] = "127.0.0.1",
 ) -> None:
     """Start the Dagster UI with its daemon: the asset graph, its runs, images and rejects. Ctrl-C ends it."""
-    from darkroom.assets.runs.daemon import WORKSPACE, dagster_environment
+    from darkroom.assets.dagster_home.daemon import WORKSPACE, dagster_environment
     from darkroom.pipelines.processes.ports import url_of
 
     url = url_of(host, port)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from darkroom.assets.terminal.progress_bar import progress_bar
+from darkroom.assets.terminal.progress import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_line
 
 

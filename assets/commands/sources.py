@@ -172,7 +172,7 @@ def _ingest(name: str, config: "SourceConfig") -> None:
 
 
 def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: "StorePath") -> None:
-    from darkroom.assets.runs.instance import refresh_dagster
+    from darkroom.assets.dagster_home.instance import refresh_dagster
 
     refresh_dagster(workspace)
     print_line(f"Source: {path}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from darkroom.assets.terminal.progress_bar import progress_bar
+from darkroom.assets.terminal.progress import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_line
 from darkroom.pipelines.records.trajectories import LossPolicy
 from darkroom.train.examples.encoding import Layout

@@ -10,7 +10,7 @@ import dagster as dg
 
 from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF
 from darkroom.assets.graph.resources import DraftSettings, VerdictSettings
-from darkroom.assets.graph.stage_assets import SPECS, StageRun, StageWork, stage_asset, stage_result
+from darkroom.assets.graph.stage_assets import SPECS, StageContext, StageInputs, stage_asset, stage_result
 from darkroom.assets.pages.code import code_references
 from darkroom.assets.pages.metadata import funnel, judging_metadata
 from darkroom.assets.pages.previews import (
@@ -42,7 +42,7 @@ def samples_asset() -> dg.AssetsDefinition:
     )
 
 
-def ensure_samples(run: StageRun) -> None:
+def ensure_samples(run: StageContext) -> None:
     """Reads the run's shard where that is not done yet, as the asset ``samples`` does; for the stages after it.
 
     No job holds both, their partitions differ: this saves a run per shard.
@@ -58,7 +58,7 @@ def ensure_samples(run: StageRun) -> None:
     )
 
 
-def _read_shard(run: StageRun) -> dg.MaterializeResult:
+def _read_shard(run: StageContext) -> dg.MaterializeResult:
     tables, images = run.workspace.tables, run.workspace.images
     catalog = Catalog(run.workspace.sources)
     source, shard = catalog.partitions()[run.partition]
@@ -90,7 +90,7 @@ def family_funnel(family: Family) -> dg.MetadataValue:
 STAGE_SETTINGS: Mapping[str, type[dg.Config]] = {"drafts": DraftSettings, "verdicts": VerdictSettings}
 
 
-def work_on_family(work: StageWork, recipe: Recipe, stage: str) -> StageReport:
+def work_on_family(work: StageInputs, recipe: Recipe, stage: str) -> StageReport:
     """One stage of a recipe, or its ``rejects``. Raises what ``Family`` raises."""
     family, workspace, policy = _family(work, recipe), work.workspace, work.policies
     if stage == REJECTS:
@@ -119,7 +119,7 @@ def work_on_family(work: StageWork, recipe: Recipe, stage: str) -> StageReport:
     return family.draft(writing, planner, n_most=work.settings.n_most)
 
 
-def _work_on_release(work: StageWork, family: Family, stage: str) -> StageReport:
+def _work_on_release(work: StageInputs, family: Family, stage: str) -> StageReport:
     """No policy is asked: the release wrote the turns, and its checks are measured."""
     if stage == "verdicts":
         return family.check()
@@ -128,7 +128,7 @@ def _work_on_release(work: StageWork, family: Family, stage: str) -> StageReport
     return family.draft(ReleasedPolicy(), n_most=work.settings.n_most)
 
 
-def _family(work: StageWork, recipe: Recipe) -> Family:
+def _family(work: StageInputs, recipe: Recipe) -> Family:
     return Family(work.workspace, recipe, work.partition, work.progress)
 
 
@@ -137,7 +137,7 @@ def _stage(
 ) -> dg.AssetsDefinition:
     spec = SPECS[stage]
 
-    def perform(run: StageRun) -> dg.MaterializeResult:
+    def perform(run: StageContext) -> dg.MaterializeResult:
         if upstream == SAMPLES:
             ensure_samples(run)
         work = run.work
@@ -179,7 +179,7 @@ def _details(family: Family, stage: str, report: StageReport) -> dict[str, Any]:
 
 
 def _rejects(recipe: Recipe, partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
-    def perform(run: StageRun) -> dg.MaterializeResult:
+    def perform(run: StageContext) -> dg.MaterializeResult:
         work, tables = run.work, run.workspace.tables
         family, report = _family(work, recipe), work_on_family(work, recipe, REJECTS)
         n_rejects = tables.n_rows(family.samples_key) - tables.n_rows(family.key("trajectories"))

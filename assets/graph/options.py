@@ -3,8 +3,6 @@
 What can only stand as never materialised is left out of the UI. A command has all, as it may be the first to make one.
 """
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,9 +10,6 @@ from darkroom.annotation import AnnotationError
 from darkroom.annotation.rounds.campaign import FILE, Campaign
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS
-from darkroom.assets.graph.flywheel import GROUP as FLYWHEEL
-from darkroom.assets.graph.flywheel import PREFIX
-from darkroom.assets.graph.resources import PolicyResource
 from darkroom.pipelines.generation.released import RELEASED
 from darkroom.pipelines.publishing.judge_stats import REVIEWS
 from darkroom.pipelines.sources.catalog import Catalog
@@ -27,8 +22,6 @@ class Options:
 
     releases: bool = True
     """The families of released trajectories: a source of that kind, or their tables."""
-    flywheel: bool = True
-    """Its settings, a student that is a checkpoint, or the checkpoint of a turn."""
     annotation: bool = True
     """A campaign, or the pool of a recorded one."""
     pre_annotations: bool = True
@@ -39,16 +32,13 @@ class Options:
     """Their datasets, which `darkroom demo` makes."""
 
     @classmethod
-    def of(cls, workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Self:
-        """Those of a workspace. Raises ``SourceError``, ``PolicyUnavailable``, ``StorageError``."""
+    def of(cls, workspace: Workspace) -> Self:
+        """Those of a workspace. Raises ``SourceError``, ``StorageError``."""
         made = set(workspace.tables.families())
         has_campaign = (workspace.annotation / FILE).exists()
         sources = Catalog(workspace.sources).configs().values()
         return cls(
             releases=any(source.is_release for source in sources) or any(recipe.family in made for recipe in RELEASED),
-            flywheel=any(name.startswith(PREFIX) for name in environment)
-            or PolicyResource.from_environment("STUDENT", environment).kind == "local"
-            or workspace.checkpoint(FLYWHEEL).exists(),
             annotation=has_campaign or POOL.asset[0] in made,
             pre_annotations=PRE_ANNOTATIONS.asset[0] in made or (has_campaign and _pre_annotates(workspace)),
             expert_reviews=has_campaign or REVIEWS[0] in made,

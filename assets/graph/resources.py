@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
-from darkroom.assets.runs.worker import worker_tags
+from darkroom.assets.clusters.worker import worker_tags
 from darkroom.pipelines.generation.recipes import Recipe, quotas
 from darkroom.pipelines.models.policies import (
     RL_STAGES,

@@ -10,7 +10,7 @@ import pydantic
 
 from darkroom.assets.graph.families import ensure_samples
 from darkroom.assets.graph.partitions import SHARDS_OF
-from darkroom.assets.graph.stage_assets import SPECS, StageRun, StageWork, stage_asset, stage_result
+from darkroom.assets.graph.stage_assets import SPECS, StageContext, StageInputs, stage_asset, stage_result
 from darkroom.assets.pages.metadata import rl_stage_metadata
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.generation.stage import Shard
@@ -37,13 +37,13 @@ def rl_assets() -> list[dg.AssetsDefinition]:
     return [_asset(kind) for kind in RL_STAGES.values()]
 
 
-def rl_stage(work: StageWork, asset: str) -> Any:
+def rl_stage(work: StageInputs, asset: str) -> Any:
     kind = RL_STAGES[asset]
     inputs = _inputs(work, _shard(work), kind)
     return kind(**_policies(work, asset), **inputs, **work.settings.model_dump())
 
 
-def work_on_rl(work: StageWork, asset: str) -> StageReport:
+def work_on_rl(work: StageInputs, asset: str) -> StageReport:
     """One RL stage. Raises what ``Shard.materialize`` raises."""
     return _shard(work).materialize(rl_stage(work, asset))
 
@@ -62,7 +62,7 @@ def rl_settings(asset: str) -> type[dg.Config]:
 def _asset(kind: Any) -> dg.AssetsDefinition:
     spec = SPECS[kind.asset]
 
-    def perform(run: StageRun) -> dg.MaterializeResult:
+    def perform(run: StageContext) -> dg.MaterializeResult:
         if kind is Candidates:
             ensure_samples(run)
         work = run.work
@@ -82,11 +82,11 @@ def _asset(kind: Any) -> dg.AssetsDefinition:
     )
 
 
-def _shard(work: StageWork) -> Shard:
+def _shard(work: StageInputs) -> Shard:
     return Shard(work.workspace, work.partition, work.progress)
 
 
-def _inputs(work: StageWork, shard: Shard, kind: Any) -> dict[str, Any]:
+def _inputs(work: StageInputs, shard: Shard, kind: Any) -> dict[str, Any]:
     """What a stage takes besides its policies and settings."""
     workspace = work.workspace
     if kind is CheckedLabels:
@@ -105,7 +105,7 @@ def _inputs(work: StageWork, shard: Shard, kind: Any) -> dict[str, Any]:
     return {"screening": screening, "errors": errors}
 
 
-def _policies(work: StageWork, asset: str) -> dict[str, Any]:
+def _policies(work: StageInputs, asset: str) -> dict[str, Any]:
     """The first role is asked; a second one grades what it answers, for which the embedded judge is none."""
     roles, policies = SPECS[asset].roles, work.policies
     asked = {role: policies(role).for_rl(asset, work.workspace) for role in roles[:1]}

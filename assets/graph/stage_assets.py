@@ -3,23 +3,21 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import dagster as dg
 import yaml
-from dagster._core.definitions.data_version import DATA_VERSION_TAG
-from dagster._core.storage.tags import PRIORITY_TAG
 from sqlalchemy.exc import OperationalError
 
+from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.assets.graph.automation import WHEN_ADDED
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.pages.code import code_references
 from darkroom.assets.pages.columns import table_columns
 from darkroom.assets.pages.metadata import rejects_metadata, stage_metadata
-from darkroom.assets.runs.places import TAG
+from darkroom.assets.terminal.progress import progress_sink
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.stage import Pace, StageProgress, StageReport
@@ -28,6 +26,7 @@ from darkroom.pipelines.storage.tables import TableKey, Tables, check_fingerprin
 from darkroom.pipelines.storage.workspace import Workspace
 
 OWNERS = ["team:data"]
+_DATA_VERSION_TAG, _PRIORITY_TAG = "dagster/data_version", "dagster/priority"
 ROWS_CONSERVED = "rows_conserved"
 _N_LOG_LINES = 10
 _LOG_SECONDS = 30.0
@@ -38,14 +37,10 @@ _N_REPEATS, _REPEAT_SECONDS = 20, 15.0
 """Of a stage whose database or store is away: five minutes and what it takes to notice."""
 _N_LATEST = 3
 """Materialisations of a shard among which this run's own is looked for: others may have come since."""
-Show = Callable[[str, float], None]
-"""Takes a line, and how many seconds are left of the stage (0: not known)."""
 Decorator = Callable[[Callable[..., Any]], dg.AssetsDefinition]
-terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
-"""What shows the progress lines of this process's runs."""
 
 
-class StageWork(NamedTuple):
+class StageInputs(NamedTuple):
     """What decides a stage's rows on one shard (``demo-0000``)."""
 
     workspace: Workspace
@@ -57,7 +52,7 @@ class StageWork(NamedTuple):
     progress: Callable[[StageProgress], None] | None = None
 
 
-class StageRun(NamedTuple):
+class StageContext(NamedTuple):
     """One materialisation of a stage: the open workspace, and the launchpad's settings (None where it has none)."""
 
     context: dg.AssetExecutionContext
@@ -71,10 +66,10 @@ class StageRun(NamedTuple):
         return partition
 
     @property
-    def work(self) -> StageWork:
+    def work(self) -> StageInputs:
         """What is to be done, with progress lines."""
         policies = partial(getattr, self.context.resources)
-        return StageWork(self.workspace, self.partition, policies, self.settings, progress_lines(self.context))
+        return StageInputs(self.workspace, self.partition, policies, self.settings, progress_lines(self.context))
 
 
 class StageSpec(NamedTuple):
@@ -102,7 +97,7 @@ SPECS = {
 def stage_asset(
     key: dg.AssetKey,
     spec: StageSpec,
-    perform: Callable[[StageRun], dg.MaterializeResult],
+    perform: Callable[[StageContext], dg.MaterializeResult],
     *,
     record: type[Any],
     deps: Sequence[dg.AssetKey],
@@ -136,14 +131,14 @@ def stage_asset(
         automation_condition=WHEN_ADDED if deps else None,
         config_schema=schema,
         required_resource_keys={"workspace", *spec.roles},
-        op_tags={PRIORITY_TAG: str(place)},
+        op_tags={_PRIORITY_TAG: str(place)},
         pool=spec.pool or ("endpoints" if spec.roles else None),
     )
     def stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         chosen = settings(**context.op_execution_context.op_config) if settings else None
         with repeated_while_away(context), context.resources.workspace.open() as workspace:
             _check_own_tables(context, workspace.tables, deps)
-            return perform(StageRun(context, workspace, chosen))
+            return perform(StageContext(context, workspace, chosen))
 
     return stage
 
@@ -155,7 +150,7 @@ def _check_own_tables(context: dg.AssetExecutionContext, tables: Tables, deps: S
         for record in context.instance.fetch_materializations(made, limit=_N_LATEST).records:
             materialization = record.asset_materialization
             if record.run_id == context.run.run_id and materialization is not None:
-                version = (materialization.tags or {})[DATA_VERSION_TAG]
+                version = (materialization.tags or {})[_DATA_VERSION_TAG]
                 check_fingerprint(tables, TableKey(tuple(dep.path), context.partition_key), version)
 
 
@@ -166,7 +161,7 @@ def repeated_while_away(context: dg.AssetExecutionContext) -> Iterator[None]:
     try:
         yield
     except _AWAY as error:
-        if TAG not in context.run.tags:
+        if RUNS_ON_TAG not in context.run.tags:
             raise
         raise dg.RetryRequested(max_retries=_N_REPEATS, seconds_to_wait=_REPEAT_SECONDS) from error
 
@@ -219,23 +214,13 @@ def check_conservation(tables: Tables, key: TableKey, *, n_in: int) -> dg.AssetC
     )
 
 
-@contextmanager
-def shown_by(show: Show) -> Iterator[None]:
-    """Runs of this process send every progress line to ``show``, besides the log."""
-    token = terminal.set(show)
-    try:
-        yield
-    finally:
-        terminal.reset(token)
-
-
 def progress_lines(
     context: dg.AssetExecutionContext, *, clock: Callable[[], float] = time.monotonic
 ) -> Callable[[StageProgress], None]:
     """Logs a line for every tenth of the rows, not more often than every other second, and at least every half minute
     while rows are finished. ``clock`` gives seconds."""
     pace, n_logged, logged_at = Pace(clock), 0, clock()
-    asset, show = context.asset_key.to_user_string(), terminal.get()
+    asset, show = context.asset_key.to_user_string(), progress_sink.get()
 
     def progress(stand: StageProgress) -> None:
         nonlocal n_logged, logged_at

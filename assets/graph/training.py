@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 
+from darkroom.assets.clusters.programs import LauncherResource, launch, run_here
 from darkroom.assets.graph.datasets import RL_DATASET, SFT_DATASET
 from darkroom.assets.graph.resources import WorkspaceResource
 from darkroom.assets.graph.stage_assets import Decorator
@@ -20,7 +21,6 @@ from darkroom.assets.graph.training_config import (
     sft_program,
     tiny_program,
 )
-from darkroom.assets.launching import LauncherResource, launch, run_here
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of
 from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
 from darkroom.pipelines.storage.atomic_write import share_folder

@@ -11,8 +11,7 @@ import dagster as dg
 import yaml
 from pydantic import Field
 
-from darkroom.assets.launching import Program
-from darkroom.assets.launching.launcher import Value, flag_words
+from darkroom.assets.clusters.programs import Program, Value, flag_words
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.finetuning.settings import SftSettings, recipe_names
 from darkroom.train.rl.settings import GrpoSettings
@@ -138,7 +137,7 @@ def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) ->
     """Builds the tiny model, whose tokenizer knows the datasets."""
     options = _options(config, {"dataset": [str(dataset) for dataset in datasets]}, "path", "datasets")
     words = [word for name, value in options.items() for word in flag_words(name, value)]
-    return Program("darkroom.train.tiny", folder, (str(folder), *words))
+    return Program("darkroom.train.tiny", (str(folder), *words))
 
 
 def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConfig, *, tiny: bool) -> Program:
@@ -148,9 +147,8 @@ def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConf
     )
     # 0 stands for the recipe's value, not for none
     options |= {name: options[name] or None for name in ("lora", "max_pixels", "save_steps") if name in options}
-    return Program.of(
-        "darkroom.train.sft", output, {"dataset": [str(path) for path in datasets], "model": model, **options}
-    )
+    rows: dict[str, Value] = {"dataset": [str(path) for path in datasets], "model": model}
+    return Program.of("darkroom.train.sft", {**rows, **options, "output": output})
 
 
 def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *, tiny: bool) -> Program:
@@ -159,7 +157,8 @@ def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *
         config, _TINY["darkroom.train.grpo"] if tiny else {}, "family", "prompts", "dataset", "method_fields"
     )
     fields = [f"method.{name}={value}" for name, value in config.method_fields.items()]
-    return Program.of("darkroom.train.grpo", output, {"dataset": dataset, "model": model, **options, "set": fields})
+    questions: dict[str, Value] = {"dataset": dataset, "model": model}
+    return Program.of("darkroom.train.grpo", {**questions, **options, "set": fields, "output": output})
 
 
 def evaluation_program(
@@ -169,7 +168,7 @@ def evaluation_program(
     options = _options(config, _TINY["darkroom.train.evaluate"] if tiny else {}, "checkpoint", "datasets", "benchmarks")
     benchmarks = [f"{name}={path}" for name, path in config.benchmarks.items()]
     questions: dict[str, Value] = {"dataset": [str(dataset) for dataset in datasets], "benchmark": benchmarks}
-    return Program.of("darkroom.train.evaluate", output, {"model": model, **questions, **options})
+    return Program.of("darkroom.train.evaluate", {"model": model, **questions, **options, "output": output})
 
 
 def _options(config: dg.Config, defaults: Mapping[str, Value], *but: str) -> dict[str, Value]:

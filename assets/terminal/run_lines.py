@@ -10,13 +10,17 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 import dagster as dg
-from dagster._core.events import DagsterEventType
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from darkroom.assets.graph.stage_assets import shown_by
+from darkroom.assets.terminal import relative
+from darkroom.assets.terminal.progress import shown_by
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.storage.stage import duration
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
 
 _SECONDS, _SECONDS_IN_A_FILE = 0.5, 5.0
 """Between two looks at where the run stands."""
@@ -24,7 +28,7 @@ _LEAST = 0.1
 """Of the assets, finished before what is left is estimated: earlier, one long stage decides it."""
 _N_FINAL_METRICS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
-STAND = "  … "
+STATUS = "  … "
 """How a line begins that says where a run stands, in a file."""
 OnAsset = Callable[[dg.AssetMaterialization], None]
 
@@ -43,7 +47,7 @@ class RunLines:
         """Prints as long as the run goes on; at its end also what a failed step has materialised."""
         over = Event()
         self._console.print(f"[bold]{self._title}[/bold]")
-        with self._console.status(self._stand()) as status, shown_by(self._show):
+        with self._console.status(self._status_line()) as status, shown_by(self._show):
             thread = Thread(target=self._tick, args=(status, over), daemon=True, name="terminal")
             thread.start()
             try:
@@ -61,7 +65,7 @@ class RunLines:
             return
         if event.is_step_materialization:
             self._open[event.step_key].append(event.step_materialization_data.materialization)
-        elif event.event_type == DagsterEventType.ASSET_CHECK_EVALUATION:
+        elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             self._print_warning(event.asset_check_evaluation_data)
         elif event.is_step_success:
             self._n_done, self._stage = self._n_done + 1, ""
@@ -87,11 +91,11 @@ class RunLines:
         is_terminal = self._console.is_terminal
         while not over.wait(_SECONDS if is_terminal else _SECONDS_IN_A_FILE):
             if is_terminal:
-                status.update(self._stand())
+                status.update(self._status_line())
             else:
-                self._console.print(Text(STAND) + self._stand(), soft_wrap=True)
+                self._console.print(Text(STATUS) + self._status_line(), soft_wrap=True)
 
-    def _stand(self) -> Text:
+    def _status_line(self) -> Text:
         seconds = time.monotonic() - self._began
         words = [f"{self._title}, {seconds:.0f} s"]
         if self._n_assets > 1:
@@ -115,3 +119,31 @@ def materialization_line(materialization: dg.AssetMaterialization, seconds: floa
     mark = "  [dim](unchanged)[/dim]" if values.get("reused") else ""
     asset = materialization.asset_key.to_user_string()
     return f"  {asset:<34}{''.join(counts + final_metrics)}{took}{mark}"
+
+
+class FirstTrajectory:
+    """Prints a trajectory with an image of its own of the first table that has one, then no other.
+
+    ``then`` is called when it is on the screen.
+    """
+
+    def __init__(self, console: Console, workspace: Workspace, then: Callable[[], None] = lambda: None) -> None:
+        self._console, self._workspace, self._then, self._is_over = console, workspace, then, False
+
+    def look(self, materialization: dg.AssetMaterialization) -> None:
+        """``materialization``: of any asset."""
+        path, partition = materialization.asset_key.path, materialization.partition
+        if self._is_over or partition is None or path[-1] != "trajectories":
+            return
+        tables = self._workspace.tables
+        rows = tables.stream(TableKey(tuple(path), partition), Trajectory)
+        row = next((row for row in rows if row.rounds and row.rounds[-1].observation.images), None)
+        if row is None:
+            return
+        self._is_over = True
+        samples = tables.stream(TableKey(SAMPLES, partition), Sample)
+        question = next(sample.question for sample in samples if sample.sample_id == row.sample_id)
+        image = self._workspace.images.path(row.rounds[-1].observation.images[-1])
+        words = f"  the first trajectory: {' '.join(question.split())} → {row.answer}"
+        self._console.print(Text(f"{words}\n    its code showed {relative(image)}"), soft_wrap=True)
+        self._then()

@@ -4,9 +4,9 @@ import argparse
 import signal
 from pathlib import Path
 
+from darkroom.pipelines.processes.supervisor import die_with_parent
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.train.runs.command_line import guarded
-from darkroom.train.runs.supervisor import die_with_parent
 from measurements.ablations import report
 from measurements.ablations.catalog import EXPERIMENTS
 from measurements.ablations.results import figures

@@ -1,1 +1,1 @@
-"""Programs that are started beside a command: their processes, ports and virtual environments."""
+"""Programs that are started beside a command: supervisor and job directory, processes, ports, virtual environments."""

@@ -127,7 +127,7 @@ class Screening:
         for twin in self._same(rows.images, chosen, questions_about=rows.questions_about):
             groups[twin.index] = rows.images.first[twin.of]
         of_rows = np.append(groups, -1)[rows.images.numbers]
-        twins = [(twin.index, twin.of) for twin in near_in(texts, groups=of_rows, folder=self._folder)]
+        twins = [(twin.index, twin.of) for twin in near_in(texts, groups=of_rows)]
         errors: dict[str, RowError] = {}
         for index, of in sorted(twins, key=lambda twin: (of_rows[twin[0]], twin[0])):
             evidence = f"image and question are near those of {rows.row_id(of)}, which stays"

@@ -1,11 +1,11 @@
 """Settings from environment variables: one model per thing, from which launchpads, command lines and docs are derived.
 
-    class LauncherSettings(EnvironmentSettings):
-        kind: Literal["local", "ray"] = setting("", "local", description="Where training runs.")
-        n_gpus: int = setting("_GPUS", 0, ge=0, description="GPUs to request from a cluster.")
+    class RunSettings(EnvironmentSettings):
+        on: str = setting("ON", "here", description="Where runs execute.")
+        n_gpus: int = setting("GPUS", 0, ge=0, description="GPUs that a run takes of a cluster.")
 
-    LauncherSettings.read(os.environ, "DARKROOM_LAUNCH")        # DARKROOM_LAUNCH, DARKROOM_LAUNCH_GPUS
-    LauncherSettings.variables("DARKROOM_LAUNCH")["n_gpus"]     # "DARKROOM_LAUNCH_GPUS"
+    RunSettings.read(os.environ, "DARKROOM_RUN_")               # DARKROOM_RUN_ON, DARKROOM_RUN_GPUS
+    RunSettings.variables("DARKROOM_RUN_")["n_gpus"]            # "DARKROOM_RUN_GPUS"
 
 An empty variable counts as unset. Constructing a model in code reads no variable, so that a run's configuration alone
 decides; only ``read`` does.

@@ -6,7 +6,7 @@ With the words ``marks half`` it marks that and goes on until it is stopped.
 import sys
 import time
 
-from darkroom.assets.runs.beside import mark
+from darkroom.assets.builds.child_process import mark
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import guarded
 from darkroom.train.runs.reporting import reporting

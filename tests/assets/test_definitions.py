@@ -53,8 +53,7 @@ def test_every_asset_of_the_graph_is_there() -> None:
     }
     rl = {"rl_candidates", "checked_labels", "pass_rates", "tool_necessity", "suitability_votes", "suitability_labels"}
     others = {"samples", "expert_reviews", "rl_dataset"}
-    flywheel = {"flywheel/rows", "flywheel/dataset", "flywheel/checkpoint"}
-    assert keys(definitions()) == others | family | annotation | training | rl | flywheel
+    assert keys(definitions()) == others | family | annotation | training | rl
 
 
 def test_every_asset_is_described_grouped_and_owned() -> None:
@@ -72,12 +71,12 @@ def test_every_asset_names_its_code() -> None:
         if spec.group_name in all_recipes() and spec.key.path[-1] in STAGES:
             assert own == {"families.py", all_recipes()[spec.group_name].file.name}
         else:
-            assert own <= {"families.py", "rl.py", "datasets.py", "annotation.py", "training.py", "flywheel.py"}
+            assert own <= {"families.py", "rl.py", "datasets.py", "annotation.py", "training.py"}
 
 
 def test_every_family_is_a_group_that_the_graph_can_close() -> None:
     groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
-    assert groups == {"source", "datasets", "annotation", "train", "rl", "flywheel", "demo"} | set(all_recipes())
+    assert groups == {"source", "datasets", "annotation", "train", "rl", "demo"} | set(all_recipes())
 
 
 def test_every_stage_has_a_blocking_conservation_check() -> None:

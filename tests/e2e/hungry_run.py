@@ -1,15 +1,13 @@
-"""A Dagster run that launches ``hungry``, as the variables DARKROOM_LAUNCH… say. Its output is below DARKROOM_HOME."""
+"""A Dagster run that launches ``hungry``, as the variables DARKROOM_LAUNCH_… say."""
 
 import dagster as dg
 
-from darkroom.assets.launching import LauncherResource, Program, launch
-from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.assets.clusters.programs import LauncherResource, Program, launch
 
 
 @dg.asset
 def hungry(context: dg.AssetExecutionContext, launcher: LauncherResource) -> dg.MaterializeResult:
-    output = Workspace.from_environment().checkpoint("hungry")
-    return launch(context, Program("tests.e2e.hungry", output, ()), launcher)
+    return launch(context, Program("tests.e2e.hungry"), launcher)
 
 
 if __name__ == "__main__":

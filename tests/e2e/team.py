@@ -19,8 +19,8 @@ import pytest
 import sqlalchemy
 import yaml
 
+from darkroom.assets.clusters.worker import WORKER_TAG, host_of
 from darkroom.assets.definitions import SFT
-from darkroom.assets.runs.worker import WORKER_TAG, host_of
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.postgres import Postgres, PostgresMissing, postgres_server
 from tests.assets.conftest import add_signs

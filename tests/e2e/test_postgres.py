@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 from rich.status import Status
 
+from darkroom.assets.builds.wait_for_runs import _patiently
+from darkroom.assets.clusters.queued_runs import QueuedRuns
 from darkroom.assets.definitions import SAMPLES
-from darkroom.assets.runs.elsewhere import _patiently
-from darkroom.assets.runs.queue import QueuedRuns
 from darkroom.pipelines.models.policies import BudgetPool, SpendTracker
 from darkroom.pipelines.models.policies.budget import Spending
 from darkroom.pipelines.records import Usage

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darkroom.assets.launching.handoff import queued_jobs
-from darkroom.assets.runs.slurm import JOB_TAG
+from darkroom.assets.clusters.slurm import JOB_TAG, queued_jobs
 from tests.e2e.team import started, team
 from tests.waiting import wait_until
 

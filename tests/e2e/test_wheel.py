@@ -187,8 +187,8 @@ def test_photos_become_a_dataset_and_a_trained_model(darkroom: Command, folder_o
 
 def test_a_launched_program_is_ours(programs: Path, folder_of_namesakes: Path, environment: dict[str, str]) -> None:
     """It is started with `-m`, below a supervisor that is started so as well, in the folder of the command."""
-    code = "from darkroom.assets.launching import Program, run_here; from pathlib import Path; "
-    code += "run_here(Program('darkroom.train.tiny', Path('tiny'), ('tiny',)))"
+    code = "from darkroom.assets.clusters.programs import Program, run_here; "
+    code += "run_here(Program('darkroom.train.tiny', ('tiny',)))"
     command = [str(programs / "python"), "-P", "-c", code]
     subprocess.run(command, cwd=folder_of_namesakes, env=environment, check=True, timeout=1800)
     assert (folder_of_namesakes / "tiny" / "tiny.json").exists()

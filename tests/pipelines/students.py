@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
@@ -32,11 +31,6 @@ class Student:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-
-def opened(requests: list[CompletionRequest]) -> Callable[[], Student]:
-    """As ``write_turn`` opens a student, with all requests in one list."""
-    return lambda: Student(requests)
 
 
 def _text(request: CompletionRequest) -> str:

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import psutil
 
-from darkroom.assets.runs.places import TAG
+from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.pipelines.storage.workspace import Workspace
 from measurements.drafting import DECISION
 from tests.e2e.team import ROOT, started, tables_of
@@ -117,7 +117,7 @@ class DisturbedBuild:
         runs = [record.dagster_run for record in self.site.runs()]
         if not all(run.is_finished for run in runs):
             found.append("a run stays open")
-        if {run.tags[TAG] for run in runs} != {self.site.ray.url}:
+        if {run.tags[RUNS_ON_TAG] for run in runs} != {self.site.ray.url}:
             found.append("a run was not on the cluster")
         return found
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.assets.definitions import SFT
-from darkroom.assets.runs.places import TAG
 from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
 from measurements.drafting import DECISION
@@ -52,7 +52,7 @@ def test_a_launched_run_comes_to_the_same_bytes_and_pays_for_no_more_than_was_in
         monkeypatch.setenv("DARKROOM_LEDGER", postgres_server.url.replace("postgresql:", "postgresql+psycopg:"))
         killer = threading.Thread(target=kill_in_turn, args=(endpoint, [postgres_server, store] * 2), daemon=True)
         killer.start()
-        assert tables_of_a_run(tmp_path / "again", **{TAG: "auto"}) == expected
+        assert tables_of_a_run(tmp_path / "again", **{RUNS_ON_TAG: "auto"}) == expected
         killer.join()
         counts = endpoint.counts()["served"]
         assert counts.keys() == calls

@@ -13,8 +13,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from darkroom.assets.clusters.worker import WORKER_TAG
 from darkroom.assets.definitions import SFT
-from darkroom.assets.runs.worker import WORKER_TAG
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard

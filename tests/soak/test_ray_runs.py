@@ -12,8 +12,8 @@ import dagster as dg
 import pytest
 from dagster._core.launcher import WorkerStatus
 
-from darkroom.assets.runs.places import RunSettings
-from darkroom.assets.runs.ray import connected, ray_launcher
+from darkroom.assets.clusters.placement import RunSettings
+from darkroom.assets.clusters.ray import connected, ray_launcher
 from scripts.ports import free_port
 from scripts.postgres import PostgresMissing
 from tests.e2e.slurm_cluster import wait_until

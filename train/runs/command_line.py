@@ -13,7 +13,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -25,8 +25,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
+from darkroom.pipelines.processes.supervisor import JobDirectory, die_with_parent
 from darkroom.sandbox.errors import UserError
-from darkroom.train.runs.supervisor import JobDirectory, attend, die_with_parent
 
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",  # models and datasets are folders: nothing is ever downloaded
@@ -228,7 +228,7 @@ def guarded() -> Iterator[None]:
 
 @contextmanager
 def _ending_in_order(exchange: JobDirectory | None) -> Iterator[None]:
-    """Ends this process in order on SIGTERM, on ``stop`` in the job directory, and with ``accelerate launch``."""
+    """End this process in order on SIGTERM, and with ``accelerate launch``."""
 
     def end(number: int, _: object) -> None:
         _leave(exchange, f"it was told to end ({signal.Signals(number).name})")
@@ -238,8 +238,7 @@ def _ending_in_order(exchange: JobDirectory | None) -> Iterator[None]:
     if "LOCAL_RANK" in os.environ:
         die_with_parent(signal.SIGTERM)
     try:
-        with attend(exchange, first=is_first_process()) if exchange else nullcontext():
-            yield
+        yield
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -4,7 +4,7 @@ Its turns go through the same protocol, sandbox and checks as any other policy's
 the oracle. A package registers the script of a family as an entry point:
 
     [project.entry-points."darkroom.oracles"]
-    crop = "darkroom.pipelines.demo.oracle.crop:script"
+    crop = "darkroom.pipelines.demo.oracle.image_scripts:crop"
 """
 
 import sys

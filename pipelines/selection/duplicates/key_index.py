@@ -65,14 +65,11 @@ class KeyIndex:
             new = _KeyShelf(self._folder, _merged(self._shelves.pop(), new))
         self._shelves.append(new)
 
-    def find(self, keys: Keys) -> FoundKeys:
-        """All items with one of the ``keys``."""
-        found = list(self.find_each(keys))
-        which = np.concatenate([np.zeros(0, np.int64), *(each.key for each in found)])
-        return FoundKeys(which, np.concatenate([np.zeros(0, np.uint32), *(each.item for each in found)]))
-
     def find_each(self, keys: Keys, *, most: int | None = None) -> Iterator[FoundKeys]:
-        """The same shelf by shelf: what was added together lies in one. Of more than ``most`` items there, none."""
+        """Find items with one of the ``keys``, shelf by shelf; keys with more than ``most`` items there are left out.
+
+        Items that were added together lie in one shelf.
+        """
         order = np.flatnonzero(self._there[self._byte_of(keys)] & _bit_of(keys))
         order = order[np.argsort(keys[order], kind="stable")]  # neighbours look at the same pages
         for shelf in self._shelves:

@@ -14,7 +14,7 @@ Look-alikes of other alphabets are not folded.
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darkroom.pipelines.records.digest import key64
-from darkroom.pipelines.selection.duplicates.key_index import Keys, mixed
+from darkroom.pipelines.selection.duplicates.key_index import Keys, Positions, mixed
 from darkroom.pipelines.storage.row_files import scratch_file
 
 Words = tuple[str, ...]
@@ -114,12 +114,6 @@ class TextBands:
         """The text's runs of words."""
         return frozenset(n_grams(words(self.text(index)), N_WORDS))
 
-    def blocks(self) -> Iterator[tuple[int, Keys]]:
-        """The first text of each block, and the keys of its texts: (texts, bands)."""
-        for start in range(0, len(self), BLOCK):
-            length = min(BLOCK, len(self) - start)
-            yield start, self._read(start * self.n_bands, self.n_bands * length).reshape(self.n_bands, length).T
-
     def band(self, number: int) -> Keys:
         """One key of every text."""
         keys = np.empty(len(self), np.uint64)
@@ -128,10 +122,27 @@ class TextBands:
             keys[start : start + length] = self._read(start * self.n_bands + number * length, length)
         return keys
 
+    def meeting(self, groups: NDArray[np.int64] | None = None) -> tuple[Positions, NDArray[np.int32]]:
+        """Find texts that share a key with another one of their group: their positions, and their keys by band.
+
+        Keys are numbers from 0 on in each band: (bands, texts).
+        """
+        has_twin = np.zeros(len(self), np.bool_)
+        for band in range(self.n_bands):
+            _, number, counts = np.unique(self._grouped(band, groups), return_inverse=True, return_counts=True)
+            has_twin |= counts[number] > 1
+        texts = np.flatnonzero(has_twin & self.has_words)
+        bands = (self._grouped(band, groups)[texts] for band in range(self.n_bands))
+        return texts, np.stack([np.unique(keys, return_inverse=True)[1].astype(np.int32) for keys in bands])
+
     def owners_that_meet(self, owners: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of the ``owners`` of the texts those who have a text that meets another owner's. -1: a text without one."""
+        """Find the ``owners`` who have a text that meets another owner's. -1: a text without one."""
         meeting = [np.zeros(0, np.int64), *(_meeting(self.band(band), owners) for band in range(self.n_bands))]
         return np.asarray(np.unique(np.concatenate(meeting)), np.int64)
+
+    def _grouped(self, band: int, groups: NDArray[np.int64] | None) -> Keys:
+        keys = self.band(band)
+        return keys if groups is None else mixed(keys, groups.astype(np.uint64))
 
     def _read(self, begin: int, length: int) -> Keys:
         self._keys.seek(8 * begin)

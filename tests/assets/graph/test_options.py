@@ -11,16 +11,16 @@ from darkroom.assets.graph.options import ALL, Options
 from darkroom.pipelines.sources.catalog import Catalog, public_source
 from darkroom.pipelines.storage.workspace import Workspace
 
-NONE = Options(*[False] * 6)
+NONE = Options(*[False] * 5)
 
 
-def options(workspace: Workspace, environment: dict[str, str] | None = None) -> set[str]:
-    present = Options.of(workspace, environment or {})
+def options(workspace: Workspace) -> set[str]:
+    present = Options.of(workspace)
     return {name for name in Options.__dataclass_fields__ if getattr(present, name)}
 
 
 def test_a_fresh_workspace_has_none(workspace: Workspace) -> None:
-    assert Options.of(workspace, {}) == NONE
+    assert Options.of(workspace) == NONE
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,6 @@ def test_a_campaign_brings_what_it_asks_for(workspace: Workspace, line: str, nam
     with (workspace.annotation / FILE).open("a") as file:
         file.write(line)
     assert options(workspace) == names
-
-
-@pytest.mark.parametrize("environment", [{"DARKROOM_FLYWHEEL_SOURCE": "streets"}, {"DARKROOM_STUDENT": "local"}])
-def test_the_flywheel_needs_settings_or_a_checkpoint(workspace: Workspace, environment: dict[str, str]) -> None:
-    assert options(workspace, environment) == {"flywheel"}
-    workspace.checkpoint("flywheel").mkdir(parents=True)
-    assert options(workspace) == {"flywheel"}
 
 
 @pytest.mark.parametrize("present", [NONE, ALL], ids=["none", "all"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from darkroom.assets.graph.resources import PolicyResource
@@ -65,3 +67,11 @@ def test_the_stages_of_a_family_draw_on_one_budget_and_another_family_has_its_ow
         with pytest.raises(BudgetSpent):
             pool.require()
     pools[2].require()
+
+
+def test_a_local_policy_without_a_checkpoint_says_so(workspace: Workspace, tmp_path: Path) -> None:
+    recipe = load_recipes()["crop"]
+    with pytest.raises(PolicyUnavailable, match="DARKROOM_POLICY_MODEL: the folder of a checkpoint"):
+        PolicyResource(kind="local").for_recipe(recipe, workspace)
+    with pytest.raises(PolicyUnavailable, match=str(tmp_path)):
+        PolicyResource(kind="local", model=str(tmp_path)).for_recipe(recipe, workspace)

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from darkroom.assets.cli import app
 from darkroom.assets.definitions import RL, RL_DATASET, definitions
 from darkroom.assets.graph.resources import PolicyResource
-from darkroom.assets.graph.stage_assets import shown_by
 from darkroom.assets.pages.metadata import bars
+from darkroom.assets.terminal.progress import shown_by
 from darkroom.pipelines.models.policies import OpenAIPolicy
 from darkroom.pipelines.publishing.rl_dataset import KEY
 from darkroom.pipelines.records import RLRow

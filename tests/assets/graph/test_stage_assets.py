@@ -8,11 +8,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from darkroom.assets.builds.failures import root_cause
+from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.assets.definitions import SFT
 from darkroom.assets.graph import families, stage_assets
 from darkroom.assets.graph.stage_assets import progress_lines, repeated_while_away
-from darkroom.assets.runs.instance import root_cause
-from darkroom.assets.runs.places import TAG
 from darkroom.pipelines.records import Trajectory
 from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.stage import StageProgress, StageReport
@@ -52,7 +52,7 @@ def test_slow_rows_are_logged_every_half_minute():
     assert len(logged(n_rows=1000, seconds_per_row=1.0)) > 30
 
 
-@pytest.mark.parametrize(("tags", "n_tries"), [({TAG: "auto"}, 3), ({}, 1)])
+@pytest.mark.parametrize(("tags", "n_tries"), [({RUNS_ON_TAG: "auto"}, 3), ({}, 1)])
 def test_a_launched_run_waits_for_a_store_that_is_away_and_a_command_says_so(
     tags: dict[str, str], n_tries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +78,7 @@ def test_a_launched_run_that_waited_in_vain_says_what_is_away(monkeypatch: pytes
 
     monkeypatch.setattr(stage_assets, "_REPEAT_SECONDS", 0.0)
     monkeypatch.setattr(stage_assets, "_N_REPEATS", 2)
-    made = dg.materialize([rows], tags={TAG: "auto"}, raise_on_error=False)
+    made = dg.materialize([rows], tags={RUNS_ON_TAG: "auto"}, raise_on_error=False)
     (failure,) = [event.step_failure_data for event in made.all_events if event.is_step_failure]
     assert root_cause(failure) == "the ledger's database does not answer"
 

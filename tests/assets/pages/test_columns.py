@@ -10,7 +10,7 @@ from darkroom.pipelines import records
 from darkroom.pipelines.records.schemas import schema_of
 
 TABLES = {"samples", "expert_reviews", "annotation_pool", "pre_annotations", "annotations", "cross_checks"}
-TABLES |= {"accepted_annotations", "refused_submissions", "flywheel/rows"}
+TABLES |= {"accepted_annotations", "refused_submissions"}
 
 
 def schemas() -> dict[str, dg.TableSchema]:

@@ -11,10 +11,11 @@ import dagster as dg
 import pytest
 from rich.console import Console
 
-from darkroom.assets.graph.stage_assets import terminal
-from darkroom.assets.runs.instance import MaterializationFailed, materialize
+from darkroom.assets.builds.failures import MaterializationFailed
+from darkroom.assets.builds.jobs import materialize
 from darkroom.assets.terminal import run_lines
-from darkroom.assets.terminal.first_trajectory import FirstTrajectory
+from darkroom.assets.terminal.progress import progress_sink
+from darkroom.assets.terminal.run_lines import FirstTrajectory
 from darkroom.pipelines.storage.workspace import Workspace
 
 SECONDS = 60.0
@@ -53,7 +54,7 @@ def second() -> None:
 
 @dg.asset(deps=[first])
 def long() -> None:
-    show = terminal.get()
+    show = progress_sink.get()
     assert show is not None
     show("long: 1 of 2 rows", 7200.0)
     wait_for("1 of 2 assets, about 2.0 h left; long: 1 of 2 rows")

@@ -11,10 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom.pipelines.selection.duplicates import key_index
-from darkroom.pipelines.selection.duplicates.key_index import KeyIndex, MappedFile
+from darkroom.pipelines.selection.duplicates.key_index import FoundKeys, KeyIndex, MappedFile
 
 _N_MANY = 1 << 23
 PARTS = st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=9)
+
+
+def found_in(index: KeyIndex, keys: np.ndarray) -> FoundKeys:
+    return FoundKeys(*map(np.concatenate, zip(*index.find_each(keys), strict=True)))
 
 
 @given(PARTS, st.sampled_from([1, 3, 128]), st.sampled_from([[], [1], [2, 1], [4, 2, 1]]))
@@ -30,7 +34,7 @@ def test_it_finds_all_items_of_a_key_whatever_was_merged(parts, piece, steps):
             index.add(np.array(keys, np.uint64) << np.uint64(40), items)
             for key, item in zip(keys, items.tolist(), strict=True):
                 expected[key].append(item)
-            found = index.find(np.arange(14, dtype=np.uint64) << np.uint64(40))
+            found = found_in(index, np.arange(14, dtype=np.uint64) << np.uint64(40))
             pairs = sorted(zip(found.key.tolist(), found.item.tolist(), strict=True))
             assert pairs == sorted((key, item) for key, of_key in expected.items() for item in of_key)
 
@@ -57,7 +61,7 @@ def test_a_search_maps_little_of_a_large_file(tmp_path: Path, monkeypatch):
     let_go = MappedFile.let_go
     monkeypatch.setattr(MappedFile, "let_go", lambda self: (mapped_mb.append(_mapped_mb()), let_go(self)))
     at_start = _mapped_mb()
-    found = index.find(keys[:: _N_MANY // 4096])
+    found = found_in(index, keys[:: _N_MANY // 4096])
     assert found.item.tolist() == list(range(0, _N_MANY, _N_MANY // 4096))
     index.add(keys + np.uint64(1), np.arange(_N_MANY, dtype=np.uint32))
     assert len(index._shelves) == 1  # merged
@@ -73,5 +77,5 @@ def _mapped_mb() -> float:
 def test_its_files_have_no_name(tmp_path: Path):
     index = KeyIndex(tmp_path, n_keys=5)
     index.add(np.arange(5, dtype=np.uint64), np.arange(5, dtype=np.uint32))
-    assert index.find(np.array([3], np.uint64)).item.tolist() == [3]
+    assert found_in(index, np.array([3], np.uint64)).item.tolist() == [3]
     assert not list(tmp_path.iterdir())

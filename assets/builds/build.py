@@ -1,0 +1,290 @@
+"""Builds of a command: a source through every SFT family or RL stage to datasets and a trained checkpoint."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from rich.console import Console
+
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.rounds.image_pool import POOL, require_pool
+from darkroom.annotation.rounds.tables import ACCEPTED
+from darkroom.assets.builds.child_process import ChildBuild, child_build
+from darkroom.assets.builds.failures import MaterializationFailed
+from darkroom.assets.builds.jobs import Jobs, open_jobs
+from darkroom.assets.clusters.placement import LOCAL, TRAIN, PlacementError
+from darkroom.assets.clusters.programs import Program
+from darkroom.assets.definitions import (
+    ANNOTATION,
+    DATASETS,
+    RELEASED,
+    RL,
+    RL_DATASET,
+    SAMPLES,
+    SFT,
+)
+from darkroom.assets.graph.families import REJECTS, stage_key
+from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
+from darkroom.assets.graph.resources import PolicyResource
+from darkroom.assets.graph.rl import RL_STAGES
+from darkroom.assets.graph.training_config import DEMO_SETTINGS
+from darkroom.assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
+from darkroom.pipelines.generation import released
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.funnel import Yield, next_limit
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes, quotas
+from darkroom.pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
+from darkroom.pipelines.publishing.sft_dataset import ASSET
+from darkroom.pipelines.sources import SourceError
+from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog
+from darkroom.pipelines.sources.source_config import Use
+from darkroom.pipelines.storage.workspace import Workspace
+
+N_IN_CHILD = 10
+"""So many families are built by the child process on the demo's further shards, the rest by the command itself."""
+
+
+def build_sft(
+    console: Console,
+    source: str,
+    *,
+    train: bool,
+    families: Sequence[str] = (),
+    n_rows: int | None = None,
+    family_quotas: Mapping[str, int] | None = None,
+    with_rl: bool = False,
+    runs_on: str = LOCAL,
+) -> None:
+    """Materialise ``families`` (empty: all) on every shard of a source, ships the datasets, and trains if ``train``.
+
+    ``with_rl``: with RL prompts and annotations, all bundled (`make demo`). With ``n_rows`` (in the published mixture)
+    or ``family_quotas``, families stop drafting when they have their rows. ``runs_on``: where the shards' runs and
+    the training execute; datasets are made here. Finished work is skipped. Prints the summary, also after a failed job.
+    Raises ``SourceError``, ``PlacementError`` and ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with
+    the asset's message.
+    """
+    with Workspace.from_environment() as workspace:
+        recipes = families_of(workspace, source)
+        catalog = catalog_partitions(workspace)
+        partitions = partitions_of(catalog, source)
+        asyncio.run(_check_policies(workspace, recipes))
+        chosen = [recipe for recipe in recipes if not families or recipe.family in families]
+        used: dict[Use, list[str]] = {"released" if _is_released(recipes) else "sft": partitions}
+        if with_rl:
+            used["rl"] = partitions_of(catalog, EMBEDDED_RL)
+        mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
+        if runs_on != LOCAL and mixture:
+            raise PlacementError(
+                "--rows and --quota fill one shard after the other, and --on works on all at once: build all rows with "
+                "--on, then ship as many as you want with --rows or --quota and without --on; nothing is paid again"
+            )
+        mixture = {recipe.family: mixture[recipe.family] for recipe in chosen if recipe.family in mixture}
+        summarise = partial(print_summary, console, workspace, recipes, list(catalog))
+        is_demo = source == EMBEDDED
+        waited_for = {"families": with_rl, "street_signs": train and is_demo, "rl": with_rl}
+        parts = [part for part, is_built in waited_for.items() if is_built]
+        with (
+            _summarised(summarise),
+            _child_build(console, parts) as child,
+            open_jobs(
+                console, workspace, used, runs_on, on_first_trajectory=child.start if child else lambda: None
+            ) as jobs,
+        ):
+            _build_families(jobs, chosen, partitions[:1] if with_rl else partitions, mixture)
+            if child and with_rl:
+                fill_shards(jobs, chosen[N_IN_CHILD:], partitions[1:], {})
+                child.wait("families")
+            jobs.run(DATASETS, settings={"sft_dataset": {"quotas": mixture}} if mixture else None)
+            if train and not is_demo:
+                _train(jobs, chosen)
+            elif child and train:
+                child.wait("street_signs")
+                _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
+                child.wait("rl")  # Dagster takes a checkpoint for stale that is older than the RL dataset
+                _train_on_street_signs(jobs, "grpo_checkpoint", "evaluation", evaluated="grpo")
+
+
+def families_of(workspace: Workspace, source: str) -> list[Recipe]:
+    """The families of a source: those of releases for released trajectories, the recipes for any other."""
+    config = Catalog(workspace.sources).configs().get(source)
+    return list(released.RELEASED) if config is not None and config.is_release else list(load_recipes().values())
+
+
+def build_rl(
+    console: Console,
+    source: str,
+    *,
+    n_rows: int | None = None,
+    source_quotas: Mapping[str, int] | None = None,
+    runs_on: str = LOCAL,
+) -> None:
+    """Materialise every RL stage on every shard of a source, on ``runs_on``, then the RL dataset here.
+
+    Finished work is skipped. Prints the summary, also after a failed job. Raises ``SourceError`` before any work,
+    ``MaterializationFailed`` with the asset's message.
+    """
+    with Workspace.from_environment() as workspace:
+        catalog = catalog_partitions(workspace)
+        partitions = partitions_of(catalog, source)
+        mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
+        summarise = partial(print_rl_summary, console, workspace, list(catalog))
+        with _summarised(summarise), open_jobs(console, workspace, {"rl": partitions}, runs_on) as jobs:
+            build_rl_stages(jobs, partitions, mix=mix)
+
+
+def build_annotated(
+    console: Console, *, n_rows: int | None = None, source_quotas: Mapping[str, int] | None = None
+) -> None:
+    """The annotation tables from the journal, then the RL dataset with the accepted records. Finished work is skipped.
+
+    Prints the summary. Raises ``AnnotationError`` while no record is accepted, ``MaterializationFailed`` with the
+    asset's message.
+    """
+    with Workspace.from_environment() as workspace, open_jobs(console, workspace) as jobs:
+        require_pool(workspace.tables)
+        jobs.run(ANNOTATION)
+        if not workspace.tables.n_rows(ACCEPTED):
+            raise AnnotationError(
+                f"no record is accepted yet, of {workspace.tables.n_rows(POOL):,} images; `darkroom annotate sync` "
+                "shows the rounds they wait for"
+            )
+        mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
+        jobs.run(RL_DATASET, settings={"rl_dataset": mix})
+        print_annotated_summary(console, workspace)
+
+
+@contextmanager
+def _summarised(summarise: "partial[None]") -> Iterator[None]:
+    """Prints the summary at the end, with the duration only if no job failed."""
+    started = time.monotonic()
+    try:
+        yield
+    except MaterializationFailed:
+        summarise()
+        raise
+    summarise(seconds=time.monotonic() - started)
+
+
+def _child_build(console: Console, parts: Sequence[str]) -> AbstractContextManager[ChildBuild | None]:
+    """The process that builds other parts of the demo; None for none."""
+    return child_build(console, Program("darkroom.assets.builds.demo", tuple(parts))) if parts else nullcontext()
+
+
+def catalog_partitions(workspace: Workspace) -> dict[str, str]:
+    """Every partition with the name of its source."""
+    return {partition: source for partition, (source, _) in Catalog(workspace.sources).partitions().items()}
+
+
+def partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
+    partitions = [partition for partition, name in catalog.items() if name == source]
+    if source == ANNOTATED and not partitions:
+        raise SourceError("people's accepted records are no source; `darkroom annotate finish` builds their RL rows")
+    if not partitions and source in (EMBEDDED, EMBEDDED_RL):
+        Catalog(Path()).open(source)  # raises: a package of its extra is not installed
+    if not partitions:
+        names = sorted(set(catalog.values()))
+        raise SourceError(f"there is no source {source!r}; choose from {names}, or add one (`darkroom sources --help`)")
+    return partitions
+
+
+def _build_families(
+    jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
+) -> None:
+    """Every family on every shard."""
+    if jobs.runs_on == LOCAL:
+        fill_shards(jobs, recipes, partitions, family_quotas)
+    else:
+        jobs.run_shards_on_cluster(_job(recipes), partitions, only=_stages(recipes))
+
+
+def fill_shards(
+    jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
+) -> None:
+    """Every family, one shard after the other, each until no row is missing."""
+    if not family_quotas:
+        partitions = jobs.unfinished(_job(recipes), partitions, [SAMPLES_KEY, *_stages(recipes)])
+    accepted = dict.fromkeys(family_quotas, 0)
+    for partition in partitions:
+        missing = {family: max(0, n_rows - accepted[family]) for family, n_rows in family_quotas.items()}
+        for family, n_accepted in _fill_shard(jobs, recipes, partition, missing).items():
+            accepted[family] += n_accepted
+
+
+def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: Mapping[str, int]) -> dict[str, int]:
+    """Drafts one shard with growing limits until no row is ``missing`` or its samples are used up.
+
+    Returns the accepted rows by family.
+    """
+    stages = _stages(recipes)
+    jobs.run(SAMPLES, partition=partition)
+    n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
+    while True:
+        settings = {f"{family}__drafts": {"n_most": limit} for family, limit in n_drafts.items()}
+        jobs.run(_job(recipes), partition=partition, settings=settings, only=stages)
+        yields = {
+            family: Yield(limit, *(jobs.n_rows((family, stage), partition) for stage in ("drafts", "trajectories")))
+            for family, limit in n_drafts.items()
+        }
+        limits = {family: next_limit(missing[family], yields[family]) for family in yields}
+        if not any(limits.values()):
+            return {family: shard_yield.n_accepted for family, shard_yield in yields.items()}
+        n_drafts |= {family: limit for family, limit in limits.items() if limit}
+
+
+def _stages(recipes: Sequence[Recipe]) -> list[dg.AssetKey]:
+    return [stage_key(recipe.family, stage) for recipe in recipes for stage in (*STAGES, REJECTS)]
+
+
+def _job(recipes: Sequence[Recipe]) -> str:
+    """Which makes the trajectories of the families."""
+    return RELEASED if _is_released(recipes) else SFT
+
+
+def _is_released(recipes: Sequence[Recipe]) -> bool:
+    return any(recipe.writer == "released" for recipe in recipes)
+
+
+def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
+    """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
+    if jobs.runs_on == LOCAL:
+        for partition in jobs.unfinished(RL, partitions, [SAMPLES_KEY, *map(dg.AssetKey, RL_STAGES)]):
+            jobs.run(SAMPLES, partition=partition)
+            jobs.run(RL, partition=partition)
+    else:
+        jobs.run_shards_on_cluster(RL, partitions)
+    jobs.run(RL_DATASET, settings={"rl_dataset": mix} if mix else None)
+
+
+def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
+    """Trains on the shipped datasets, if there are any rows."""
+    if not any(jobs.n_rows(ASSET, recipe.family) for recipe in recipes):
+        jobs.console.print("No trajectory passed its checks, so there is nothing to train on.")
+        return
+    # without RL prompts, as after `darkroom materialize`, GRPO takes the questions of the trajectories
+    prompts = "rl" if rl_folder(jobs.workspace).exists() else "sft"
+    run = jobs.run if jobs.runs_on == LOCAL else jobs.run_on_cluster
+    run(TRAIN, settings={"grpo_checkpoint": {"prompts": prompts}})
+
+
+def _train_on_street_signs(jobs: Jobs, *assets: str, evaluated: str) -> None:
+    """The tiny model on the questions that it can learn; ``evaluated`` is the checkpoint of the evaluation."""
+    settings = {**DEMO_SETTINGS, "evaluation": {**DEMO_SETTINGS["evaluation"], "checkpoint": evaluated}}
+    only = [dg.AssetKey(name) for name in assets]
+    jobs.run(TRAIN, settings={name: settings[name] for name in assets}, only=only)
+
+
+async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
+    """Calls every endpoint once, so that a wrong setting fails before any work. Raises ``PolicyUnavailable``."""
+    roles = [PolicyResource.from_environment(role) for role in ("POLICY", "CONVERT", "JUDGE")]
+    endpoints = {role.model_dump_json(): role for role in roles if role.kind != "oracle"}
+    for endpoint in endpoints.values():
+        policy = endpoint.for_recipe(recipes[0], workspace)
+        try:
+            await policy.check()
+        finally:
+            await policy.close()

@@ -1,0 +1,300 @@
+"""Programs of ``train/`` as child processes of a run: a program's messages become events of the asset.
+
+A program runs where its run does, and ends with it. A cancellation is noted and obeyed between two looks at the
+program, not raised wherever the run happens to be: a library that stores an event may swallow it. Events are logged,
+not yielded: Dagster would raise a cancellation outside the generator.
+"""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import dagster as dg
+from dagster_pipes import PipesDefaultMessageWriter
+
+from darkroom.assets.terminal.progress import progress_sink
+from darkroom.pipelines.processes.supervisor import GRACE_SECONDS, SAFE_PATH, VARIABLE, JobDirectory
+from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
+from darkroom.sandbox.errors import UserError
+
+Value = str | int | float | bool | Path | Sequence[str] | None
+PREFIX = "DARKROOM_LAUNCH_"
+MAX_OBSERVATIONS = 100
+"""Maximum per run: each is a row in Dagster's event log and a point of its plots."""
+_SECONDS = 0.2
+_STEP = "step"
+_REPLACED = {
+    "": "DARKROOM_RUN_ON",
+    "URL": "DARKROOM_RUN_ON with the cluster's address",
+    "OPTIONS": "DARKROOM_RUN_OPTIONS",
+    **dict.fromkeys(("SUBMIT", "WAIT_HOURS"), "nothing: runs on Slurm are always submitted"),
+    **dict.fromkeys(("IMAGE", "CLAIM"), "dagster-k8s' launcher in dagster.yaml"),
+    **dict.fromkeys(("FOLDER", "PYTHON"), "the same path of Python on every machine"),
+}
+"""By suffix, settings of earlier versions and what has taken their place."""
+
+
+class LaunchError(UserError):
+    """A program could not be started, or failed: what happened, and what to do."""
+
+
+class LauncherResource(EnvironmentSettings, dg.ConfigurableResource):
+    """How training programs are started in their run."""
+
+    n_processes: int = setting(
+        "PROCESSES", 1, ge=1, description="Processes of `accelerate launch`, one per GPU; 1: without it."
+    )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Read ``DARKROOM_LAUNCH_…``. Raises ``LaunchError``, naming the variable that is wrong or was replaced."""
+        for suffix, successor in _REPLACED.items():
+            name = f"{PREFIX}{suffix}".rstrip("_")
+            if environment.get(name, "") not in ("", "local"):
+                raise LaunchError(
+                    f"{name} is a setting of an earlier version: training is placed like all runs now. Unset it; what "
+                    f"replaces it: {successor} (docs/scale.md)"
+                )
+        return cls.read(environment, PREFIX, error=LaunchError)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A module that ``python -m`` runs, with its arguments."""
+
+    module: str
+    arguments: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, module: str, flags: Mapping[str, Value]) -> Self:
+        """``flags`` by name as in Python: ``{"max_steps": 3, "lora": 0, "resume": True}``.
+
+        None, False and "" omit a flag; True passes its name alone; a list repeats it for each value.
+        """
+        return cls(module, tuple(word for name, value in flags.items() for word in flag_words(name, value)))
+
+    def command(self, *, n_processes: int = 1) -> list[str]:
+        """The command line, by ``python -m`` or, for several processes, by ``accelerate launch``."""
+        if n_processes == 1:
+            return [sys.executable, "-m", self.module, *self.arguments]
+        accelerate = (
+            *("-m", "accelerate.commands.launch"),
+            *("--num_processes", str(n_processes)),
+            *("--num_machines", "1"),
+            *("--mixed_precision", "no"),  # the program itself chooses bfloat16 on a GPU
+            *("--dynamo_backend", "no"),
+            *("--main_process_port", "0"),  # any that is free
+            "--module",
+        )
+        return [sys.executable, *accelerate, self.module, *self.arguments]
+
+
+def flag_words(name: str, value: Value) -> list[str]:
+    """An option as words of a command line."""
+    flag = f"--{name.replace('_', '-')}"
+    if value is None or value is False or value == "":
+        return []
+    if value is True:
+        return [flag]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [word for element in value for word in (flag, element)]
+    return [flag, str(value)]
+
+
+class ChildProcess:
+    """A started program and its job directory. Its output goes to the descriptor ``output``; None: into the run's
+    logs."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        job: JobDirectory,
+        environment: Mapping[str, str] | None = None,
+        *,
+        output: int | None = None,
+    ) -> None:
+        self._job = job
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "darkroom.pipelines.processes.supervisor", str(os.getpid()), *command],
+            env={**os.environ, **SAFE_PATH, VARIABLE: str(job.folder), **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+    @property
+    def description(self) -> str:
+        """The process, for people."""
+        return f"this machine, process {self._process.pid}"
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def check(self) -> None:
+        """Raises ``LaunchError`` with the error message of a program that failed."""
+        if status := self._process.poll():
+            raise LaunchError(self._job.last_words() or f"it ended with exit status {status}")
+
+    def stop(self) -> None:
+        """Terminate it with its processes, and kill it after the grace time."""
+        self._process.terminate()
+        try:
+            self._process.wait(GRACE_SECONDS + 5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # its command dies with it
+            self._process.wait()
+
+
+@contextmanager
+def job_directory() -> Iterator[JobDirectory]:
+    """A temporary directory through which a program and its starter communicate."""
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
+        yield JobDirectory(Path(folder))
+
+
+def launch(context: dg.AssetExecutionContext, program: Program, launcher: LauncherResource) -> dg.MaterializeResult:
+    """Run ``program``, log every step as it happens, and return its result.
+
+    Cancelling the run ends the program and all its processes. Raises ``dg.Failure`` with the program's error message.
+    """
+    command = program.command(n_processes=launcher.n_processes)
+    try:
+        with job_directory() as job:
+            return _followed(context, command, job)
+    except LaunchError as error:
+        raise dg.Failure(str(error), metadata={"command": shlex.join(command)}, allow_retries=False) from error
+
+
+def _followed(context: dg.AssetExecutionContext, command: Sequence[str], job: JobDirectory) -> dg.MaterializeResult:
+    steps, reader = StepLog(context), MessageFile(job.messages)
+    # the op's context: Pipes 1.13 reads a property of the asset's that Dagster deprecates
+    with dg.open_pipes_session(context.op_execution_context, dg.PipesEnvContextInjector(), reader) as session:
+        process: ChildProcess | None = None
+        try:
+            with _noted_interrupts() as interrupts:
+                process = ChildProcess(command, job, session.get_bootstrap_env_vars())
+                context.log.info(process.description)
+                while not process.has_ended():
+                    if interrupts:
+                        raise dg.DagsterExecutionInterruptedError
+                    steps.update(session)
+                    time.sleep(_SECONDS)
+        except BaseException:
+            if process is not None:
+                context.log.info("the run was interrupted: ending %s", process.description)
+                process.stop()
+            raise
+    steps.update(session)
+    process.check()
+    metadata = {"ran_on": process.description, "command": shlex.join(command)}
+    return dg.PipesClientCompletedInvocation(session, metadata=metadata).get_materialize_result()
+
+
+@contextmanager
+def _noted_interrupts() -> Iterator[list[int]]:
+    """The signals that cancelled the run meanwhile; raised as ``dg.DagsterExecutionInterruptedError`` at the end."""
+    signals: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield signals  # they reach the main thread only
+        return
+    handlers = {
+        number: signal.signal(number, lambda number, _: signals.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield signals
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    if signals:
+        raise dg.DagsterExecutionInterruptedError
+
+
+def run_here(program: Program) -> None:
+    """Run a program without messages to its end. Raises ``LaunchError`` with its error message."""
+    with job_directory() as job:
+        process = ChildProcess(program.command(), job)
+        try:
+            while not process.has_ended():
+                time.sleep(_SECONDS)
+        except BaseException:
+            process.stop()
+            raise
+        process.check()
+
+
+class MessageFile(dg.PipesMessageReader):
+    """Follow a file of Pipes messages as it grows; Dagster's own reader fails at a line that is half written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @contextmanager
+    def read_messages(self, handler: Any) -> Iterator[dict[str, Any]]:
+        """Read in a thread until the session is closed and all messages are handled."""
+        over = threading.Event()
+        self._path.touch()
+        thread = threading.Thread(target=self._read, args=(handler, over), daemon=True, name="messages")
+        thread.start()
+        try:
+            yield {PipesDefaultMessageWriter.FILE_PATH_KEY: str(self._path)}
+        finally:
+            over.set()
+            thread.join()
+
+    def no_messages_debug_text(self) -> str:
+        return f"Attempted to read messages from {self._path}."
+
+    def _read(self, handler: Any, over: threading.Event) -> None:
+        with self._path.open(encoding="utf-8") as file:
+            line = ""
+            while True:
+                was_over = over.is_set()
+                line += file.readline()
+                if line.endswith("\n"):
+                    handler.handle_message(json.loads(line))
+                    line = ""
+                elif was_over:
+                    return
+                else:
+                    time.sleep(_SECONDS)
+
+
+class StepLog:
+    """Log each step that a program reports once, as a line and as an observation."""
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        self._context, self._n_logged = context, 0
+
+    def update(self, session: dg.PipesSession) -> None:
+        """Log a line for every step since the last call, and observations of at most ``MAX_OBSERVATIONS`` and of
+        every evaluation."""
+        messages = session.get_custom_messages()[self._n_logged :]
+        for message in messages:
+            self._n_logged += 1
+            if message.get("kind") == _STEP:
+                self._log(message["step"], message["n_steps"], message["said"], message["metrics"])
+
+    def _log(self, step: int, n_steps: int, line: str, values: Mapping[str, float]) -> None:
+        self._context.log.info(line)
+        if (show := progress_sink.get()) is not None:
+            show(line, 0.0)  # it says itself what is left of the program
+        if _is_observed(step, n_steps) or any(name.startswith("eval_") for name in values):
+            metrics = {name: dg.MetadataValue.float(float(value)) for name, value in values.items()}
+            metadata = {"step": dg.MetadataValue.int(step), **metrics}
+            self._context.log_event(dg.AssetObservation(self._context.asset_key, metadata=metadata))
+
+
+def _is_observed(step: int, n_steps: int) -> bool:
+    return step in (1, n_steps) or step % max(1, -(-n_steps // MAX_OBSERVATIONS)) == 0

@@ -1,0 +1,177 @@
+"""Runs that are queued for a cluster: one per shard, submitted as the UI does it, and waited for.
+
+Dagster's queue, its limits, its monitoring and its repeats do the work; a command adds runs and reads their events. A
+shard whose run is queued or running already, from a command that was killed, is waited for and not submitted again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import dagster as dg
+from dagster._core.code_pointer import CodePointer
+from dagster._core.execution.api import create_execution_plan
+from dagster._core.origin import RepositoryPythonOrigin
+from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.snap import snapshot_from_execution_plan
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+
+from darkroom.assets.clusters.placement import RUNS_ON_TAG
+from darkroom.pipelines.records.digest import digest
+
+MODULE, ATTRIBUTE, LOCATION = "darkroom.assets.definitions", "defs", "darkroom"
+_PARTITION_TAG, _SELECTION_TAG = "dagster/partition", "darkroom/assets"
+_WILL_RETRY_TAG, _REPEATED_BY_TAG = "dagster/will_retry", "dagster/auto_retry_run_id"
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
+_STATEMENT_MILLISECONDS, _CONNECTION_SECONDS, _N_MORE_CONNECTIONS = 60_000, 3600, 20
+"""As Dagster's webserver has them, with more time for a statement."""
+
+
+class QueuedRuns:
+    """The runs of one job on shards, placed on a cluster."""
+
+    def __init__(self, instance: dg.DagsterInstance, job: dg.JobDefinition, runs_on: str) -> None:
+        self._instance, self._job, self._runs_on = instance, job, runs_on
+        self._partitions: dict[str, str] = {}
+
+    def submit(
+        self,
+        partitions: Sequence[str],
+        only: Sequence[dg.AssetKey] | None = None,
+        run_config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Queue one run for each shard, unless an earlier call that did not come to its end has queued it.
+
+        The shard of a job that has no partitions is "".
+        """
+        submitted = set(self._partitions.values())
+        selection = _digest_of(only, run_config)
+        queued = self._queued(selection)
+        with _connected(self._instance) as instance:
+            create = self._creator(instance, only, run_config)
+            for partition in [partition for partition in partitions if partition not in submitted]:
+                tags = {**self._job.run_tags, RUNS_ON_TAG: self._runs_on, _SELECTION_TAG: selection}
+                tags |= {_PARTITION_TAG: partition} if partition else {}
+                run = queued.get(partition) or create(tags=tags)
+                if run.status == dg.DagsterRunStatus.NOT_STARTED:
+                    # the queue needs no workspace: the daemon that launches the run has one
+                    instance.submit_run(run.run_id, workspace=None)  # type: ignore[arg-type]
+                self._partitions[run.run_id] = partition
+
+    def ended(self) -> Iterator[tuple[str, dg.DagsterRun]]:
+        """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not ended.
+
+        A shard comes again if the caller did not ask for the next one.
+        """
+        unfinished = set(self._instance.get_run_ids(self._filter(_UNFINISHED)))
+        for run_id in [run_id for run_id in self._partitions if run_id not in unfinished]:
+            run = self._instance.get_run_by_id(run_id)
+            if run is None or run.status in _UNFINISHED:
+                continue
+            if repeated := run.tags.get(_REPEATED_BY_TAG):
+                self._partitions[repeated] = self._partitions.pop(run_id)
+            elif not self._will_be_repeated(run):
+                yield self._partitions[run_id], run
+                del self._partitions[run_id]
+
+    def n_open(self) -> int:
+        """Shards that have not ended."""
+        return len(self._partitions)
+
+    def n_running(self) -> int:
+        """Shards on which a worker works."""
+        running = self._instance.get_run_ids(self._filter([dg.DagsterRunStatus.STARTED]))
+        return len(self._partitions.keys() & set(running))
+
+    def cancel(self) -> None:
+        """End all that are queued or running."""
+        for run_id in self._partitions.keys() & set(self._instance.get_run_ids(self._filter(_UNFINISHED))):
+            self._instance.run_coordinator.cancel_run(run_id)
+
+    def _filter(self, statuses: Sequence[dg.DagsterRunStatus]) -> dg.RunsFilter:
+        return dg.RunsFilter(job_name=self._job.name, statuses=statuses)
+
+    def _will_be_repeated(self, run: dg.DagsterRun) -> bool:
+        """Dagster decides a moment after a run has failed, and says so in a tag."""
+        if run.status != dg.DagsterRunStatus.FAILURE:
+            return False
+        undecided = "true" if self._instance.run_retries_enabled else "false"
+        return run.tags.get(_WILL_RETRY_TAG, undecided) == "true"
+
+    def _creator(
+        self,
+        instance: dg.DagsterInstance,
+        only: Sequence[dg.AssetKey] | None,
+        run_config: Mapping[str, Any] | None,
+    ) -> Callable[..., dg.DagsterRun]:
+        """A function that creates a run with ``tags``. All runs have one plan: it and its snapshots are made once."""
+        selected = frozenset(only) if only else None
+        job = self._job.get_subset(asset_selection=selected) if selected else self._job
+        plan = create_execution_plan(job, run_config, instance_ref=instance.get_ref())
+        return partial(
+            instance.create_run,
+            job_name=job.name,
+            run_id=None,
+            run_config=run_config,
+            status=None,
+            root_run_id=None,
+            parent_run_id=None,
+            step_keys_to_execute=plan.step_keys_to_execute,
+            execution_plan_snapshot=snapshot_from_execution_plan(plan, job.get_job_snapshot_id()),
+            job_snapshot=job.get_job_snapshot(),
+            parent_job_snapshot=job.get_parent_job_snapshot(),
+            asset_selection=selected,
+            asset_check_selection=None,
+            resolved_op_selection=None,
+            op_selection=None,
+            remote_job_origin=_location().get_job_origin(job.name),
+            job_code_origin=_code().get_job_origin(job.name),
+            asset_graph=job.asset_layer.asset_graph,
+        )
+
+    def _queued(self, selection: str) -> dict[str, dg.DagsterRun]:
+        """Unfinished runs of the same, by shard; a command that was killed may not have submitted the last one."""
+        tags = {_SELECTION_TAG: selection, RUNS_ON_TAG: self._runs_on}
+        runs = self._instance.get_runs(dg.RunsFilter(job_name=self._job.name, statuses=_UNFINISHED, tags=tags))
+        return {run.tags.get(_PARTITION_TAG, ""): run for run in runs}
+
+
+def _digest_of(only: Sequence[dg.AssetKey] | None, run_config: Mapping[str, Any] | None) -> str:
+    """Equal for runs that do the same on a shard; ``all``: the whole job as it is."""
+    if not only and not run_config:
+        return "all"
+    keys = sorted(key.to_user_string() for key in only or ())
+    return digest([*keys, run_config] if run_config else keys)[:16]
+
+
+@contextmanager
+def _connected(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
+    """The same history, over connections that stay open: Dagster otherwise opens one for each statement, hundreds a
+    run. Not for long waits: a connection that was open when the database ended fails once."""
+    with dg.DagsterInstance.from_ref(instance.get_ref()) as connected:
+        connected.optimize_for_webserver(_STATEMENT_MILLISECONDS, _CONNECTION_SECONDS, _N_MORE_CONNECTIONS)
+        yield connected
+
+
+def _code() -> RepositoryPythonOrigin:
+    """The code's origin; in a pod of Dagster's Helm chart with the image and volumes that the chart gives to runs."""
+    context = os.environ.get("DAGSTER_CONTAINER_CONTEXT")
+    return RepositoryPythonOrigin(
+        executable_path=sys.executable,
+        code_pointer=CodePointer.from_module(MODULE, ATTRIBUTE, None),
+        container_image=os.environ.get("DAGSTER_CURRENT_IMAGE"),
+        entry_point=[sys.executable, "-P", "-m", "dagster"],
+        container_context=json.loads(context) if context else None,
+    )
+
+
+def _location() -> RemoteRepositoryOrigin:
+    target = LoadableTargetOrigin(executable_path=sys.executable, module_name=MODULE)
+    return RemoteRepositoryOrigin(ManagedGrpcPythonEnvCodeLocationOrigin(target, LOCATION), "__repository__")

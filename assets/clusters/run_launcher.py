@@ -1,0 +1,144 @@
+"""The launcher of all runs, named in ``dagster.yaml``: each run goes where its tag or the environment says.
+
+Kubernetes has a launcher of its own in ``dagster.yaml`` (docs/scale.md).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import dagster as dg
+from dagster._core.errors import DagsterUserCodeUnreachableError
+from dagster._serdes import ConfigurableClass, ConfigurableClassData
+
+from darkroom.assets.clusters.placement import (
+    KUBERNETES,
+    LOCAL,
+    RUNS_ON_TAG,
+    ClusterUnavailable,
+    PlacementError,
+    RunSettings,
+    check_databases,
+    kind_of,
+)
+from darkroom.assets.clusters.worker import CheckRunHealthResult, LaunchRunContext, LocalRunLauncher, RunLauncher
+
+
+class PlacedRunLauncher(RunLauncher, ConfigurableClass):
+    """Launch each run where it is placed, and ask there how it is."""
+
+    def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
+        self._inst_data = inst_data
+        self._launchers: dict[str, RunLauncher] = {}
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    @property
+    def inst_data(self) -> ConfigurableClassData | None:
+        """The entry of ``dagster.yaml``."""
+        return self._inst_data
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        """Nothing: the environment configures it."""
+        return {}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]) -> Self:
+        return cls(inst_data=inst_data)
+
+    def check(self, runs_on: str) -> None:
+        """Raises ``PlacementError`` if a run cannot get there."""
+        self._at(runs_on)
+
+    def launch_run(self, context: LaunchRunContext) -> None:
+        """Record the placement first, so that the run is looked for where it was launched.
+
+        Raises ``PlacementError``, and ``DagsterUserCodeUnreachableError`` while the cluster is unavailable: the one
+        error after which the queue takes a run back (``max_user_code_failure_retries`` in ``dagster.yaml``).
+        """
+        run = context.dagster_run
+        runs_on = run.tags.get(RUNS_ON_TAG) or RunSettings.from_environment().on
+        if runs_on != LOCAL:
+            check_databases(self._instance)
+            context = context._replace(dagster_run=_with_interpreter(run))
+        self._instance.add_run_tags(run.run_id, {RUNS_ON_TAG: runs_on})
+        try:
+            self._at(runs_on).launch_run(context)
+        except ClusterUnavailable as error:
+            raise DagsterUserCodeUnreachableError(str(error)) from error
+
+    def terminate(self, run_id: str) -> bool:
+        run = self._instance.get_run_by_id(run_id)
+        return run is not None and self._of(run).terminate(run_id)
+
+    @property
+    def supports_check_run_worker_health(self) -> bool:
+        return True
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        return self._of(run).check_run_worker_health(run)
+
+    def get_run_worker_debug_info(self, run: dg.DagsterRun, include_container_logs: bool | None = True) -> str | None:
+        return self._of(run).get_run_worker_debug_info(run, include_container_logs)
+
+    def dispose(self) -> None:
+        for launcher in self._launchers.values():
+            launcher.dispose()
+
+    def join(self, timeout: int = 30) -> None:
+        for launcher in self._launchers.values():
+            launcher.join(timeout)
+
+    def _of(self, run: dg.DagsterRun) -> RunLauncher:
+        return self._at(run.tags.get(RUNS_ON_TAG, LOCAL))
+
+    def _at(self, runs_on: str) -> RunLauncher:
+        if runs_on not in self._launchers:
+            launcher = _launcher(runs_on, RunSettings.from_environment())
+            launcher.register_instance(self._instance)
+            self._launchers[runs_on] = launcher
+        return self._launchers[runs_on]
+
+
+def _launcher(runs_on: str, settings: RunSettings) -> RunLauncher:
+    kind = kind_of(runs_on)
+    if kind == "here":
+        return LocalRunLauncher()
+    if kind == "slurm":
+        from darkroom.assets.clusters.slurm import slurm_launcher
+
+        return slurm_launcher(settings)
+    if kind == "ray":
+        try:
+            from darkroom.assets.clusters.ray import ray_launcher
+        except ImportError as error:
+            raise PlacementError("runs on Ray need its packages: pip install 'darkroom-toolkit[ray]'") from error
+        return ray_launcher(runs_on, settings)
+    raise PlacementError(
+        "runs on Kubernetes need its launcher in dagster.yaml: copy assets/kubernetes/dagster.yaml there"
+    )
+
+
+def _with_interpreter(run: dg.DagsterRun) -> dg.DagsterRun:
+    """The run, started by its code location's Python: `dagster` alone would be looked for in the worker's PATH."""
+    origin = run.job_code_origin
+    if origin is None:
+        return run
+    repository = origin.repository_origin
+    entry_point = [repository.executable_path, "-P", "-m", "dagster"]
+    return run._replace(job_code_origin=origin._replace(repository_origin=repository._replace(entry_point=entry_point)))
+
+
+def check_placement(instance: dg.DagsterInstance, runs_on: str) -> None:
+    """Raises ``PlacementError`` if runs of this instance cannot be placed there."""
+    kind, launcher = kind_of(runs_on), instance.run_launcher
+    check_databases(instance)
+    if kind == KUBERNETES:
+        if type(launcher).__name__ != "K8sRunLauncher":
+            raise PlacementError("dagster.yaml names another launcher: copy assets/kubernetes/dagster.yaml there")
+        return
+    if not isinstance(launcher, PlacedRunLauncher):
+        raise PlacementError(
+            f"dagster.yaml names another launcher: put `run_launcher: {{module: {__name__}, class: "
+            "PlacedRunLauncher}` there"
+        )
+    launcher.check(runs_on)

@@ -1,0 +1,1 @@
+"""Dagster in DAGSTER_HOME: its settings, its history, its daemon."""

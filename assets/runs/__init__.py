@@ -1,1 +1,0 @@
-"""Runs that commands start: the Dagster instance, jobs in this process, whole builds."""

@@ -1,0 +1,184 @@
+"""Scripts of the oracle for the agentic families, by tool calls: images and videos.
+
+Each family has its phrases and code in a TOML file of its name.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from random import Random
+
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.grammar import some_form
+from darkroom.pipelines.demo.oracle.family_script import (
+    after_crop,
+    answer_turn,
+    before_look,
+    by_scale,
+    enlargement,
+    family_script,
+    label_of,
+    silent,
+    visibility,
+)
+from darkroom.pipelines.generation.recipes import as_looked_up, with_margin
+from darkroom.pipelines.models.policies.policy import CompletionRequest
+from darkroom.pipelines.models.protocols import PyVision
+from darkroom.pipelines.models.tasks import Task
+from darkroom.pipelines.records import Sample, VideoRef
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.samples import TemporalSegment, temporal_segments
+
+_IMAGE = data_beside(__file__, "agentic_image")
+_CODE = _IMAGE["code"]
+MARGIN = 0.3
+"""How far the zoom reaches beyond the target, as a share of the target's longer side."""
+OVERVIEW_SIDE, READABLE_SIDE = 800, 600
+Look = Callable[[Task, Random], tuple[Sequence[str], str]]
+"""The thoughts to choose from, with the slot ``label``, and the code."""
+
+
+def _look_or_answer(turn: CompletionRequest) -> str:
+    looks: list[Look] = [_overview, _zoom]
+    if turn.task.sample.truth.boxes and Random(turn.task.seed).random() < 1 / 3:
+        looks.append(_enhance)
+    sample = turn.task.sample
+    if len(turn.rounds) == len(looks):
+        return answer_turn(turn, PyVision(), _shows(sample))
+    # seed_from gives every turn its own seed: its words don't depend on the other turns'
+    rng = Random(turn.seed)
+    thoughts, code = looks[len(turn.rounds)](turn.task, rng)
+    thought = before_look(sample, rng, thoughts, label=label_of(sample))
+    return PyVision().write_round(thought, code, first=not turn.rounds)
+
+
+def _shows(sample: Sample) -> Sequence[str]:
+    region = _region(sample)
+    if region is None:
+        return list(_IMAGE["shows"])
+    return after_crop(sample, enlargement(region, readable_side=READABLE_SIDE), _IMAGE)
+
+
+def _overview(task: Task, rng: Random) -> tuple[Sequence[str], str]:
+    return _IMAGE["first"], rng.choice(_CODE["overview"]).format(n=_index(task.sample), side=OVERVIEW_SIDE)
+
+
+def _zoom(task: Task, rng: Random) -> tuple[Sequence[str], str]:
+    """The target closer; where none is known, what the measurements ask for, or the halves one by one."""
+    region = _region(task.sample)
+    if region is None:
+        return _whole(task)
+    scale, visible = enlargement(region, readable_side=READABLE_SIDE), visibility(task)
+    code = silent(rng, _CODE["zoom" if scale > 1 else "cut"], task.sample)
+    thoughts = [*by_scale(_IMAGE, "closer", scale), *(_IMAGE["too_small"] if visible.size == "small" else ())]
+    return thoughts, code.format(n=_index(task.sample), label=label_of(task.sample), box=tuple(region), scale=scale)
+
+
+def _whole(task: Task) -> tuple[Sequence[str], str]:
+    visible = visibility(task)
+    kind = "turned" if visible.is_turned else "faint" if visible.is_faint else "halves"
+    back = f"{-(visible.angle or 0) % 360:g}"
+    return _IMAGE["whole"][kind], _CODE["whole"][kind].format(n=_index(task.sample), back=back)
+
+
+def _enhance(_: Task, rng: Random) -> tuple[Sequence[str], str]:
+    return _IMAGE["sure"], rng.choice(_CODE["sharper"])
+
+
+def _index(sample: Sample) -> int:
+    return sample.truth.boxes[0].image if sample.truth.boxes else 0
+
+
+def _region(sample: Sample) -> Box | None:
+    """The target with its surroundings, as the overview shows where it is; None where no target is known."""
+    if not sample.truth.boxes:
+        return None
+    target = sample.truth.boxes[0]
+    image = sample.images[target.image]
+    exact = with_margin(target.box, image, margin=MARGIN, min_pixels=12)
+    return as_looked_up(exact, image, Random(seed_from("agentic_image/region", sample.sample_id)))
+
+
+agentic_image = family_script(_look_or_answer)
+"""The whole, the part that matters, sometimes that part sharper, the answer."""
+
+
+_VIDEO = data_beside(__file__, "agentic_video")
+N_OVERVIEW = 8
+MAX_CLOSE = 12
+"""Frames spread evenly, and at most around the temporal segments."""
+
+
+def _video_overview(turn: CompletionRequest) -> str:
+    code = _VIDEO["code"]["overview"].format(video=_video(turn.task.sample), n=N_OVERVIEW, columns=N_OVERVIEW // 2)
+    return PyVision().write_round(some_form(_VIDEO["first"], Random(turn.seed)), code, first=True)
+
+
+def _closer(turn: CompletionRequest) -> str:
+    sample, rng = turn.task.sample, Random(turn.seed)
+    video = _video(sample)
+    was_seen = _is_in_overview(sample)
+    numbers = _with_others(_close_frames(sample), sample.videos[video], rng) if was_seen else _between(sample, rng)
+    columns = min(3, len(numbers))
+    rows = -(-len(numbers) // columns)
+    code = _VIDEO["code"]["closer"].format(video=video, numbers=numbers, rows=rows, columns=columns)
+    thought = before_look(
+        sample, rng, _VIDEO["next" if was_seen else "gaps"], part=_part(numbers, sample.videos[video])
+    )
+    return PyVision().write_round(thought, code, first=False)
+
+
+def _is_in_overview(sample: Sample) -> bool:
+    """True if the overview showed a frame of every segment: only then could one know where to look."""
+    n_frames = sample.videos[_video(sample)].n_frames
+    frames = [round(n * (n_frames - 1) / (N_OVERVIEW - 1)) for n in range(N_OVERVIEW)]
+    moments = [moment for moment in temporal_segments(sample) if moment.video == _video(sample)]
+    return all(any(moment.first <= number < moment.end for number in frames) for moment in moments)
+
+
+def _with_others(numbers: list[int], video: VideoRef, rng: Random) -> list[int]:
+    """The frames and up to two more, beside them and elsewhere, as one asks for who is not sure yet."""
+    beside = rng.choice(numbers) + rng.choice((-1, 1)) * max(2, video.n_frames // 12)
+    others = [number for number in (beside, rng.randrange(video.n_frames)) if 0 <= number < video.n_frames]
+    return sorted({*numbers, *others[: max(0, MAX_CLOSE - len(numbers))]})
+
+
+def _between(sample: Sample, rng: Random) -> list[int]:
+    """Frames of the segments, of which the overview missed some, among those in the middle of its gaps."""
+    n_frames, frames = sample.videos[_video(sample)].n_frames, _close_frames(sample)
+    gaps = [round((n + 0.5) * (n_frames - 1) / (N_OVERVIEW - 1)) for n in range(N_OVERVIEW - 1)]
+    return sorted({*frames, *rng.sample(gaps, min(max(0, MAX_CLOSE - len(frames)), len(gaps)))})
+
+
+def _video(sample: Sample) -> int:
+    moments = temporal_segments(sample)
+    return moments[0].video if moments else 0
+
+
+def _close_frames(sample: Sample) -> list[int]:
+    """Frames of every segment, two where there are few segments; every sixth part of a video without any."""
+    video = sample.videos[_video(sample)]
+    moments = [moment for moment in temporal_segments(sample) if moment.video == _video(sample)]
+    if not moments:
+        return sorted({(2 * part + 1) * video.n_frames // 12 for part in range(6)})
+    return sorted({number for moment in moments for number in _frames_of(moment, few=len(moments) > 3)})[:MAX_CLOSE]
+
+
+def _frames_of(moment: TemporalSegment, *, few: bool) -> Iterable[int]:
+    length = moment.end - moment.first
+    return [moment.first + length // 2] if few else [moment.first + length // 3, moment.first + 2 * length // 3]
+
+
+def _part(numbers: list[int], video: VideoRef) -> str:
+    """Part of the video that holds the frames, in words."""
+    first, last = numbers[0] / video.n_frames, numbers[-1] / video.n_frames
+    if last - first > 0.5:
+        return "at several places of the video"
+    middle = (first + last) / 2
+    return "near the start" if middle < 1 / 3 else "towards the end" if middle > 2 / 3 else "around the middle"
+
+
+agentic_video = family_script(
+    _video_overview, _closer, partial(answer_turn, protocol=PyVision(), phrases=_VIDEO["shows"])
+)
+"""Frames over the whole video, then those around the segments, then the answer."""

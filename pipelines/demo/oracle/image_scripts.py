@@ -1,0 +1,292 @@
+"""Scripts of the oracle for families that look at an image: crops, corrections and what they show.
+
+Each family has its phrases and code in a TOML file of its name.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.demo.grammar import some_form
+from darkroom.pipelines.demo.oracle.family_script import (
+    after_crop,
+    answer_turn,
+    before_look,
+    by_scale,
+    closing_of,
+    crop_turn,
+    enlargement,
+    family_script,
+    is_named,
+    label_of,
+    looked_up,
+    obstacles,
+    one_of_each,
+    operation_plan,
+    place_at,
+    place_of,
+    region_from_text,
+    silent,
+    visibility,
+    where_to_crop,
+    why_closer,
+)
+from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up, target_region
+from darkroom.pipelines.generation.recipes.further_enhancement import generous
+from darkroom.pipelines.models.policies.policy import CompletionRequest
+from darkroom.pipelines.models.protocols import Thyme, ToolCall
+from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.models.tasks import Task, spelled_answer
+from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.records.geometry import Box, box_from_fractions
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+
+_CROP = data_beside(__file__, "crop")
+TOO_WIDE = 1 / 6
+"""How often the first look shows far more than the target."""
+
+
+def _look_or_answer(turn: CompletionRequest) -> str:
+    regions = _regions(turn)
+    if len(turn.rounds) < len(regions):
+        region = regions[len(turn.rounds)]
+        # a turn's own seed: the second look does not repeat the first one's words
+        rng = Random(turn.seed if turn.rounds else turn.task.seed)
+        why = _CROP["narrower"] if turn.rounds else why_closer(visibility(turn.task))
+        return crop_turn(turn, region, rng, why, where_to_crop(enlargement(region)))
+    return answer_turn(turn, Thyme(), after_crop(turn.task.sample, enlargement(regions[-1])))
+
+
+def _regions(turn: CompletionRequest) -> list[Box]:
+    """Regions to look at, in order."""
+    region, rng = looked_up(turn, region_from_text(turn.task.hint["region"])), Random(turn.task.seed)
+    if is_named(region, turn.task.sample) or rng.random() >= TOO_WIDE:
+        return [region]
+    image = turn.task.sample.images[0]
+    try:
+        return [generous(region, image.width, image.height, rng), region]
+    except RowError:  # no room for a wider look
+        return [region]
+
+
+crop = family_script(_look_or_answer)
+"""A crop of the target, for one row in six after too wide a look, then what it shows."""
+
+
+_FURTHER = data_beside(__file__, "further_enhancement")
+_PARTS = ("third", "quarter", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def _generous_crop(turn: CompletionRequest) -> str:
+    region = region_from_text(turn.task.hint["first_region"])
+    why = why_closer(visibility(turn.task))
+    return crop_turn(turn, region, Random(turn.task.seed), why, _FURTHER["wide"])
+
+
+def _exact_crop(turn: CompletionRequest) -> str:
+    region = looked_up(turn, region_from_text(turn.task.hint["region"]))
+    closer = by_scale(_FURTHER, "closer", enlargement(region))
+    return crop_turn(turn, region, Random(turn.seed), _observed(turn), closer)
+
+
+def _observed(turn: CompletionRequest) -> Sequence[str]:
+    """The outcome of the first round: nothing, or a crop in which the target is where it is."""
+    if not turn.rounds[0].observation.images:
+        return ["That gave no picture at all, so I still have not seen the {label}."]
+    first, target = region_from_text(turn.task.hint["first_region"]), turn.task.sample.truth.boxes[0].box
+    middle = (target.x1 + target.x2) / 2
+    third = min(2, max(0, int(3 * (middle - first.x1) / first.width)))
+    where = ("on the left", "near the middle", "on the right")[third]
+    parts = round(first.width / target.width)
+    size = "less than half" if parts <= 2 else f"about one {_PARTS[min(parts, len(_PARTS) + 2) - 3]}"
+    places = [place.replace("{where}", where).replace("{size}", size) for place in _FURTHER["place"]]
+    return [f"{opening} {place}" for opening in _FURTHER["found"] for place in places]
+
+
+def _answer(turn: CompletionRequest) -> str:
+    scale = enlargement(looked_up(turn, region_from_text(turn.task.hint["region"])))
+    return answer_turn(turn, Thyme(), after_crop(turn.task.sample, scale, _FURTHER))
+
+
+further_enhancement = family_script(_generous_crop, _exact_crop, _answer)
+"""A generous crop, the exact one, the answer."""
+
+
+_CORRECTION = data_beside(__file__, "error_correction")
+
+
+def _wrong_crop(turn: CompletionRequest) -> str:
+    why = why_closer(visibility(turn.task))
+    region = region_from_text(turn.task.hint["first_region"])
+    return crop_turn(turn, region, Random(turn.task.seed), why, _CORRECTION["belief"], part="part in question")
+
+
+def _right_crop(turn: CompletionRequest) -> str:
+    rng = Random(turn.seed)
+    first = region_from_text(turn.task.hint["first_region"])
+    region = looked_up(turn, region_from_text(turn.task.hint["region"]))
+    return crop_turn(
+        turn, region, rng, _error_correction_observed(turn, first), _CORRECTION["instead"], way=_way(first, region)
+    )
+
+
+def _error_correction_observed(turn: CompletionRequest, first: Box) -> Sequence[str]:
+    """The outcome of the first round: nothing, another thing of the kind, or none of that kind."""
+    if not turn.rounds[0].observation.images:
+        return ["That gave no picture at all."]
+    distractors = (truth.box for truth in turn.task.sample.truth.boxes[1:])
+    is_another = any(first.intersection(box).area for box in distractors)
+    return list(_CORRECTION["another" if is_another else "missed"])
+
+
+def _way(first: Box, region: Box) -> str:
+    """The direction from the middle of the first region to the right one."""
+    across, down = (region.x1 + region.x2 - first.x1 - first.x2) / 2, (region.y1 + region.y2 - first.y1 - first.y2) / 2
+    column = ("left" if across < 0 else "right") if abs(across) > abs(down) / 2 else ""
+    row = ("up" if down < 0 else "down") if abs(down) > abs(across) / 2 else ""
+    return f"further {row} and to the {column}" if row and column else f"further {row or f'to the {column}'}"
+
+
+def _error_correction_answer(turn: CompletionRequest) -> str:
+    scale = enlargement(looked_up(turn, region_from_text(turn.task.hint["region"])))
+    return answer_turn(turn, Thyme(), after_crop(turn.task.sample, scale, _CORRECTION))
+
+
+error_correction = family_script(_wrong_crop, _right_crop, _error_correction_answer)
+"""A crop that misses, the right one with the reason, the answer."""
+
+
+_AWARE = data_beside(__file__, "operation_aware")
+
+
+def _zoom_or_answer(turn: CompletionRequest) -> str:
+    sample, hint, view = turn.task.sample, turn.task.hint, visibility(turn.task)
+    label = label_of(sample, unnamed="thing in question")
+    if hint["style"] == "text" or turn.rounds:
+        plain = [*_AWARE["as_it_is"], *(_AWARE["plain"] if view.is_plain else ())]
+        return answer_turn(turn, ToolCall(), plain if hint["style"] == "text" else _AWARE["shows"], label=label)
+    index = int(hint["image"]) - 1
+    image, fractions = sample.images[index], [float(side) for side in hint["region"].split(", ")]
+    exact = box_from_fractions(fractions, image.width, image.height)
+    region = as_looked_up(exact, image, Random(seed_from("region", sample.sample_id)))
+    sides: list[int | float] = [*as_fractions(region, image, digits=2)]
+    place = place_at((sides[0] + sides[2]) / 2, (sides[1] + sides[3]) / 2)
+    why = why_closer(view)
+    thought = before_look(sample, Random(turn.seed), why, _AWARE["then"], label=label, place=place)
+    return ToolCall().write_round(thought, crop_line(sides, int(hint["image"])), first=True)
+
+
+operation_aware = family_script(_zoom_or_answer)
+"""A zoom by tool call and what it shows, or a few sentences."""
+
+
+_CONTRAST = data_beside(__file__, "contrast")
+
+
+def _restore(turn: CompletionRequest) -> str:
+    rng, degradation = Random(turn.task.seed), str(turn.task.hint["fault"])
+    grainy = degradation.endswith("grainy")
+    appearance = _CONTRAST["seen"][degradation.split()[0]]
+    sample = turn.task.sample
+    thought = before_look(
+        sample, rng, appearance, *([_CONTRAST["grain"]] if grainy else ()), _CONTRAST["why"], _CONTRAST["then"]
+    )
+    code = silent(rng, _CONTRAST["code"]["grainy" if grainy else "smooth"], sample)
+    return Thyme().write_round(thought, code, first=True)
+
+
+contrast = family_script(_restore, partial(answer_turn, protocol=Thyme(), phrases=_CONTRAST["shows"]))
+"""Code that restores the contrast, then what can be read."""
+
+
+_ROTATION = data_beside(__file__, "rotation")
+
+
+def _turn_upright(turn: CompletionRequest) -> str:
+    rng = Random(turn.task.seed)
+    angle, correction = int(turn.task.hint["angle"]), int(turn.task.hint["correction"])
+    lean = some_form(_ROTATION["leans"][_lean(angle)], rng)
+    thought = before_look(turn.task.sample, rng, _ROTATION["seen"], _ROTATION["why"], _ROTATION["then"], lean=lean)
+    signed = correction if correction <= 180 else correction - 360
+    code = rng.choice(_ROTATION["code"]).format(correction=rng.choice((correction, signed)))
+    return Thyme().write_round(thought, code, first=True)
+
+
+def _lean(angle: int) -> str:
+    side = "left" if angle < 180 else "right"
+    degrees = min(angle, 360 - angle)
+    if degrees > 165:
+        return "over"
+    return f"{side} a little" if degrees < 65 else f"{side} on its side" if degrees <= 115 else f"{side} over"
+
+
+rotation = family_script(_turn_upright, partial(answer_turn, protocol=Thyme(), phrases=_ROTATION["shows"]))
+"""Code that turns the image upright, then what it shows."""
+
+
+_REAL_WORLD = data_beside(__file__, "real_world")
+_CODE = _REAL_WORLD["code"]
+
+
+def _operate(turn: CompletionRequest) -> str:
+    sample, rng = turn.task.sample, Random(turn.task.seed)
+    operations = _operations(turn.task)
+    # a crop comes before a turn, so that its box is the original's
+    slots: dict[str, object] = {"label": label_of(sample), "back": f"{-(sample.truth.angle or 0) % 360:g}"}
+    says = {kind: dict(_REAL_WORLD[kind]) for kind in ("issues", "then")}
+    steps = dict(_CODE["steps"])
+    if "region" in operations:
+        region = looked_up(turn, target_region(sample))
+        scale = enlargement(region)
+        slots |= {"place": place_of(region, sample), "box": tuple(region), "scale": scale}
+        says["issues"]["region"] = why_closer(visibility(turn.task), _REAL_WORLD["closer"])
+        says["then"]["region"] = by_scale(_REAL_WORLD["then"], "region", scale)
+        steps["region"] = _CODE["steps"]["region" if scale > 1 else "region_plain"]
+    parts = [says[kind][operation] for kind in ("issues", "then") for operation in operations]
+    thought = before_look(sample, rng, *parts, **slots)
+    code = [silent(rng, steps[operation], sample).format(**slots) for operation in reversed(operations)]
+    return Thyme().write_round(thought, "\n".join([_CODE["open"], *code, rng.choice(_CODE["save"])]), first=True)
+
+
+def _operations(task: Task) -> list[str]:
+    """Raises ``RowError`` (wrong_plan) where another policy planned and no obstacle was measured."""
+    operations = [operation.name.lower() for operation in obstacles(task)]
+    if not operations:
+        raise RowError(Reason.WRONG_PLAN, "the oracle knows of nothing that this image needs")
+    return operations
+
+
+def _real_world_answer(turn: CompletionRequest) -> str:
+    sample, rng = turn.task.sample, Random(turn.seed)
+    reference = _worked(turn, _operations(turn.task)[0])
+    thought = one_of_each(rng, reference, _REAL_WORLD["shows"]).format(
+        label=label_of(sample), seen=spelled_answer(sample)
+    )
+    return Thyme().write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=False)
+
+
+def _worked(turn: CompletionRequest, operation: str) -> Sequence[str]:
+    if operation != "region":
+        return list(_REAL_WORLD["worked"][operation])
+    sample = turn.task.sample
+    return after_crop(sample, enlargement(looked_up(turn, target_region(sample))), _REAL_WORLD["worked"]["region"])
+
+
+real_world = family_script(_operate, _real_world_answer, plan=operation_plan)
+"""The plan, the operations that the truth asks for in one program, what it shows."""
+
+
+_DIRECT = data_beside(__file__, "direct")
+
+
+def _direct_answer(turn: CompletionRequest) -> str:
+    sample, rng = turn.task.sample, Random(turn.task.seed)
+    usable = [*_DIRECT["usable"], *(_DIRECT["usable_plain"] if visibility(turn.task).is_plain else ())]
+    thought = one_of_each(rng, usable, _DIRECT["looked"], _DIRECT["shows"])
+    thought = thought.format(label=label_of(sample, unnamed="part in question"), seen=spelled_answer(sample))
+    return Thyme().write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=True)
+
+
+direct = family_script(_direct_answer, plan=operation_plan)
+"""The plan that no operation is needed, then what the image shows and the answer."""
