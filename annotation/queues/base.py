@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from darkroom.annotation._plugin.darkroom_studio.content import read_verdict
 from darkroom.annotation.label_studio.forms import MATCHES, REVIEW_REASONS, ROUND_FORMS, SUITABILITIES, names, templates
 from darkroom.annotation.label_studio.protocol import Person
@@ -18,6 +20,7 @@ from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTas
 from darkroom.annotation.rounds.state_machine import invalid_submission
 from darkroom.annotation.rounds.submissions import InvalidSubmission, signer_of
 from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
+from darkroom.pipelines.inspection.gallery.entries import entry_of_record
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
@@ -161,4 +164,5 @@ def shards_of(tables: Tables, asset: tuple[str, ...], source: str = "") -> list[
 def item_page(sample: Sample, trajectory: Trajectory | None = None) -> str:
     """HTML for Label Studio's ``HyperText``: the problem without its answer, or a trajectory; all text is escaped."""
     page = templates(Path(__file__).with_name("templates")).get_template("page.html.jinja")
-    return page.render(sample=sample, trajectory=trajectory)
+    article = entry_of_record(sample, trajectory).html(Markup('src="/darkroom/images/{}"').format)
+    return page.render(article=Markup(article))

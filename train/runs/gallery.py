@@ -15,7 +15,7 @@ from typing import Any
 
 from PIL import Image
 
-from darkroom.pipelines.inspection.gallery.entries import Entry, code_tokens
+from darkroom.pipelines.inspection.gallery.entries import Entry, code_html
 from darkroom.pipelines.inspection.gallery.page import write_entries
 from darkroom.pipelines.inspection.pages import cell, inline_example, markdown_table, thumbnail
 from darkroom.train.runs import history
@@ -78,7 +78,7 @@ def _entry(rollout: Rollout, number: int) -> Entry:
 
 def _round(turn: Mapping[str, Any]) -> dict[str, Any]:
     texts = {name: turn[name] or "" for name in ("thought", "status", "text", "error")}
-    return {**texts, "code": code_tokens(turn["code"]), "edits": [], "images": turn["images"]}
+    return {**texts, "code": code_html(turn["code"]), "edits": [], "images": turn["images"]}
 
 
 def _images(rollout: Rollout) -> list[str]:

@@ -1,20 +1,27 @@
-"""One row or one reject as the gallery shows it: plain values for the page, and the images that belong to it.
+"""One row, reject or rollout as pages show it: the values of its article, and the images that belong to it.
 
-Every text goes into the page as text; code comes as tokens, ``[class, text]``, so that no markup is made here.
+``article.html.jinja`` escapes every text; only code brings markup, the spans of its tokens.
 """
 
 import io
 import json
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
+from markupsafe import Markup, escape
 from PIL import Image, ImageDraw
 from pygments.lexers import PythonLexer
 from pygments.token import STANDARD_TYPES
 
 from darkroom.pipelines.models.parsing import literal_boxes
-from darkroom.pipelines.records import ImageRef, Reject, Sample, from_row
+from darkroom.pipelines.publishing.rendering import render
+from darkroom.pipelines.records import ImageRef, Reject, Sample, Trajectory, from_row, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.origin_labels import asked
 from darkroom.pipelines.selection.duplicates.looks import on_white
@@ -28,22 +35,82 @@ _OUTLINE = (255, 0, 90)
 _LEXER = PythonLexer(stripnl=False, ensurenl=False)
 _FACTS = ("model", "revision", "sampling", "prompt_digest", "sandbox_digest", "seed", "code_version")
 _QUESTION = ("question", "choices", "category", "license")
+_HERE = Path(__file__).parent
+_DIGEST = re.compile("[0-9a-f]{32,}")
+_TEXTS = ("id", "link", "step", "kind", "family", "category", "source", "source_row", "license", "question", "policy")
+_BLANK: Mapping[str, Any] = {
+    **dict.fromkeys((*_TEXTS, "draft", "thought", "answer", "problem", "expected", "written"), ""),
+    **dict.fromkeys(("choices", "sizes", "images", "rounds", "checks"), ()),
+    **{"n_outlined": 0, "n_videos": 0, "usage": {}, "facts": {}, "reject": None, "reward": None},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One article of the page: JSON as ``article.js`` draws it, and its images by name."""
+    """The values of one article (``article.html.jinja``), and its images by name."""
 
     content: Mapping[str, Any]
     images: Mapping[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, **content: Any) -> Self:
-        """An entry with some of the fields; its images have addresses already."""
-        texts = ("id", "link", "family", "category", "source", "source_row", "license", "question", "draft", "thought")
-        lists = dict.fromkeys(("choices", "sizes", "images", "rounds", "checks"), ())
-        rest = {"n_outlined": 0, "n_videos": 0, "usage": {}, "facts": {}, "reject": None}
-        return cls({**dict.fromkeys((*texts, "answer", "expected", "policy"), ""), **lists, **rest, **content})
+    def of(cls, images_by_name: Mapping[str, bytes] = MappingProxyType({}), **content: Any) -> Self:
+        """An entry with some of the fields."""
+        return cls({**_BLANK, **content}, images_by_name)
+
+    @property
+    def filters(self) -> dict[str, list[str]]:
+        """The entry's values of every filter."""
+        entry, reject = self.content, self.content["reject"]
+        return {
+            "step": [entry["step"]] if entry["step"] else [],
+            "kind": [entry["kind"] or (reject["disposition"] if reject else "accepted")],
+            "family": [entry["family"]],
+            "category": [entry["category"] or "none"],
+            "check": sorted({f"{check['name']}: {outcome(check)}" for check in entry["checks"]}),
+            "reason": [reject["reason"]] if reject else [],
+        }
+
+    def html(self, address: Callable[[str], Markup] = lambda name: Markup('data-image="{}"').format(name)) -> str:
+        """The article; ``address`` is the attribute of an image, for scripts by default. All text is escaped."""
+        entry = self.content
+        facts = {"id": entry["id"], "source": entry["source"], "row": entry["source_row"], "license": entry["license"]}
+        facts |= {**entry["facts"], **entry["usage"]}
+        return render(
+            "article.html.jinja",
+            _HERE,
+            entry=entry,
+            tags=list(_tags(entry)),
+            facts={name: fact for name, fact in facts.items() if fact != ""},
+            address=address,
+        )
+
+
+class _Tag(NamedTuple):
+    text: str
+    tone: str = ""
+    title: str = ""
+
+
+def _tags(entry: Mapping[str, Any]) -> Iterator[_Tag]:
+    """A training's reward with its parts and advantage, then names; a digest is cut, and whole in its title."""
+    if reward := entry["reward"]:
+        advantage = reward["advantage"]
+        tone = "passed" if (advantage or 0) > 0 else "failed" if (advantage or 0) < 0 else ""
+        yield _Tag(f"reward {_number(reward['total'])}")
+        yield _Tag(f"advantage {_number(advantage, '+')}", tone)
+        yield from (_Tag(f"{name} {_number(value)}") for name, value in reward["parts"].items())
+    names = (entry[name] for name in ("step", "family", "category", "source_row"))
+    for name in filter(None, (*names, entry["policy"] and f"written by {entry['policy']}")):
+        yield _Tag(f"{name[:12]}…", title=name) if _DIGEST.fullmatch(name) else _Tag(name)
+
+
+def _number(value: float | None, sign: str = "") -> str:
+    return "none" if value is None else f"{value:{sign}.3g}"
+
+
+def outcome(check: Mapping[str, Any]) -> str:
+    """``passed``, or why not."""
+    return "passed" if check["passed"] else check["reason"] or "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +158,22 @@ def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) ->
         "raw": "" if sample else json.dumps(row, indent=1, ensure_ascii=False),
     }
     return _entry(row, question, _Media(images, rounds, len(sample.videos) if sample else 0), why=why)
+
+
+def entry_of_record(sample: Sample, trajectory: Trajectory | None = None) -> Entry:
+    """A sample without its answer, or a trajectory about it; images are named by their digests."""
+    content: dict[str, Any] = {"question": sample.question, "choices": sample.choices}
+    if trajectory is None:
+        return Entry.of(**content, images=_names(sample.images))
+    rounds = [
+        {**_round(to_row(turn)), "edits": [], "images": _names(turn.observation.images)} for turn in trajectory.rounds
+    ]
+    content |= {"thought": trajectory.final_thought, "answer": trajectory.answer, "expected": sample.answer}
+    return Entry.of(**content, images=_names(trajectory.images), rounds=rounds)
+
+
+def _names(images: Sequence[ImageRef]) -> list[str]:
+    return [image.sha256 for image in images]
 
 
 def question_of_reject(reject: Reject, sample: Sample | None, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +232,7 @@ def _entry(
         "facts": {name: str(fact) for name, fact in provenance.items() if name in _FACTS},
         "reject": why,
     }
-    return Entry(content, files)
+    return Entry.of(files, **content)
 
 
 def link_of(row: Mapping[str, Any], question: Mapping[str, Any]) -> str:
@@ -162,19 +245,15 @@ def _round(turn: Mapping[str, Any]) -> dict[str, Any]:
     observation = turn["observation"]
     texts = {name: observation[name] or "" for name in ("status", "text", "error")}
     edits = list(observation["edits"] or ())
-    return {"thought": turn["thought"], "code": code_tokens(turn["code"]), "edits": edits, **texts}
+    return {"thought": turn["thought"], "code": code_html(turn["code"]), "edits": edits, **texts}
 
 
-def code_tokens(code: str) -> list[tuple[str, str]]:
-    """Code in runs of one kind, each with its class of the stylesheet; joined they are ``code`` again."""
-    tokens: list[tuple[str, str]] = []
-    for token, text in _LEXER.get_tokens(code):
-        kind = STANDARD_TYPES.get(token, "")
-        if tokens and tokens[-1][0] == kind:
-            tokens[-1] = (kind, tokens[-1][1] + text)
-        else:
-            tokens.append((kind, text))
-    return tokens
+def code_html(code: str) -> Markup:
+    """Code with its tokens in the classes of the stylesheet."""
+    tokens = ((STANDARD_TYPES.get(token, ""), text) for token, text in _LEXER.get_tokens(code))
+    runs = ((kind, "".join(text for _, text in run)) for kind, run in groupby(tokens, key=itemgetter(0)))
+    span = Markup('<span class="{}">{}</span>')
+    return Markup("").join(span.format(kind, text) if kind else escape(text) for kind, text in runs)
 
 
 def outlined(image: Image.Image, crops: Sequence[tuple[Image.Image, str]]) -> tuple[Image.Image, int]:

@@ -1,7 +1,8 @@
 // Shows the page's entries, a few at a time as they are scrolled to.
 
 const AT_ONCE = 8;
-const entries = JSON.parse(document.getElementById("entries").textContent);
+const entries = [...document.querySelectorAll("template.entry")].map((template) => (
+  { template, link: template.dataset.link, filters: JSON.parse(template.dataset.filters) }));
 Object.assign(images, JSON.parse(document.getElementById("images").textContent));
 const feed = document.getElementById("feed");
 const form = document.getElementById("filters");
@@ -12,36 +13,28 @@ let articles = []; // of `shown`, as far as it is drawn
 let current = -1;
 
 function drawMore() {
-  const next = shown.slice(articles.length, articles.length + AT_ONCE).map(article);
+  const next = shown.slice(articles.length, articles.length + AT_ONCE).map((entry) => drawn(entry.template));
   articles.push(...next);
   feed.append(...next);
 }
 
 /* ---- filters ---- */
 
-const haystacks = entries.map((entry) => {
-  const texts = [entry.id, entry.source_row, entry.question, ...entry.choices, entry.draft, entry.thought, entry.answer, entry.problem, entry.written,
-    ...entry.rounds.flatMap((turn) => [turn.thought, turn.text, turn.error, turn.code.map((piece) => piece[1]).join("")]),
-    ...entry.checks.flatMap((check) => [check.name, check.reason, check.detail])];
-  if (entry.reject) texts.push(entry.reject.reason, entry.reject.evidence, entry.reject.stage, entry.reject.raw);
-  return texts.join("\n").toLowerCase();
-});
-const places = new Map(entries.map((entry, n) => [entry, n]));
+// every text of an entry but the labels, in lower case; made when something is searched
+const haystacks = new Map();
+function texts(entry) {
+  if (!haystacks.has(entry)) {
+    const nodes = entry.template.content.querySelectorAll("h2, .tag, .reject, .choices, .text, pre, .answer, .checks, dd");
+    haystacks.set(entry, [...nodes].map((node) => node.textContent).join("\n").toLowerCase());
+  }
+  return haystacks.get(entry);
+}
 
-const outcome = (check) => (check.passed ? "passed" : check.reason || "failed");
-const values = {
-  step: (entry) => [entry.step],
-  kind: (entry) => [entry.kind || (entry.reject ? entry.reject.disposition : "accepted")],
-  family: (entry) => [entry.family],
-  category: (entry) => [entry.category || "none"],
-  check: (entry) => entry.checks.map((check) => `${check.name}: ${outcome(check)}`),
-  reason: (entry) => (entry.reject ? [entry.reject.reason] : []),
-};
-const names = Object.keys(values).filter((name) => document.getElementById(name)); // a page has the filters that it needs
+const names = [...form.querySelectorAll("select")].map((select) => select.id);
 
 function fill(name) {
   const counts = new Map();
-  for (const entry of entries) for (const value of new Set(values[name](entry))) counts.set(value, (counts.get(value) || 0) + 1);
+  for (const entry of entries) for (const value of entry.filters[name]) counts.set(value, (counts.get(value) || 0) + 1);
   const select = document.getElementById(name);
   select.append(new Option("all", ""));
   for (const value of [...counts.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }))) select.append(new Option(`${value} (${counts.get(value)})`, value));
@@ -49,10 +42,11 @@ function fill(name) {
 }
 
 function wanted(entry) {
-  return haystacks[places.get(entry)].includes(search.value.trim().toLowerCase())
+  const words = search.value.trim().toLowerCase();
+  return (!words || texts(entry).includes(words))
     && names.every((name) => {
       const value = document.getElementById(name).value;
-      return !value || values[name](entry).includes(value);
+      return !value || entry.filters[name].includes(value);
     });
 }
 
@@ -114,7 +108,7 @@ function recall() {
   search.value = kept.get("search") || "";
   for (const name of names) document.getElementById(name).value = kept.get(name) || "";
   apply();
-  const place = kept.get("row") ? shown.findIndex((entry) => [entry.link, entry.id].includes(kept.get("row"))) : -1;
+  const place = kept.get("row") ? shown.findIndex((entry) => [entry.link, entry.template.content.firstElementChild.dataset.id].includes(kept.get("row"))) : -1;
   if (place >= 0) select(place);
 }
 

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from darkroom.pipelines.inspection.gallery.entries import RejectedRows, link_of, question_of_reject
+from darkroom.pipelines.inspection.gallery.entries import RejectedRows, link_of, outcome, question_of_reject
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
 from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest
@@ -154,7 +154,7 @@ def _fill(
     n_rejects = len(rejected.rows) if rejected else 0
     for n, (values, checks) in enumerate(chain(_accepted(files), _rejected(rejected) if rejected else ())):
         database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (n, *values))
-        outcomes = {f"{check['name']}: {_outcome(check)}" for check in checks}
+        outcomes = {f"{check['name']}: {outcome(check)}" for check in checks}
         database.executemany("INSERT INTO checks VALUES (?, ?)", [(outcome, n) for outcome in outcomes])
         if progress is not None:
             progress(n + 1, max(n + 1, n_rejects))
@@ -193,10 +193,6 @@ def search_texts(
     if reject is not None:
         texts += [reason_of(reject), reject.evidence, reject.stage, raw]
     return "\n".join(str(text) for text in texts if text).lower()
-
-
-def _outcome(check: Mapping[str, Any]) -> str:
-    return "passed" if check["passed"] else check["reason"] or "failed"
 
 
 def _packed(reject: Reject, sample: Sample | None) -> bytes:

@@ -1,5 +1,6 @@
-"""The gallery's page: a bar with search and filters, the articles' data, images in the page or beside it, scripts."""
+"""The gallery's page: a bar with search and filters, the articles, images in the page or beside it, scripts."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from darkroom.pipelines.inspection.gallery.entries import Entry
-from darkroom.pipelines.inspection.pages import data_url, embedded_json, embedded_text, html_page, json_text
+from darkroom.pipelines.inspection.pages import data_url, embedded_json, html_page
 from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.storage.atomic_write import whole_file
 
@@ -36,13 +37,13 @@ def gallery_page(
     filters: Mapping[str, str] = FILTERS,
     is_served: bool = False,
 ) -> str:
-    """The page with its embedded data; ``script``: the file that finds rows and draws them with ``article.js``."""
+    """The page with its embedded data; ``script``: the file that finds rows and shows them."""
     facts = {"title": title, "elements": elements, "filters": filters, "is_served": is_served}
     return html_page(
         Markup(render("gallery.html.jinja", _HERE, **facts)),
         title=f"{title}: gallery",
         style=_style(),
-        script=_text("article.js") + _text(script),
+        script=_text("shared.js") + _text(script),
         is_served=is_served,
     )
 
@@ -64,14 +65,11 @@ def write_entries(
     page.parent.mkdir(parents=True, exist_ok=True)
     images = _PageImages(page, inline_bytes)
     with tempfile.TemporaryFile(dir=page.parent) as contents:
-        for number, entry in enumerate(entries):
+        for entry in entries:
             images.add(entry.images)
-            contents.write((("," if number else "") + json_text(entry.content)).encode(errors="replace"))
+            contents.write(_inert(entry).encode(errors="replace"))
         contents.seek(0)
-        data = (
-            embedded_text("entries", f"[{_ENTRIES}]"),
-            embedded_json("images", {**(addresses or {}), **images.addresses()}),
-        )
+        data = (Markup(_ENTRIES), embedded_json("images", {**(addresses or {}), **images.addresses()}))
         text = gallery_page(title, data, "gallery.js", filters=filters)
         with whole_file(page) as part, part.open("wb") as file:
             before, after = text.encode(errors="replace").split(_ENTRIES.encode())
@@ -80,6 +78,14 @@ def write_entries(
             file.write(after)
     images.discard_others()
     return None if images.is_inline else images.folder
+
+
+def _inert(entry: Entry) -> str:
+    """The article as a template of the page: no image is loaded before the script shows it."""
+    head = Markup('<template class="entry" data-link="{}" data-filters="{}">').format(
+        entry.content["link"], json.dumps(entry.filters)
+    )
+    return f"{head}{entry.html()}</template>\n"
 
 
 class _PageImages:

@@ -50,9 +50,13 @@ async function complete(node) {
   try {
     const row = await fetched("/row", { n: node.dataset.n });
     for (const entry of row.entries) Object.assign(images, entry.files);
-    const drawn = row.entries.map((entry) => article(entry.content));
-    node.replaceChildren(...drawn[0].childNodes);
-    if (drawn[1]) node.append(make("section", "beside", make("div", "label", "The other run"), drawn[1]));
+    const [own, other] = row.entries.map((entry) => {
+      const template = document.createElement("template");
+      template.innerHTML = entry.html;
+      return drawn(template);
+    });
+    node.replaceChildren(...own.childNodes);
+    if (other) node.append(make("section", "beside", make("div", "label", "The other run"), other));
     if (performance.now() - selectedAt < 2000) feed.querySelectorAll(":scope > article")[current]?.scrollIntoView({ block: "start" });
   } catch (error) {
     node.lastChild.replaceWith(make("div", "reject", `This row cannot be shown: ${error.message}`));

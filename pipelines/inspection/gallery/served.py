@@ -159,4 +159,4 @@ def _number(text: str) -> int | None:
 
 def _drawn(entry: Entry) -> dict[str, Any]:
     files = {name: data_url(data, "image/jpeg") for name, data in entry.images.items()}
-    return {"content": entry.content, "files": files}
+    return {"html": entry.html(), "files": files}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import escape
 from PIL import Image
 
 from darkroom.pipelines.inspection.pages import SHOWN_INLINE
@@ -85,37 +87,53 @@ def test_the_newest_step_comes_first_and_the_best_rollout_of_a_question(output: 
     ]
 
 
-def embedded(output: Path, name: str) -> Any:
-    found = re.search(rf'id="{name}">(.*?)</script>', (output / "rollouts.html").read_text(), re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
+def articles(output: Path) -> list[tuple[dict[str, list[str]], str]]:
+    page = (output / "rollouts.html").read_text()
+    found = re.findall(r'<template class="entry".*? data-filters="(.*?)">(.*?)</template>', page, re.DOTALL)
+    return [(json.loads(html.unescape(values)), article) for values, article in found]
 
 
 def test_the_page_has_every_rollout_with_reward_advantage_and_the_images_beside_it(output: Path) -> None:
     gallery.write_page(output, title="grpo")
-    entries, images = embedded(output, "entries"), embedded(output, "images")
-    assert images == {"a.png": "rollouts/images/a.png", "b.png": "rollouts/images/b.png"}
-    assert [(entry["step"], entry["kind"]) for entry in entries] == [
-        ("step 10", "no answer"),
-        ("step 1", "answered"),
-        ("step 1", "answered"),
-        ("step 1", "broken"),
+    page, entries = (output / "rollouts.html").read_text(), articles(output)
+    assert '{"a.png":"rollouts/images/a.png","b.png":"rollouts/images/b.png"}' in page
+    assert [(filters["step"], filters["kind"]) for filters, _ in entries] == [
+        (["step 10"], ["no answer"]),
+        (["step 1"], ["answered"]),
+        (["step 1"], ["answered"]),
+        (["step 1"], ["broken"]),
     ]
-    assert entries[1]["reward"] == {"total": 1.5, "advantage": 0.75, "parts": {"accuracy": 1.0, "format": 0.5}}
-    assert (entries[1]["images"], entries[1]["rounds"][0]["images"]) == (["a.png"], ["b.png"])
-    assert (entries[1]["answer"], entries[1]["expected"]) == ("Maple Ave", "Maple Ave")
-    assert [entries[0]["problem"], entries[3]["problem"]] == ["it goes in circles", "broken: the sandbox failed"]
+    article = entries[1][1]
+    for text in (
+        "reward 1.5",
+        '<span class="tag passed">advantage +0.75',
+        "format 0.5",
+        "I crop it.",
+        "Maple Ave",
+        "Image",
+    ):
+        assert text in article, text
+    assert re.findall(r'data-image="(.*?)"', article) == ["a.png", "b.png"]
+    assert "it goes in circles" in entries[0][1]
+    assert "broken: the sandbox failed" in entries[3][1]
 
 
-def test_a_malformed_rollout_is_kept_whole_and_leaves_its_place_nowhere(tmp_path: Path) -> None:
+def test_a_samples_digest_is_short_and_stands_whole_among_the_facts(tmp_path: Path) -> None:
+    (tmp_path / "rollouts").mkdir()
+    (tmp_path / "rollouts" / "000001.json").write_text(json.dumps([rollout(1, "ab" * 32, 0.0, rounds=[])]))
+    gallery.write_page(tmp_path, title="grpo")
+    assert f"<dt>id</dt><dd>{'ab' * 32}</dd>" in articles(tmp_path)[0][1]
+
+
+def test_a_malformed_rollout_is_kept_whole_and_escaped(tmp_path: Path) -> None:
     written = "<code>" + "</script><script>x</script> " * 500 + "the end"
     malformed = rollout(1, "s1", 0.0, answer=None, unanswered="malformed_turn: '…'", written=written, rounds=[])
     (tmp_path / "rollouts").mkdir()
     (tmp_path / "rollouts" / "000001.json").write_text(json.dumps([malformed]))
     gallery.write_page(tmp_path, title="grpo")
-    assert embedded(tmp_path, "entries")[0]["written"] == written
+    assert str(escape(written)) in articles(tmp_path)[0][1]
     page = (tmp_path / "rollouts.html").read_text()
-    assert page.count("<script") == page.count("</script>") == 3
+    assert page.count("<script") == page.count("</script>") == 2
     assert "<b>" not in page
 
 

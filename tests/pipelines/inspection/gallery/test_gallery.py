@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
-from darkroom.pipelines.inspection.gallery.entries import code_tokens
+from darkroom.pipelines.inspection.gallery.entries import code_html
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import edit_rows
 
@@ -27,47 +29,58 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "pages" / "crop.html"
 
 
-def embedded(page: Path, name: str):
-    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page.read_text(), re.DOTALL)
+def images_of(page: Path) -> dict[str, str]:
+    found = re.search(r'<script type="application/json" id="images">(.*?)</script>', page.read_text(), re.DOTALL)
     assert found is not None
     return json.loads(found[1])
 
 
+def articles(page: Path) -> list[tuple[dict[str, list[str]], str]]:
+    """The filters' values and the article of every entry."""
+    found = re.findall(r'<template class="entry".*? data-filters="(.*?)">(.*?)</template>', page.read_text(), re.DOTALL)
+    return [(json.loads(html.unescape(values)), article) for values, article in found]
+
+
+def names_in(article: str) -> list[str]:
+    return re.findall(r'data-image="(.*?)"', article)
+
+
 def test_every_row_is_there_with_its_images(folder: Path, page: Path) -> None:
     written = write_gallery(page, [folder], title="crop")
-    entries, images = embedded(page, "entries"), embedded(page, "images")
+    entries, images = articles(page), images_of(page)
     assert (written.n_rows, written.n_rejects, written.folder, len(entries)) == (4, 0, None, 4)
-    for entry in entries:
-        names = [*entry["images"], *entry["rounds"][0]["images"]]
-        assert len(names) == 2
-        assert all(images[name].startswith("data:image/jpeg;base64,") for name in names)
-    assert entries[0]["question"] == "What does sign number 0 say?"
-    assert entries[0]["checks"][0]["name"] == "executes"
+    for _, article in entries:
+        assert len(names_in(article)) == 2
+        assert all(images[name].startswith("data:image/jpeg;base64,") for name in names_in(article))
+    filters, article = entries[0]
+    assert "<h2>What does sign number 0 say?</h2>" in article
+    assert "executes: passed" in filters["check"]
+    assert (filters["kind"], filters["family"], filters["reason"]) == (["accepted"], ["crop"], [])
 
 
 def test_only_what_was_outlined_is_said_to_be(folder: Path, page: Path) -> None:
     write_gallery(page, [folder], title="crop", limit=1)
-    assert [entry["n_outlined"] for entry in embedded(page, "entries")] == [1]
+    assert ["crops are outlined" in article for _, article in articles(page)] == [True]
 
     def show_all(row) -> None:
         row["images"][1] = row["images"][0]
 
     edit_rows(folder, show_all)
     write_gallery(page, [folder], title="crop", limit=1)
-    assert [entry["n_outlined"] for entry in embedded(page, "entries")] == [0]
+    assert ["crops are outlined" in article for _, article in articles(page)] == [False]
 
 
 def test_rejects_come_with_stage_reason_evidence_and_image(folder: Path, page: Path, workspace: Workspace) -> None:
     rejected = read_rejects(workspace)
     written = write_gallery(page, [folder], title="all", rejected=rejected)
     assert (written.n_rows, written.n_rejects) == (4, 2)
-    damaged, boxless = [entry for entry in embedded(page, "entries") if entry["reject"]]
-    assert (damaged["family"], damaged["reject"]["reason"], damaged["images"]) == ("intake", "truncated_image", [])
-    assert "row/5" in damaged["reject"]["raw"]
-    why = boxless["reject"]
-    assert (boxless["family"], why["stage"], why["reason"]) == ("crop", "crop/drafts", "not_applicable")
-    assert "box" in why["evidence"]
-    assert (boxless["expected"], len(boxless["images"])) == ("S1X", 1)
+    (filters, damaged), (_, boxless) = [entry for entry in articles(page) if entry[0]["reason"]]
+    assert (filters["family"], filters["reason"], filters["kind"]) == (["intake"], ["truncated_image"], ["quarantined"])
+    assert names_in(damaged) == []
+    assert "row/5" in damaged[damaged.index("The row") :]
+    assert "<b>not_applicable</b> · rejected at crop/drafts" in boxless
+    assert "box" in boxless
+    assert ('Expected answer</div><div class="answer">S1X</div>' in boxless, len(names_in(boxless))) == (True, 1)
 
 
 def test_a_familys_rejects_are_its_own(folder: Path, workspace: Workspace) -> None:
@@ -81,14 +94,15 @@ def test_an_image_that_is_gone_is_said_and_the_reject_still_shown(
     elsewhere = replace(workspace, images_url=str(tmp_path / "empty"))
     rejected = read_rejects(elsewhere, ["crop"])
     write_gallery(page, [], title="crop", rejected=rejected)
-    (entry,) = embedded(page, "entries")
-    assert (entry["images"], entry["reject"]["missing"]) == ([], 1)
+    ((_, article),) = articles(page)
+    assert names_in(article) == []
+    assert "(1 of its images are not in the store)" in article
 
 
 def test_many_images_go_to_a_folder_that_holds_no_others(folder: Path, page: Path) -> None:
     written = write_gallery(page, [folder], title="crop", inline_bytes=1000)
     assert written.folder == page.parent / "crop_files"
-    images = embedded(page, "images")
+    images = images_of(page)
     assert all((page.parent / address).read_bytes().startswith(b"\xff\xd8") for address in images.values())
     (written.folder / "left.jpg").write_bytes(b"left")
     write_gallery(page, [folder], title="crop", inline_bytes=1000)
@@ -114,16 +128,16 @@ def test_hostile_text_cannot_leave_its_place(folder: Path, page: Path) -> None:
     edit_rows(folder, spoil)
     write_gallery(page, [folder], title=HOSTILE)
     text = page.read_text()
-    assert text.count("<script") == text.count("</script>") == 3
-    assert "<img" not in text
-    entry = embedded(page, "entries")[0]
-    assert entry["question"] == entry["rounds"][0]["text"] == HOSTILE
-    assert "".join(text for _, text in entry["rounds"][0]["code"]) == HOSTILE
+    assert text.count("<script") == text.count("</script>") == 2
+    assert "<img src" not in text
+    (_, article), *_ = articles(page)
+    assert article.count(str(escape(HOSTILE))) >= 5
+    assert "".join(re.findall(r"</?template", article)) == ""
 
 
 @pytest.mark.parametrize("code", ["", "\n\nx = 1", "if x:\n\ty = 'é'  # ok\n", "def (:", "\r\n a", HOSTILE])
-def test_joined_tokens_are_the_code(code: str) -> None:
-    assert "".join(text for _, text in code_tokens(code)) == code.replace("\r\n", "\n")
+def test_the_text_of_highlighted_code_is_the_code(code: str) -> None:
+    assert html.unescape(re.sub(r"<[^>]*>", "", code_html(code))) == code.replace("\r\n", "\n")
 
 
 def test_the_limit_is_for_each_dataset(folder: Path, page: Path) -> None:
