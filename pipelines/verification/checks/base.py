@@ -1,7 +1,7 @@
 """What a check is: a small function with a name, a version and typed reasons.
 
     @check(version=2)
-    def executes(case: Case) -> Verdict:
+    def executes(case: Case) -> CheckResult:
         ...
         return failed(Flaw.PROGRAM_FAILED, "round 1: NameError", score=0.5)
 
@@ -163,7 +163,7 @@ def check(*, version: int = 1) -> Callable[[Callable[[Case], CheckResult]], Meas
 def judged(
     question: JudgeQuestion, *, version: int = 1
 ) -> Callable[[Callable[[Case, Judge], Awaitable[CheckResult]]], JudgedCheck]:
-    """The same for ``async (case, judge) -> Verdict``, which asks ``question``."""
+    """The same for ``async (case, judge) -> CheckResult``, which asks ``question``."""
 
     def made(function: Callable[[Case, Judge], Awaitable[CheckResult]]) -> JudgedCheck:
         return JudgedCheck(function.__name__, version, function, _first_line(function), question)
