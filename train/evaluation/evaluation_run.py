@@ -207,7 +207,7 @@ def report_record(
 
 
 _LONGEST_WAIT = timedelta(days=7)
-"""Of a process that has finished, for the last one."""
+"""Longest wait of a process that has finished, for the last one."""
 
 
 def n_processes() -> int:

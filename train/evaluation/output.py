@@ -233,8 +233,8 @@ COLUMNS = (
     *("id", "rollout", "benchmark", "category", "question", "choices", "gold", "answer", "correct", "score", "detail"),
     *("error", "rounds", "rounds_ok", "code_ran", "images_shown", "calls", "prompt_tokens", "completion_tokens"),
 )
-"""Of ``rollouts.csv``. ``id``: the sample's. ``rounds_ok``: rounds whose code ended without an error; ``code_ran``:
-there is code, and all of it did."""
+"""Columns of ``rollouts.csv``. ``id``: the sample's. ``rounds_ok``: rounds whose code ended without an error;
+``code_ran``: there is code, and all of it did."""
 
 
 def export(folder: Path, formats: Collection[ExportFormat]) -> None:

@@ -42,7 +42,7 @@ class Faithfulness:
     no_image: float
 
     def as_json(self) -> dict[str, Any]:
-        """For ``report.json``, whose keys stay those of earlier reports."""
+        """Convert for ``report.json``, whose keys stay those of earlier reports."""
         return {"no_picture" if name == "no_image" else name: value for name, value in asdict(self).items()}
 
 
@@ -170,7 +170,7 @@ def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, 
 
 
 def _faithfulness(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
-    """By boxes and by judge: as CodeV counts, and for parts only."""
+    """Faithfulness by boxes and by judge: as CodeV counts, and for parts only."""
     deciders = {
         "boxes": (with_boxes(rollouts), findings.by_boxes),
         "judge": (rollouts if findings.verdicts is not None else (), findings.by_judge),

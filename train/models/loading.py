@@ -1,12 +1,9 @@
-"""A processor's files as the model's own publisher would have written them, also where torchvision is absent.
-
-Without torchvision the processor in memory has no videos (``image_only.py``). vLLM and other trainers read a
-checkpoint with the stock class all the same, and that class wants its video processor's settings.
-
-Models and processors from a folder, the same for every program: left padding, no remote code.
+"""Models and processors from a folder and back to one, the same for every program: left padding, no remote code.
 
 A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL, Qwen2.5-VL and Qwen3-VL, whose chat templates the
-files in ``train/templates`` extend.
+files in ``train/templates`` extend. A processor's files are as the model's own publisher would have written them, also
+where torchvision is absent: without it the processor in memory has no videos (``image_only.py``). vLLM and other
+trainers read a checkpoint with the stock class all the same, and that class wants its video processor's settings.
 """
 
 import importlib.util
@@ -24,12 +21,12 @@ STOCK = {
     "qwen2_5_vl": ("Qwen2_5_VLProcessor", "Qwen2VLVideoProcessor"),
     "qwen3_vl": ("Qwen3VLProcessor", "Qwen3VLVideoProcessor"),
 }
-"""By model type: the classes of its processor and of its video processor."""
+"""The classes of a processor and of its video processor, by model type."""
 _NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processor_type")
 
 
 def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path | None = None) -> None:
-    """Writes ``processor``; the settings of its videos are those of ``base``, the model that it began as.
+    """Write ``processor``; the settings of its videos are those of ``base``, the model that training began with.
 
     transformers 5 reads ``processor_config.json``, version 4 the two files beside it. ``auto_map`` stays: transformers
     without torchvision loads the image-only class with ``trust_remote_code=True``.
@@ -51,15 +48,15 @@ def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path 
 
 
 def _video_settings(model: Path) -> dict[str, Any] | None:
-    """As transformers finds them: in a file of their own, in the processor's, or those of images."""
+    """Read them as transformers does: from a file of their own, from the processor's, or those of images."""
     own, images = (_read(model / f"{name}_config.json") for name in ("video_preprocessor", "preprocessor"))
     nested: dict[str, Any] = _read(model / "processor_config.json").get("video_processor", {})
     return own or nested or images or None
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return found
+    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return settings
 
 
 def _write(path: Path, settings: dict[str, Any]) -> None:
@@ -74,7 +71,8 @@ SMALL = 10_000_000
 
 
 def model_type(folder: Path) -> str:
-    """The model type of ``folder``. Raises ``TrainError`` for no model and for one that the templates do not fit."""
+    """Read the model type of ``folder``. Raises ``TrainError`` for no model and for one that the templates do not
+    fit."""
     config = folder / "config.json"
     if not config.is_file():
         raise TrainError(
@@ -88,7 +86,7 @@ def model_type(folder: Path) -> str:
 
 
 def configuration(file: Path) -> dict[str, Any]:
-    """The fields of a model's ``config.json``. Raises ``TrainError`` for a broken file."""
+    """Read a model's ``config.json``. Raises ``TrainError`` for a broken file."""
     try:
         fields = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -99,7 +97,7 @@ def configuration(file: Path) -> dict[str, Any]:
 
 
 def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
-    """The processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own).
+    """Load the processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own).
 
     Never to more than the model's own limit: it was not trained for longer contexts.
     """
@@ -123,14 +121,14 @@ def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: i
 
 
 def has_gpu() -> bool:
-    """Whether models are computed on a GPU here."""
+    """True if models are computed on a GPU here."""
     import torch
 
     return torch.cuda.is_available()
 
 
 def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation: str | None = None) -> Any:
-    """The model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``.
+    """Load the model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``.
 
     Raises ``TrainError`` where this machine has no such ``attn_implementation`` (transformers' names).
 
@@ -156,7 +154,7 @@ def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation
 
 
 def score_only_trained_tokens() -> None:
-    """Keeps TRL's output head on a CPU from scoring the tokens without a label: half of a small model's training.
+    """Keep TRL's output head on a CPU from scoring the tokens without a label: half of a small model's training.
 
     TRL leaves them out on Triton devices alone, since on others the head might be compiled anew for each number of
     tokens; on a CPU nothing is compiled.
@@ -175,7 +173,7 @@ def device_arguments() -> dict[str, Any]:
 
 
 def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[str, Any]:
-    """What all trainers share: reproducible, every step logged, two checkpoints kept."""
+    """Arguments of all trainers: reproducible, every step logged, two checkpoints kept."""
     return {
         "output_dir": str(checkpoints),
         "seed": seed,
@@ -193,7 +191,7 @@ def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[
 def lora_config(rank: int, *, vision: bool = True) -> Any:
     """LoRA on every linear layer but the output head; None for rank 0, which trains all weights.
 
-    Without ``vision`` the vision tower and what joins it to the language model have none either.
+    Without ``vision`` the vision tower and its projector have none either.
     """
     if rank == 0:
         return None
@@ -204,7 +202,7 @@ def lora_config(rank: int, *, vision: bool = True) -> Any:
 
 
 def context_length(folder: Path) -> int:
-    """The context length of a model in tokens."""
+    """Read the context length of a model in tokens."""
     from transformers import AutoConfig
 
     return int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
@@ -213,7 +211,7 @@ def context_length(folder: Path) -> int:
 def save_checkpoint(
     trainer: Any, processor: Any, folder: Path, *, base: Path, chat_template: str, best: Path | None = None
 ) -> None:
-    """Writes model and processor as one loadable folder; LoRA weights are merged into the model.
+    """Write model and processor as one loadable folder; LoRA weights are merged into the model.
 
     Called by every process; the first one writes. ``base`` is the model that training began with, ``chat_template`` the
     one it came with. ``best`` is a folder that ``trainer.save_model`` wrote, whose weights are written instead of those

@@ -51,7 +51,7 @@ class BenchmarkConfig(SourceConfig):
     """One benchmark file."""
 
     scoring: Scoring = "grader"
-    """Of questions without choices; a choice is a choice under every scoring."""
+    """Scoring of questions without choices; a choice is a choice under every scoring."""
     scoring_by_category: Mapping[str, Scoring] = Field(default={})
     """Categories with another one."""
     accepted: str | None = None

@@ -233,7 +233,7 @@ _REFUSED = re.compile(
     r")",
     re.DOTALL,
 )
-"""How the sandbox, the crop tool and Pillow reject a box."""
+"""Messages by which the sandbox, the crop tool and Pillow reject a box."""
 
 
 def _misses_its_image(observation: Observation) -> bool:

@@ -95,8 +95,8 @@ METHODS: Mapping[str, Callable[[], Method]] = {
     "figr_without_visual_feedback": lambda: FigrMethod(visual_feedback=False),
     "figr_released": lambda: FigrMethod(variant="code"),
 }
-"""By name. ``…_released``: as the paper's released code computes, where the paper says otherwise. The other additions
-are the papers' ablations, but ``figr_without_suitability``, which no paper has."""
+"""The methods by name. ``…_released``: as the paper's released code computes, where the paper says otherwise. The other
+additions are the papers' ablations, but ``figr_without_suitability``, which no paper has."""
 
 __all__ = ["METHODS", "Judges", "Method", "MethodDefaults", "RolloutScore", "named_method", "settings_of"]
 

@@ -1,8 +1,8 @@
 """Rollouts of a model in training, through the one loop (``darkroom.pipelines.generation.rollout``).
 
 Every rollout is a coroutine that requests its next turn of a ``TurnWriter``: ``BatchedTurns`` writes the turns of all
-rollouts together, ``server_turns.py`` each by itself. Code runs meanwhile. A seed determines the rollouts, however long
-code and requests take.
+rollouts together, ``vllm_engine.ServerTurns`` each by itself. Code runs meanwhile. A seed determines the rollouts,
+however long code and requests take.
 """
 
 import asyncio

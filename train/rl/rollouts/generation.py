@@ -30,9 +30,8 @@ from darkroom.train.rl.rollouts.active_rollout import (
 )
 from darkroom.train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from darkroom.train.rl.rollouts.sampling import Ending, TurnWatcher, greedily, repetition_rule, watched
-from darkroom.train.rl.rollouts.server_turns import ServerTurns
 from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript, processed_once
-from darkroom.train.rl.rollouts.vllm_engine import VllmServer, in_segments
+from darkroom.train.rl.rollouts.vllm_engine import ServerTurns, VllmServer, in_segments
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import EngineDown, TrainError
 

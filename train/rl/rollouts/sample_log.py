@@ -18,7 +18,7 @@ from darkroom.train.rl.methods.base import RolloutOutcome
 from darkroom.train.rl.rollouts.scoring import Scores
 
 LONGEST_SIDE = 320
-"""Of a small copy, in pixels."""
+"""Pixels of a small copy."""
 PER_STEP = 8
 """Rollouts of a step: a group, or the beginning of one."""
 MOST_WRITTEN = 50_000
@@ -103,7 +103,7 @@ class SampleLog:
 
 
 KEY = "rollouts"
-"""Under which TRL logs its own traces, too."""
+"""The key of TRL's own traces, too."""
 _METADATA = ("sample_id", "mode", "gold", "answer", "reward", "parts", "advantage", "broken", "unanswered")
 
 
