@@ -93,7 +93,7 @@ def evaluate(
             evaluated, judge = open_policy(settings, workspace.images), open_judge(settings, workspace.images)
             run = replace(run, evaluated=evaluated, judge=judge)
         outcome = run.run(question_sets)
-        if not outcome.findings.played:
+        if not outcome.findings.rollouts:
             raise TrainError(f"no question could be asked: {dict(Counter(outcome.unasked))}")
         seconds = round(time.monotonic() - start, 2)
         record = {**report_record(settings, evaluated, question_sets, outcome, inputs), "seconds": seconds}

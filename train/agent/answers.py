@@ -167,8 +167,7 @@ class Agent:
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: AgentSettings, workspace: Workspace) -> AsyncIterator["Agent"]:
-        """Open policy and ledger. Raises ``PolicyUnavailable`` where the model does not answer, ``TrainError`` for
-        settings."""
+        """Open the policy. Raises ``PolicyUnavailable`` for no response of the model, ``TrainError`` for settings."""
         images = RecentImages(workspace.images)
         evaluated = open_policy(settings.as_evaluation(), images)
         async with RecordedPolicy(evaluated.policy, workspace.ledger) as policy:

@@ -137,7 +137,7 @@ SCHEMA = pa.schema([*schema_of(RolloutRow), *schema_of(Trajectory)])
 def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -> None:
     """Write every rollout, in order."""
     rows = [
-        to_row(_row(scored, findings)) | to_row(trajectory(scored, findings, evaluated)) for scored in findings.played
+        to_row(_row(scored, findings)) | to_row(trajectory(scored, findings, evaluated)) for scored in findings.rollouts
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path, compression="zstd")
 

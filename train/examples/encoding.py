@@ -65,8 +65,7 @@ class Conversation:
 
 
 def conversation(row: Row, *, layout: Layout) -> Conversation:
-    """Convert the whole trajectory of ``row``. Raises ``TrainError`` with the row's id when the row contradicts
-    itself."""
+    """Convert the trajectory of ``row``. Raises ``TrainError`` with the row's id when the row contradicts itself."""
     try:
         turns = rendering.turns(row)
     except Unrenderable as error:

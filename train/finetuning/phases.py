@@ -136,8 +136,7 @@ class SftRun:
         return open_dataset(*part.folders, part=part.part).select(chosen)
 
     def train(self, phases: Sequence[PreparedPhase]) -> list[dict[str, Any]]:
-        """Train all phases, save the last one's checkpoint to ``staging.final``, and return all steps, counted
-        through."""
+        """Train all phases, save the last one's checkpoint to ``staging.final``, return the steps, counted through."""
         steps: list[dict[str, Any]] = []
         model = self.model
         for number, prepared in enumerate(phases):

@@ -16,53 +16,6 @@ from darkroom.pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, 
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.reporting import trackers
 
-STOCK = {
-    "qwen2_vl": ("Qwen2VLProcessor", "Qwen2VLVideoProcessor"),
-    "qwen2_5_vl": ("Qwen2_5_VLProcessor", "Qwen2VLVideoProcessor"),
-    "qwen3_vl": ("Qwen3VLProcessor", "Qwen3VLVideoProcessor"),
-}
-"""The classes of a processor and of its video processor, by model type."""
-_NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processor_type")
-
-
-def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path | None = None) -> None:
-    """Write ``processor``; the settings of its videos are those of ``base``, the model that training began with.
-
-    transformers 5 reads ``processor_config.json``, version 4 the two files beside it. ``auto_map`` stays: transformers
-    without torchvision loads the image-only class with ``trust_remote_code=True``.
-    """
-    processor.save_pretrained(folder)
-    path = folder / "processor_config.json"
-    stated = _read(path)
-    if "auto_map" not in stated:
-        return  # the stock class
-    kind, video_kind = STOCK[model_type]
-    images = {name: value for name, value in stated["image_processor"].items() if name != "auto_map"}
-    settings = (base and _video_settings(base)) or images
-    videos = {name: value for name, value in settings.items() if name not in _NAMES}
-    videos["video_processor_type"] = video_kind
-    whole = {**stated, "processor_class": kind, "image_processor": images, "video_processor": videos}
-    _write(path, whole)
-    _write(folder / "preprocessor_config.json", {**images, "processor_class": kind})
-    _write(folder / "video_preprocessor_config.json", {**videos, "processor_class": kind})
-
-
-def _video_settings(model: Path) -> dict[str, Any] | None:
-    """Read them as transformers does: from a file of their own, from the processor's, or those of images."""
-    own, images = (_read(model / f"{name}_config.json") for name in ("video_preprocessor", "preprocessor"))
-    nested: dict[str, Any] = _read(model / "processor_config.json").get("video_processor", {})
-    return own or nested or images or None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return settings
-
-
-def _write(path: Path, settings: dict[str, Any]) -> None:
-    path.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
 """Tokens that only a processor may write: sampled by a model they would stand for missing images."""
 
@@ -71,8 +24,7 @@ SMALL = 10_000_000
 
 
 def model_type(folder: Path) -> str:
-    """Read the model type of ``folder``. Raises ``TrainError`` for no model and for one that the templates do not
-    fit."""
+    """Read the model type of ``folder``. Raises ``TrainError`` for no model and for one that no template fits."""
     config = folder / "config.json"
     if not config.is_file():
         raise TrainError(
@@ -255,3 +207,50 @@ def template(name: TemplateName, model_type: str = "qwen2_5_vl") -> str:
     """The Jinja source for one of ``MODEL_TYPES``; ``darkroom.train.models.loading.model_type`` reads a folder's."""
     path = TEMPLATE if name == "sft" else Path(__file__).parents[1] / "templates" / "qwen_vl_grpo.jinja"
     return chat_template(path.read_text(), model_type)
+
+
+STOCK = {
+    "qwen2_vl": ("Qwen2VLProcessor", "Qwen2VLVideoProcessor"),
+    "qwen2_5_vl": ("Qwen2_5_VLProcessor", "Qwen2VLVideoProcessor"),
+    "qwen3_vl": ("Qwen3VLProcessor", "Qwen3VLVideoProcessor"),
+}
+"""The classes of a processor and of its video processor, by model type."""
+_NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processor_type")
+
+
+def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path | None = None) -> None:
+    """Write ``processor``; the settings of its videos are those of ``base``, the model that training began with.
+
+    transformers 5 reads ``processor_config.json``, version 4 the two files beside it. ``auto_map`` stays: transformers
+    without torchvision loads the image-only class with ``trust_remote_code=True``.
+    """
+    processor.save_pretrained(folder)
+    path = folder / "processor_config.json"
+    stated = _read(path)
+    if "auto_map" not in stated:
+        return  # the stock class
+    kind, video_kind = STOCK[model_type]
+    images = {name: value for name, value in stated["image_processor"].items() if name != "auto_map"}
+    settings = (base and _video_settings(base)) or images
+    videos = {name: value for name, value in settings.items() if name not in _NAMES}
+    videos["video_processor_type"] = video_kind
+    whole = {**stated, "processor_class": kind, "image_processor": images, "video_processor": videos}
+    _write(path, whole)
+    _write(folder / "preprocessor_config.json", {**images, "processor_class": kind})
+    _write(folder / "video_preprocessor_config.json", {**videos, "processor_class": kind})
+
+
+def _video_settings(model: Path) -> dict[str, Any] | None:
+    """Read them as transformers does: from a file of their own, from the processor's, or those of images."""
+    own, images = (_read(model / f"{name}_config.json") for name in ("video_preprocessor", "preprocessor"))
+    nested: dict[str, Any] = _read(model / "processor_config.json").get("video_processor", {})
+    return own or nested or images or None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return settings
+
+
+def _write(path: Path, settings: dict[str, Any]) -> None:
+    path.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -142,8 +142,7 @@ def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
 
 
 def tiny_plot(steps: Steps, column: str, *, size: tuple[int, int] = (240, 56)) -> bytes:
-    """Plot one column as a black line on white, a PNG of some 400 bytes: short enough to be inlined on an asset
-    page."""
+    """Plot one column as a black line on white, a PNG of some 400 bytes that an asset page can hold inline."""
     values = [float(step[column]) for step in steps if is_number(step.get(column))]
     width, height = size
     image = Image.new("1", size, 1)

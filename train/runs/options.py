@@ -135,8 +135,7 @@ FIXED: Mapping[str, Mapping[str, str]] = {
 
 
 def assigned(texts: Any) -> dict[str, Any]:
-    """Read ``["trainer.epsilon_high=0.28", …]``, a JSON object, or a mapping as names and values. Raises
-    ``TrainError``."""
+    """Read ``["trainer.epsilon_high=0.28", …]``, a JSON object, or a mapping. Raises ``TrainError``."""
     if isinstance(texts, str):
         texts = _object(texts) if texts else {}
     if isinstance(texts, Mapping):
@@ -220,8 +219,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPrompt | None:
-    """Open the prompt that ``--prompt`` names; None where none is. Raises ``TrainError`` for an unknown one, and for
-    another ``protocol``."""
+    """Open the prompt of ``--prompt``; None without. Raises ``TrainError`` for an unknown one or ``protocol``."""
     if not name:
         return None
     try:

@@ -57,8 +57,7 @@ class BenchmarkConfig(SourceConfig):
     accepted: str | None = None
     """The column with all accepted answers; it is one of ``columns.details``."""
     cycle: str | None = None
-    """The column with the order of the choices, where each question comes in several orders; it is one of
-    ``columns.details``."""
+    """The column with the order of the choices of questions in several orders, one of ``columns.details``."""
     variants: str | None = None
     """The column that names a question which comes in several versions, with other images or texts; it is one of
     ``columns.details``. Only such groups count as independent, and ``circular`` is the share right in all versions."""

@@ -1,12 +1,10 @@
-"""Checks all rows of a dataset in batches and stores the verdicts, keyed by the digest of everything they depend on.
+"""The gate before training: every row is checked against the tokens that the trainer reads, and gets a verdict.
 
-A restart, and every process but the first, read the stored verdicts. The tokens of a row are those of the trainer's own
-collator, from the sizes of its images alone: scaling pixels takes most of a processor's time and changes no token. A
-sample of the rows is read with pixels, too, and must give the same tokens. Many rows are divided among processes.
-
-The gate before training: every row is checked against what the trainer makes of it, and gets a verdict.
-
-``gate.examine`` goes through the rows, ``rows`` judges them, ``report`` keeps the verdicts and says them.
+``examine`` goes through all rows of a dataset in batches, ``rows.py`` judges them, ``report.py`` stores and words the
+verdicts, keyed by the digest of everything they depend on: a restart, and every process but the first, read the stored
+ones. The tokens of a row are those of the trainer's own collator, from the sizes of its images alone: scaling pixels
+takes most of a processor's time and changes no token. A sample of the rows is read with pixels, too, and must give the
+same tokens. Many rows are divided among processes.
 """
 
 import copy

@@ -28,51 +28,6 @@ from darkroom.train.rl.methods.thyme import ThymeMethod
 from darkroom.train.rl.settings import METHODS_VARIABLE, GrpoSettings, MethodDefaults
 from darkroom.train.runs import TrainError
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-
-
-def added_methods(bundled: Collection[str]) -> dict[str, Path]:
-    """The user's methods by name; none is imported yet.
-
-    Raises ``TrainError`` for a missing folder, and for a name that is ``bundled``, given twice, or not in lower case.
-    """
-    files: dict[str, Path] = {}
-    for path in added_files(METHODS_VARIABLE, TrainError):
-        if not _NAME.fullmatch(path.stem):
-            raise TrainError(f"{path}: a method is named in lower case after its file, like short.py; rename the file")
-        if path.stem in bundled or path.stem in files:
-            first = files.get(path.stem, "a bundled one")
-            raise TrainError(f"{path}: there is a method {path.stem!r} already ({first}); rename the file")
-        files[path.stem] = path
-    return files
-
-
-def added_method(path: Path) -> Method:
-    """Import the method that a file defines. Raises ``TrainError``, naming the file and what it lacks."""
-    return _method_of(path, digest_bytes(path.read_bytes()))
-
-
-@cache
-def _method_of(path: Path, digest: str) -> Method:
-    method = getattr(imported(path, TrainError), "method", None)
-    if not isinstance(method, Method) or not hasattr(method, "__dataclass_fields__"):
-        raise TrainError(
-            f"{path}: expected a module-level `method = …`, a dataclass that extends "
-            f"darkroom.train.rl.methods.base.Method; "
-            f"found {method!r}"
-        )
-    if missing := [name for name in ("says", "protocol", "terms") if not hasattr(method, name)]:
-        raise TrainError(f"{path}: {type(method).__name__} lacks {', '.join(missing)}")
-    if method.protocol not in PROTOCOLS:
-        raise TrainError(f"{path}: unknown protocol {method.protocol!r}; known: {', '.join(PROTOCOLS)}")
-    terms: object = method.terms
-    if not isinstance(terms, MethodDefaults):
-        raise TrainError(f"{path}: terms are MethodDefaults(generations=…, learning_rate=…); found {terms!r}")
-    if type(method).score is Method.score and type(method).score_one is Method.score_one:
-        raise TrainError(f"{path}: {type(method).__name__} has neither score_one nor score")
-    return method
-
-
 METHODS: Mapping[str, Callable[[], Method]] = {
     "thyme": ThymeMethod,
     "thyme_without_consistency": lambda: ThymeMethod(addition="none"),
@@ -135,8 +90,7 @@ def options_of(method: Method) -> dict[str, Any]:
 
 
 def settings_of(method: str, **values: Any) -> GrpoSettings:
-    """Fill ``values`` from the method's terms; None is unset. Raises ``TrainError`` for values that do not fit
-    together."""
+    """Fill ``values`` from the method's terms; None is unset. Raises ``TrainError`` for contradicting values."""
     chosen = named_method(method)
     own = {name: value for name, value in values.items() if value is not None}
     terms = {"method": method, "protocol": chosen.protocol, **chosen.terms.model_dump(), **own}
@@ -146,3 +100,48 @@ def settings_of(method: str, **values: Any) -> GrpoSettings:
     own_file = added_methods(METHODS).get(method)
     file_digest = digest_bytes(own_file.read_bytes()) if own_file else ""
     return settings.model_copy(update={"options": options, "method_file": file_digest})
+
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def added_methods(bundled: Collection[str]) -> dict[str, Path]:
+    """The user's methods by name; none is imported yet.
+
+    Raises ``TrainError`` for a missing folder, and for a name that is ``bundled``, given twice, or not in lower case.
+    """
+    files: dict[str, Path] = {}
+    for path in added_files(METHODS_VARIABLE, TrainError):
+        if not _NAME.fullmatch(path.stem):
+            raise TrainError(f"{path}: a method is named in lower case after its file, like short.py; rename the file")
+        if path.stem in bundled or path.stem in files:
+            first = files.get(path.stem, "a bundled one")
+            raise TrainError(f"{path}: there is a method {path.stem!r} already ({first}); rename the file")
+        files[path.stem] = path
+    return files
+
+
+def added_method(path: Path) -> Method:
+    """Import the method that a file defines. Raises ``TrainError``, naming the file and what it lacks."""
+    return _method_of(path, digest_bytes(path.read_bytes()))
+
+
+@cache
+def _method_of(path: Path, digest: str) -> Method:
+    method = getattr(imported(path, TrainError), "method", None)
+    if not isinstance(method, Method) or not hasattr(method, "__dataclass_fields__"):
+        raise TrainError(
+            f"{path}: expected a module-level `method = …`, a dataclass that extends "
+            f"darkroom.train.rl.methods.base.Method; "
+            f"found {method!r}"
+        )
+    if missing := [name for name in ("says", "protocol", "terms") if not hasattr(method, name)]:
+        raise TrainError(f"{path}: {type(method).__name__} lacks {', '.join(missing)}")
+    if method.protocol not in PROTOCOLS:
+        raise TrainError(f"{path}: unknown protocol {method.protocol!r}; known: {', '.join(PROTOCOLS)}")
+    terms: object = method.terms
+    if not isinstance(terms, MethodDefaults):
+        raise TrainError(f"{path}: terms are MethodDefaults(generations=…, learning_rate=…); found {terms!r}")
+    if type(method).score is Method.score and type(method).score_one is Method.score_one:
+        raise TrainError(f"{path}: {type(method).__name__} has neither score_one nor score")
+    return method

@@ -123,8 +123,7 @@ class Method:
     """The protocol of questions whose dataset names none."""
     terms: ClassVar[MethodDefaults]
     sources: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """The places where the paper states a term, and the size of its batch. All other terms are this project's
-    choice."""
+    """The places where the paper states terms, and the size of its batch. Other terms are this project's choice."""
     wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
     """The question to a judge, and what counts without one."""
 

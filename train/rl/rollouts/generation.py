@@ -61,8 +61,7 @@ class RolloutGenerator(MixedGRPOTrainer):
         kwargs["environment_factory"] = SandboxEnvironment
         super().__init__(*args, **kwargs)
         self._processor: Any = self.processing_class
-        processor: Any = self.processing_class
-        added = processor.tokenizer.added_tokens_decoder.values()
+        added = self._processor.tokenizer.added_tokens_decoder.values()
         self._special_tokens = tuple(token.content for token in added if token.special)
         with_server = self.use_vllm and self.vllm_mode == "server"
         self._server = VllmServer(self.vllm_generation) if with_server else None
@@ -99,7 +98,7 @@ class RolloutGenerator(MixedGRPOTrainer):
     def _finish(self, first: list[list[int]], logprobs: list[Any] | None) -> Generated:
         """Finish the rollouts of the batch, from their ``first`` turns on; those of a server are finished."""
         if self._server is None:
-            self._run_batch(BatchedTurns(self._next_turns), self._written(first, logprobs))
+            self._run_batch(BatchedTurns(self._next_turns, self._active), self._written(first, logprobs))
         if self._lockstep is not None:
             self._lockstep.finish()
         outcomes = [active.outcome(rollout) for active, rollout in zip(self._active, self._rollouts, strict=True)]
@@ -168,7 +167,7 @@ class RolloutGenerator(MixedGRPOTrainer):
         if self._lockstep is not None:
             self._lockstep.begin_turn()
         images = [active.transcript.all_images for active in rollouts]
-        flat = [image for player_images in images for image in player_images]
+        flat = [image for rollout_images in images for image in rollout_images]
         fields = dict(self._processor.image_processor(images=flat, return_tensors="pt")) if flat else {}
         self._next = list(rollouts)
         ids, logprobs = self._generate_single_turn(

@@ -26,8 +26,7 @@ MOST_WRITTEN = 50_000
 EVERY = 10
 """The first steps are all logged, then every tenth."""
 Tracker = Callable[[Sequence[Mapping[str, Any]], Path, int], None]
-"""Receives the rollouts of a batch as they are written, the folder of their images, and how many steps were made
-before."""
+"""Receives a batch's rollouts as they are written, the folder of their images, and the number of earlier steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ class Transcript:
     ids: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
     logprobs: list[float | None] = field(default_factory=list)
-    """Log-probabilities of the tokens, where the engine that wrote them gave any; 0.0 for the sandbox's, None for
-    greedy ones."""
+    """Log-probabilities of the tokens, where the engine gave any; 0.0 for the sandbox's, None for greedy ones."""
     images: list[Image.Image] = field(default_factory=list)
     turns: list[str] = field(default_factory=list)
     """Texts of the model, turn by turn."""

@@ -264,9 +264,6 @@ class ServerTurns:
         self._clock, self._adaptive = clock, adaptive
         self._features: dict[tuple[str, int], asyncio.Future[Any]] = {}
 
-    def start(self, rollouts: Sequence[ActiveRollout]) -> None:
-        """Do nothing: every rollout starts by itself."""
-
     def end(self) -> None:
         """Do nothing: no rollout waits for another one."""
 
