@@ -60,8 +60,9 @@ class RolloutGenerator(MixedGRPOTrainer):
         self._clock = EngineClock()
         kwargs["environment_factory"] = SandboxEnvironment
         super().__init__(*args, **kwargs)
-        self._processor: Any = self.processing_class
-        added = self._processor.tokenizer.added_tokens_decoder.values()
+        processor: Any = self.processing_class
+        self._processor = processor
+        added = processor.tokenizer.added_tokens_decoder.values()
         self._special_tokens = tuple(token.content for token in added if token.special)
         with_server = self.use_vllm and self.vllm_mode == "server"
         self._server = VllmServer(self.vllm_generation) if with_server else None
