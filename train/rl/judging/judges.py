@@ -40,7 +40,7 @@ CONCLUSION, PROCESS, EVIDENCE, EVIDENCE_TEXT, TARGET, SHARE = (
 CONCLUSION_CHARS = 500
 """Length of the end of the thinking that Thyme's consistency judge reads (appendix C.5.2)."""
 OUTPUT_CHARS = 4_000
-"""Of the output of code, for the judge of evidence."""
+"""Length of the output that the judge of evidence reads."""
 PROCESS_CHARS = 30_000
 """Longer thinking is not sent and scores 0: it is a loop, or exceeds the judge's context."""
 MATCHES: Mapping[Rubric, Mapping[str, float]] = {
