@@ -20,7 +20,7 @@ from darkroom.pipelines.rl.necessity import MAX_ROUNDS, MODES, necessity_seed
 from darkroom.pipelines.storage.cached_calls import Recorded
 from darkroom.pipelines.storage.ledger import Ledger, call_key
 from darkroom.pipelines.verification.checks.necessity import VIEWS, answer_seed
-from darkroom.pipelines.verification.judges.policy import judge_seed
+from darkroom.pipelines.verification.judges.judge import judge_seed
 
 _TURNS_AHEAD = 2
 """Turns after the last round on record: the answer, and one that was cut off or malformed."""

@@ -16,7 +16,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.verification.judges.calibration_store import BUNDLED
+from darkroom.pipelines.verification.calibration_store import BUNDLED
 from tests.pipelines.publishing.shipping import edit_rows
 
 runner = CliRunner()

@@ -27,12 +27,12 @@ def test_following_the_tutorial_gives_a_dataset_and_checkpoints(
     [photographs] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "make_photos.py").write_text(photographs)
     environment = {name: value for name, value in clean_environment.items() if not name.endswith("_HOME")}
-    printed = {}
+    printed: dict[str, str] = {}
     for line in re.findall(r"^(?:darkroom|python) .+$", PAGE, re.MULTILINE):
         command = shlex.split(line)
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        printed[command[1]] = done.stdout
+        printed[command[1]] = printed.get(command[1], "") + done.stdout
     assert {name: text for name, text in EXPECTED.items() if text not in printed[name]} == {}
     for path in ("views/crop.html", "checkpoints/sft/model.safetensors", "evaluations/grpo/report.html"):
         assert (tmp_path / "data" / path).stat().st_size > 0, path

@@ -14,10 +14,10 @@ from darkroom.pipelines.models.policies import CompletionRequest, PolicyError, o
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Trajectory
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.calibration_store import BUNDLED, CalibrationStore, stored_calibration
 from darkroom.pipelines.verification.checks import Necessity, consistency
 from darkroom.pipelines.verification.judges import PolicyJudge
-from darkroom.pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore, stored_calibration
-from darkroom.pipelines.verification.judges.labels import read_labels
+from darkroom.pipelines.verification.judges.calibration import read_labels
 from tests.conftest import Unlocated
 from tests.pipelines.scripted import Scripted
 

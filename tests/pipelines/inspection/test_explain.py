@@ -15,7 +15,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, reject
 from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.verification.judges.policy import judge_seed
+from darkroom.pipelines.verification.judges.judge import judge_seed
 from tests.pipelines.publishing.shipping import PARTITION
 
 STAGES = ["crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories"]

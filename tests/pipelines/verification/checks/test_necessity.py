@@ -26,7 +26,7 @@ from darkroom.pipelines.verification.checks.necessity import (
     guessing_rate,
     necessity_checks,
 )
-from darkroom.pipelines.verification.sequential import SequentialTest
+from darkroom.pipelines.verification.proportion import SequentialTest
 from tests.pipelines.scripted import Scripted
 
 
