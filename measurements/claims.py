@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.visibility import Visibility
-from darkroom.pipelines.verification.checks.claim_words import claims_in
-from darkroom.pipelines.verification.checks.claims import Situation, View, contradiction
+from darkroom.pipelines.verification.checks.claims import Situation, View, claims_in, contradiction
 from darkroom.pipelines.verification.proportion import Proportion
 
 CASES = Path(__file__).parents[1] / "tests/pipelines/verification/checks/cases/claims.tsv"

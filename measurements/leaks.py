@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from darkroom.pipelines.verification.checks.hint_phrases import hint_phrase, unseen_phrase
+from darkroom.pipelines.verification.checks.hint import hint_phrase, unseen_phrase
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 CASES = Path(__file__).parents[1] / "tests" / "pipelines" / "verification" / "checks" / "cases"

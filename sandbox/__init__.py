@@ -12,6 +12,7 @@ rollouts in one event loop: `await pool.agroup(...)`, `await group.asession(...)
 Linux only. The boundary is the kernel: against people rather than models, put a virtual machine around it.
 """
 
+from darkroom.sandbox.calls import PoolStats, Spread
 from darkroom.sandbox.digest import sandbox_digest
 from darkroom.sandbox.errors import (
     ImageUnreadable,
@@ -26,7 +27,6 @@ from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.observation import Artefact, Edit, Observation, ShownImage, Status
 from darkroom.sandbox.pool import SandboxPool
 from darkroom.sandbox.session import Session
-from darkroom.sandbox.stats import PoolStats, Spread
 
 __all__ = [
     "Artefact",

@@ -188,7 +188,7 @@ def _end_tree(folder: Path) -> bool:
 
 
 def _remove_folder(folder: Path, *, seconds: float) -> bool:
-    """False where a process is still in it after that time."""
+    """Remove a folder; False where a process is still in it after that time."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -211,7 +211,7 @@ def _rmdir(folder: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """In one write and without creating anything: a control file that is not there is an error."""
+    """Write at once and without creating anything: a control file that is not there is an error."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, text.encode())

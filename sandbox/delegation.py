@@ -1,4 +1,4 @@
-"""Where cgroup v2 has been delegated to this process: by name, or by whoever started it.
+"""Delegation of cgroup v2 to this process: by name, or by whoever started it.
 
 A folder is taken without being named only if it is the parent of this process's own cgroup, and is either marked by
 systemd (Delegate=yes sets the attribute `delegate`) or the top of what a container was given. To be allowed to write is
@@ -21,24 +21,24 @@ class CgroupUnusable(Exception):
     """Why no limited cgroup can be made: a line of the doctor, or SandboxUnavailable where one was asked for."""
 
 
-class Place(NamedTuple):
-    """Where cgroup2 is mounted, and the folder of this process's own cgroup."""
+class CgroupMount(NamedTuple):
+    """Mount point of cgroup2, and the folder of this process's own cgroup."""
 
-    mount: Path
+    point: Path
     own: Path
 
 
 def find_folder(environment: Mapping[str, str]) -> Path:
     """A folder whose children can be limited. Raises CgroupUnusable."""
-    named = environment.get(CGROUP_VARIABLE)
-    place = parse_place(_read("/proc/self/mountinfo"), _read("/proc/self/cgroup"))
-    folder = Path(named) if named else delegated_parent(place)
+    requested = environment.get(CGROUP_VARIABLE)
+    mount = parse_mount(_read("/proc/self/mountinfo"), _read("/proc/self/cgroup"))
+    folder = Path(requested) if requested else delegated_parent(mount)
     check_controllers(folder)
-    check_reach(folder, place)
+    check_reach(folder, mount)
     return folder
 
 
-def parse_place(mountinfo: str, cgroup: str) -> Place:
+def parse_mount(mountinfo: str, cgroup: str) -> CgroupMount:
     own = next((line.removeprefix(_OWN_PREFIX) for line in cgroup.splitlines() if line.startswith(_OWN_PREFIX)), None)
     if own is None:
         raise CgroupUnusable("this kernel runs without cgroup v2")
@@ -48,16 +48,16 @@ def parse_place(mountinfo: str, cgroup: str) -> Place:
             root, mount = (_unescape(field) for field in mounted.split()[3:5])
             path = PurePosixPath(own)
             if path.is_relative_to(root) and ".." not in path.parts:
-                return Place(Path(mount), Path(mount) / path.relative_to(root))
+                return CgroupMount(Path(mount), Path(mount) / path.relative_to(root))
     raise CgroupUnusable(f"no cgroup2 file system is mounted that shows {own}, the cgroup of this process")
 
 
-def delegated_parent(place: Place) -> Path:
-    if place.own == place.mount:
-        raise CgroupUnusable(f"this process is in {place.own} itself, and a cgroup with processes limits no children")
-    parent = place.own.parent
+def delegated_parent(mount: CgroupMount) -> Path:
+    if mount.own == mount.point:
+        raise CgroupUnusable(f"this process is in {mount.own} itself, and a cgroup with processes limits no children")
+    parent = mount.own.parent
     is_marked = any(_attribute(parent, mark) == b"1" for mark in _MARKS)
-    if not is_marked and not _is_top_of_container(parent, place):
+    if not is_marked and not _is_top_of_container(parent, mount):
         raise CgroupUnusable(f"{parent}, the parent of the cgroup of this process, is not delegated")
     return parent
 
@@ -84,13 +84,13 @@ def check_controllers(folder: Path) -> None:
             ) from error
 
 
-def check_reach(folder: Path, place: Place) -> None:
+def check_reach(folder: Path, mount: CgroupMount) -> None:
     """The kernel moves a process for those only who may write to the innermost cgroup that holds both places."""
-    if not folder.is_relative_to(place.mount):
+    if not folder.is_relative_to(mount.point):
         return  # another mount of the hierarchy: the first move will tell
-    ancestor = Path(os.path.commonpath([folder, place.own]))
+    ancestor = Path(os.path.commonpath([folder, mount.own]))
     if not os.access(ancestor / "cgroup.procs", os.W_OK):
-        raise CgroupUnusable(f"this user may not move processes from {place.own} to {folder}: {ancestor} is not theirs")
+        raise CgroupUnusable(f"this user may not move processes from {mount.own} to {folder}: {ancestor} is not theirs")
 
 
 def subtree_control() -> str:
@@ -104,9 +104,9 @@ def _attribute(folder: Path, name: str) -> bytes | None:
         return None
 
 
-def _is_top_of_container(folder: Path, place: Place) -> bool:
+def _is_top_of_container(folder: Path, mount: CgroupMount) -> bool:
     """The kernel's own root, which is delegated to no user, has no type."""
-    return folder == place.mount and (folder / "cgroup.type").exists() and os.access(folder, os.W_OK)
+    return folder == mount.point and (folder / "cgroup.type").exists() and os.access(folder, os.W_OK)
 
 
 def _words(path: Path) -> set[str]:

@@ -1,16 +1,99 @@
-"""One digest for all that determines what code observes in the sandbox, for the ledger."""
+"""One digest for all that determines what code observes in the sandbox, for the ledger, and the libraries in it.
+
+The code may import nine libraries, those that DARKROOM_SANDBOX_LIBRARIES adds, and what these require. All others that
+are installed are hidden, so that a row's code finds the same libraries on every machine; the digest names them all with
+their versions.
+"""
 
 import hashlib
 import json
+import os
 import platform
+import re
 from functools import cache, lru_cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-from darkroom.sandbox._guest.config import RepairMode
-from darkroom.sandbox._guest.scan import ScanMode
-from darkroom.sandbox.libraries import added_libraries, library_versions
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from darkroom.sandbox._guest.messages import RepairMode, ScanMode
+from darkroom.sandbox.errors import SandboxError
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.protections import Tier, choose_tier
+
+LIBRARIES_VARIABLE = "DARKROOM_SANDBOX_LIBRARIES"
+NINE = {
+    "numpy": "numpy",
+    "pillow": "PIL",
+    "opencv-python-headless": "cv2",
+    "matplotlib": "matplotlib",
+    "scipy": "scipy",
+    "sympy": "sympy",
+    "scikit-image": "skimage",
+    "autopep8": "autopep8",
+    "av": "av",
+}
+"""Distributions and what the code imports of them. Another build of a library may be installed under another name."""
+IN_EXTRAS = {"scikit-image": "demo", "av": "video"}
+"""Those of the nine that an extra brings, by its name."""
+
+
+def added_libraries() -> tuple[str, ...]:
+    """The distributions that the setting adds, sorted. Raises SandboxError for one that is not installed."""
+    names = tuple(sorted({*map(canonicalize_name, re.split(r"[\s,]+", os.environ.get(LIBRARIES_VARIABLE, "")))} - {""}))
+    for name in names:
+        if _installed(name) is None:
+            raise SandboxError(
+                f"{LIBRARIES_VARIABLE} names {name!r}, which is not installed: install it beside Darkroom"
+            )
+    return names
+
+
+@cache
+def library_versions(added: tuple[str, ...]) -> dict[str, str | None]:
+    """The version of every distribution whose modules the code can import; None for one that is not installed."""
+    versions: dict[str, str | None] = dict.fromkeys((*NINE, *added))
+    waiting = list(versions)
+    for name in waiting:  # which grows
+        installed = _installed(name)
+        if installed is None:
+            continue
+        versions[name] = installed.version
+        for requirement in map(Requirement, installed.requires or ()):
+            needed = canonicalize_name(requirement.name)
+            is_needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            if is_needed and needed not in versions:
+                versions[needed] = None
+                waiting.append(needed)
+    return versions
+
+
+@cache
+def importable_modules(added: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Top-level modules: those to tell the code of, and all that it can import."""
+    listed = [module for name, module in NINE.items() if name not in IN_EXTRAS or _installed(name)]
+    listed += [module for name in added for module in _modules(name)]
+    return listed, sorted({*listed, *(module for name in library_versions(added) for module in _modules(name))})
+
+
+def _installed(name: str) -> Distribution | None:
+    try:
+        return distribution(name)
+    except (PackageNotFoundError, ValueError):
+        return None
+
+
+def _modules(name: str) -> list[str]:
+    installed = _installed(name)
+    if installed is None:
+        return []
+    if top_level := installed.read_text("top_level.txt"):
+        return top_level.split()
+    tops = {path.parts[0] for path in installed.files or ()}
+    names = {top.partition(".")[0] for top in tops if not top.endswith((".libs", "-info", ".pth"))}
+    return sorted(name for name in names if name.isidentifier())
+
 
 _PACKAGE = Path(__file__).parent
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darkroom.sandbox.cgroups import reason_for_none
+from darkroom.sandbox.digest import IN_EXTRAS, NINE
 from darkroom.sandbox.errors import SandboxError
-from darkroom.sandbox.libraries import IN_EXTRAS, NINE
 from darkroom.sandbox.pool import SandboxPool
 from darkroom.sandbox.process import BOOTSTRAP
 from darkroom.sandbox.protections import (
@@ -83,7 +83,7 @@ def _failure_of_session(tier: Tier) -> str | None:
 
 
 def describe_machine() -> str:
-    """For a report of an error: `Linux 6.12.1, x86_64, Landlock ABI 6`."""
+    """Describe the machine for a report of an error: `Linux 6.12.1, x86_64, Landlock ABI 6`."""
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     if not sys.platform.startswith("linux"):
         return system
@@ -111,5 +111,5 @@ def _run_probe(program: str) -> subprocess.CompletedProcess[str]:
 def _cgroup_finding() -> Finding:
     """Optional, unless a folder is named: a pool refuses to start without what was asked for."""
     reason = reason_for_none(os.environ)
-    named = bool(os.environ.get(CGROUP_VARIABLE))
-    return Finding(CGROUP_VARIABLE if named and reason else DELEGATED_CGROUPS, reason)
+    is_requested = bool(os.environ.get(CGROUP_VARIABLE))
+    return Finding(CGROUP_VARIABLE if is_requested and reason else DELEGATED_CGROUPS, reason)

@@ -1,4 +1,4 @@
-"""What can go wrong with the sandbox itself; what goes wrong in the model's code is an `Observation`.
+"""Errors of the sandbox itself; an error of the model's code is in its `Observation`.
 
 SandboxError
 ├── SandboxUnavailable   this machine cannot give the protection that was asked for
@@ -17,7 +17,7 @@ from typing import ClassVar
 
 
 class UserError(Exception):
-    """What a user can fix, in any package: commands print its message and exit with its status."""
+    """Error that a user can fix, in any package: commands print its message and exit with its status."""
 
     exit_status: ClassVar[int] = 1
 

@@ -32,7 +32,7 @@ def make_scratch() -> tuple[str, int]:
 
 
 def _remove_abandoned(parent: str) -> None:
-    """Those of this user whose pool has ended."""
+    """Remove this user's folders whose pool has ended."""
     for name in os.listdir(parent):
         folder = f"{parent}/{name}"
         with suppress(OSError):  # another user's, another pool's, or just removed
@@ -47,7 +47,7 @@ def _remove_abandoned(parent: str) -> None:
 
 
 def remove_when_unused(folder: str) -> None:
-    """`remove_tree` for a folder whose sessions are just being killed, and may still write to it."""
+    """Remove a tree (`remove_tree`) whose sessions are just being killed, and may still write to it."""
     for _ in range(_ATTEMPTS):
         remove_tree(folder)
         if not os.path.lexists(folder):

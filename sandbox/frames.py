@@ -32,7 +32,7 @@ from darkroom.sandbox._guest.differences import (
     DoesNotApply,
     apply_difference,
 )
-from darkroom.sandbox._guest.frames import HEADER
+from darkroom.sandbox._guest.messages import HEADER
 from darkroom.sandbox.errors import ProtocolViolation
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.neutral import neutralise
@@ -90,7 +90,7 @@ def encode_request(nonce: int, code: str) -> bytes:
 
 
 def encode_start(nonce: int, *, seed: int) -> bytes:
-    """What a session receives before its first call: one that was started ahead has no seed yet."""
+    """Encode the message before a session's first call: one that was started ahead has no seed yet."""
     return encode_request(nonce, json.dumps({"seed": seed}))
 
 
@@ -132,7 +132,7 @@ def parse_json(payload: bytes, *, max_values: int = 64) -> dict[str, object]:
 
 
 def _has_more_values(payload: bytes, most: int) -> bool:
-    """False: no more values are in the JSON, and no more lists and objects inside of one another."""
+    """Estimate the values of a JSON text; False guarantees that there are no more, nor deeper nesting."""
     bare = payload.replace(b"\\\\", b"").replace(b'\\"', b"")
     if bare.count(b'"') > 2 * most:
         return True
@@ -253,19 +253,19 @@ class Channel:
         self._stream.close()
 
     def expect_silence(self) -> None:
-        """Raises ProtocolViolation where unrequested bytes wait, EOFError where the other side is gone."""
+        """Check that nothing came unasked. Raises ProtocolViolation, and EOFError where the other side is gone."""
         with suppress(BlockingIOError):
             if not self._received and not self._stream.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
                 raise EOFError
             raise ProtocolViolation("bytes arrived before the call")
 
     def send(self, data: bytes, rest: Rest) -> None:
-        """Raises TimeoutError or ConnectionError."""
-        left = memoryview(data)
+        """Send all bytes. Raises TimeoutError or ConnectionError."""
+        unsent = memoryview(data)
         while True:
             with suppress(BlockingIOError):
-                left = left[self._stream.send(left, socket.MSG_DONTWAIT) :]
-            if not left:
+                unsent = unsent[self._stream.send(unsent, socket.MSG_DONTWAIT) :]
+            if not unsent:
                 return
             self._wait(select.POLLOUT, rest)
 
@@ -289,7 +289,7 @@ class Channel:
         return data[:length]
 
     def _wait(self, event: int, rest: Rest) -> None:
-        """Until the socket is ready or `rest` wants to be asked again."""
+        """Wait until the socket is ready or `rest` wants to be asked again."""
         poll = select.poll()  # select() cannot take descriptors above 1023
         poll.register(self._stream, event)
         poll.poll(1000 * rest())

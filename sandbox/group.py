@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from darkroom.sandbox._guest.config import WORK_FOLDER, SessionRequest
-from darkroom.sandbox.admission import Admission
+from darkroom.sandbox._guest.messages import WORK_FOLDER, SessionRequest
+from darkroom.sandbox.calls import Admission
 from darkroom.sandbox.cgroups import TreeCgroup
 from darkroom.sandbox.errors import (
     ImageUnreadable,
@@ -29,10 +29,9 @@ from darkroom.sandbox.errors import (
 )
 from darkroom.sandbox.folders import remove_tree
 from darkroom.sandbox.limits import Limits
-from darkroom.sandbox.pidfd import attest, is_doomed, open_parent
+from darkroom.sandbox.process import Window, attest, is_doomed, open_parent
 from darkroom.sandbox.protections import Tier
 from darkroom.sandbox.session import Closing, Session, off_loop
-from darkroom.sandbox.window import Window
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16
@@ -41,7 +40,7 @@ _LAST_BREATH_MILLISECONDS = 50  # its children end with it, and their sockets ma
 
 @dataclass(frozen=True)
 class GroupTerms:
-    """What a group takes over from its pool."""
+    """Terms that a group takes over from its pool."""
 
     limits: Limits
     tier: Tier
@@ -79,7 +78,7 @@ class Group(Closing):
         return len(self._spares)
 
     def wait_until_ready(self, seconds: float) -> None:
-        """Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted or SandboxClosed."""
+        """Wait for the group. Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted or SandboxClosed."""
         try:
             answer, _ = self._receive(seconds)
             _check_answer(answer)
@@ -152,7 +151,8 @@ class Group(Closing):
         return session
 
     def _has_ended(self) -> bool:
-        """Whether the group's own process is gone, with all its sessions, or killed: it may outlive them for moments.
+        """Return whether the group's own process is gone, with all its sessions, or killed: it may outlive them for
+        moments.
 
         Under load the moments are long, and what was killed with the tree must not pass for what the code did.
         """
@@ -207,7 +207,7 @@ class Group(Closing):
 
 
 def _check_answer(answer: dict[str, Any]) -> None:
-    """Raises what a group says instead of starting itself or a session."""
+    """Raise the error that a group reports instead of starting itself or a session."""
     if "unreadable" in answer:
         raise ImageUnreadable(answer["unreadable"], answer["reason"])
     if "too_large" in answer:

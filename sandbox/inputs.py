@@ -52,7 +52,7 @@ def _check_size(n_bytes: int, limits: Limits) -> None:
 
 
 def suffix_of(video: VideoInput) -> str:
-    """How its file is named in the sandbox. Of the host's name nothing else goes in: it may tell the answer."""
+    """Suffix of a video's file in the sandbox. Nothing else of the host's name goes in: it may tell the answer."""
     suffix = "" if isinstance(video, bytes) else Path(video).suffix.lower()
     return suffix if suffix in _VIDEO_SUFFIXES else ".mp4"
 

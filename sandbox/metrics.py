@@ -10,8 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from darkroom.sandbox.calls import PoolStats, Spread
 from darkroom.sandbox.pool import SandboxPool
-from darkroom.sandbox.stats import PoolStats, Spread
 
 
 class PoolCollector(Collector):

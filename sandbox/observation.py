@@ -1,4 +1,4 @@
-"""What one call returns: an `Observation`, and the parts it is made of."""
+"""Result of one call: an `Observation`, and its parts."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args

@@ -11,10 +11,9 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from darkroom.sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode, ScanMode
 from darkroom.sandbox._guest.names import check_names
-from darkroom.sandbox._guest.scan import ScanMode
-from darkroom.sandbox.admission import Admission, Slots
+from darkroom.sandbox.calls import Admission, Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
 from darkroom.sandbox.errors import SandboxClosed, SandboxError, machine_errors, require_extra
 from darkroom.sandbox.folders import make_scratch, remove_tree
@@ -24,7 +23,6 @@ from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.process import ZygoteProcess
 from darkroom.sandbox.protections import Tier, choose_tier
 from darkroom.sandbox.session import Closing, off_loop
-from darkroom.sandbox.stats import Meter, PoolStats, processes_below
 
 _MAX_INPUTS = 64
 _MAX_SLEEPERS = 64
@@ -33,7 +31,7 @@ _START_SECONDS = 30.0
 
 
 class SandboxPool(Closing):
-    """Where sessions come from; one per host process.
+    """Source of sessions; one per host process.
 
     Construction starts the tree and returns; the first `group` waits for it (two to four seconds). A tree that has died
     is started anew by the next `group`; calls and sessions of the old one end as `broken` and nothing hangs.

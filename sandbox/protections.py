@@ -43,7 +43,7 @@ def _remedies() -> dict[str, str]:
 
 
 def advice(protection: str, reason: str, tier: Tier) -> str:
-    """What is missing, why, and what to do; one message for the exception and the doctor."""
+    """Say what is missing, why, and what to do; one message for the exception and the doctor."""
     message = f"the {tier} tier of the sandbox needs {protection}, which failed: {reason}. To do: {remedy(protection)}"
     if tier == "full" and protection in FULL_TIER_ONLY:
         message += f"; or accept the weaker tier by {TIER_VARIABLE}=lite (its limits: docs/sandbox_security.md)"

@@ -13,11 +13,9 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from darkroom.sandbox._guest.config import INTERRUPT
-from darkroom.sandbox._guest.frames import HEADER
-from darkroom.sandbox.admission import Admission, Turn
+from darkroom.sandbox._guest.messages import HEADER, INTERRUPT
+from darkroom.sandbox.calls import Admission, Turn
 from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup
-from darkroom.sandbox.clock import Deadline, ProcessClock, Starved, wall_deadline
 from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
 from darkroom.sandbox.folders import remove_tree
 from darkroom.sandbox.frames import (
@@ -30,10 +28,9 @@ from darkroom.sandbox.frames import (
     parse_reply,
     reply_cap,
 )
-from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.limits import Deadline, Limits, ProcessClock, Starved, wall_deadline
 from darkroom.sandbox.observation import Observation, ShownImage, Status
-from darkroom.sandbox.pidfd import has_ended, pid_of, wait_for_end
-from darkroom.sandbox.window import Window
+from darkroom.sandbox.process import Window, has_ended, pid_of, wait_for_end
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16
@@ -120,11 +117,11 @@ class Session(Closing):
 
         The clock starts when one of the pool's slots is free. In a session that has ended the status is `killed`.
         """
-        meter, asked = self._admission.meter, time.monotonic()
+        meter, called_at = self._admission.meter, time.monotonic()
         with self._lock:
             with meter.queued():
                 turn = self._admission.slots.wait(self._is_over)
-            meter.began(time.monotonic() - asked)
+            meter.began(time.monotonic() - called_at)
             observation = None
             try:
                 observation = self._observe(code, turn)
@@ -134,7 +131,7 @@ class Session(Closing):
                 meter.ended(observation)
 
     async def arun(self, code: str) -> Observation:
-        """`run`, off the event loop; the threads that it takes are limited, however many rollouts wait."""
+        """Run code off the event loop; the threads that it takes are limited, however many rollouts wait."""
         try:
             call = self._admission.executor.submit(self.run, code)
         except RuntimeError:  # the pool was closed, and this session with it

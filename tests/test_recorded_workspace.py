@@ -131,7 +131,7 @@ def facts_of(workspace: Workspace) -> dict[str, Any]:
 
 
 def n_acts(workspace: Workspace) -> dict[str, int]:
-    return {kind: total.acts for kind, total in workspace.ledger.totals().items()}
+    return {kind: total.calls for kind, total in workspace.ledger.totals().items()}
 
 
 def pages(folder: Path) -> dict[str, bytes]:

@@ -21,8 +21,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 N_CHARS = 50_000
 BOUNDED = {
-    "pipelines/verification/grading/judge_injection.py": 1000,  # MAX_CHARS
-    "pipelines/verification/grading/quantity.py": 60,  # MAX_NUMBER_CHARS
+    "pipelines/verification/grading/judged.py": 1000,  # MAX_CHARS
+    "pipelines/verification/grading/numeric.py": 60,  # MAX_NUMBER_CHARS
 }
 """Modules that look at no longer text."""
 OWN_TEXT = ("pipelines/demo", "pipelines/models/prompts", "annotation/_plugin")

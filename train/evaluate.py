@@ -44,7 +44,7 @@ class EvaluationReport:
 
     @property
     def complete(self) -> bool:
-        """Whether no rollout failed."""
+        """True if no rollout failed."""
         return not self.made["n_failed"]
 
 
@@ -55,7 +55,7 @@ def evaluate(
     exports: Sequence[ExportFormat] = (),
     force: bool = False,
 ) -> EvaluationReport:
-    """Evaluates; writes ``settings.output`` with its ``exports``. Raises ``TrainError`` for what cannot be evaluated.
+    """Evaluate and write ``settings.output`` with its ``exports``. Raises ``TrainError`` for what cannot be evaluated.
 
     Of several processes (``darkroom.train.evaluation.evaluation_run``) only the first returns.
     """
@@ -93,7 +93,7 @@ def evaluate(
             evaluated, judge = open_policy(settings, workspace.images), open_judge(settings, workspace.images)
             run = replace(run, evaluated=evaluated, judge=judge)
         outcome = run.run(question_sets)
-        if not outcome.findings.played:
+        if not outcome.findings.rollouts:
             raise TrainError(f"no question could be asked: {dict(Counter(outcome.unasked))}")
         seconds = round(time.monotonic() - start, 2)
         record = {**report_record(settings, evaluated, question_sets, outcome, inputs), "seconds": seconds}
@@ -151,13 +151,13 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
 
 
 def _require_own(output: Path) -> None:
-    """Raises ``TrainError`` for a folder with other content: the output is replaced as a whole."""
+    """Raise ``TrainError`` for a folder with other content: the output is replaced as a whole."""
     if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not (output / "report.json").is_file())):
         raise TrainError(f"{output} exists and is no evaluation; name a new folder with --output")
 
 
 def _pairs(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:
-    """``vstar_bench=PATH`` as name and path."""
+    """Read ``vstar_bench=PATH`` as name and path."""
     pairs = [value.partition("=") for value in values]
     if wrong := [name for name, _, path in pairs if not name or not path]:
         raise TrainError(

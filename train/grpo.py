@@ -10,7 +10,6 @@ became unavailable, resumes from its last checkpoint.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,14 +18,13 @@ import yaml
 
 from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.rl.settings import GrpoSettings, JudgeOptions, added_names
-from darkroom.train.runs.command_line import Values, config_option, guarded, local_datasets, takes_settings
+from darkroom.train.runs.command_line import Values, config_option, guarded, takes_settings
+from darkroom.train.runs.options import local_datasets
 from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
-    from darkroom.train.examples.datasets import HeldOut
-    from darkroom.train.rl.methods import Judges, Method
+    from darkroom.train.rl.methods import Judges
     from darkroom.train.runs.checkpoints import Staging
-    from darkroom.train.runs.job import TrainingJob
     from darkroom.train.runs.reporting import RunReporter
 
 
@@ -40,7 +38,7 @@ def reinforce(
     save_steps: int = 0,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Trains, writes ``output`` and returns its history. Raises ``TrainError`` for inputs that cannot be trained on."""
+    """Train, write ``output`` and return its history. Raises ``TrainError`` for inputs that cannot be trained on."""
     from darkroom.train.examples.datasets import held_out
     from darkroom.train.models.loading import model_type
     from darkroom.train.models.sharding import check_launch
@@ -54,43 +52,33 @@ def reinforce(
     check_launch(lora=settings.lora, engine=settings.engine)
     split_options(settings.trainer, "grpo")  # raises for what cannot be passed on
     open_prompts(dataset)  # raises for what is no dataset
-    asked: dict[str, Any] = {"protocol": settings.protocol, "wording": settings.prompt}
-    check_prompts(dataset, modes=sorted(set(method.modes(settings.generations))), **asked)
+    words: dict[str, Any] = {"protocol": settings.protocol, "wording": settings.prompt}
+    check_prompts(dataset, modes=sorted(set(method.modes(settings.generations))), **words)
     evaluated = None
     if settings.eval_every:
         evaluated = held_out([dataset], settings.eval_dataset, trained=[dataset])
-        check_prompts(*evaluated.folders, part=evaluated.part, **asked)
+        check_prompts(*evaluated.folders, part=evaluated.part, **words)
     job = TrainingJob("grpo", dataset, model, output, with_rows(settings.record), column="reward")
-    train = partial(_train, job, settings, method, judges, evaluated, save_steps)
+
+    def train(staging: Staging, report: RunReporter) -> list[dict[str, Any]]:
+        from darkroom.train.rl.rollouts.training import GrpoRun
+
+        return GrpoRun(job, settings, method, judges, evaluated, staging, report, save_steps).train()
+
     return run_job(job, train, force=force)
 
 
-def _train(
-    job: TrainingJob,
-    settings: GrpoSettings,
-    method: Method,
-    judges: Judges | None,
-    evaluated: HeldOut | None,
-    save_steps: int,
-    staging: Staging,
-    report: RunReporter,
-) -> list[dict[str, Any]]:
-    from darkroom.train.rl.rollouts.training import GrpoRun
-
-    return GrpoRun(job, settings, method, judges, evaluated, staging, report, save_steps).train()
-
-
-def _print_config(context: typer.Context, wanted: bool) -> None:
-    """The callback of ``--print-config``: the settings so far on the command line, and of its file."""
-    if not wanted:
+def _print_config(context: typer.Context, is_set: bool) -> None:
+    """Print the settings so far on the command line, and of its file (the callback of ``--print-config``)."""
+    if not is_set:
         return
     from darkroom.train.rl.methods import named_method, options_of, settings_of
 
     with guarded():
-        given = {**(context.default_map or {}), **context.params}
-        name = given.get("method") or "thyme"
-        own = {key: given[key] for key in GrpoSettings.model_fields.keys() & given.keys() - {"method"}}
-        settings = settings_of(name, **own, options=given.get("set"))
+        options = {**(context.default_map or {}), **context.params}
+        name = options.get("method") or "thyme"
+        own = {key: options[key] for key in GrpoSettings.model_fields.keys() & options.keys() - {"method"}}
+        settings = settings_of(name, **own, options=options.get("set"))
         method, values = (
             named_method(name, settings.options),
             settings.model_dump(exclude={"judge", "options", "method_file"}),

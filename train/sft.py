@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,21 +26,12 @@ from darkroom.train.finetuning.settings import (
     share_of_batch,
 )
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.command_line import (
-    Values,
-    config_option,
-    guarded,
-    local_datasets,
-    recipe_values,
-    takes_settings,
-)
-from darkroom.train.runs.options import assigned
+from darkroom.train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
+from darkroom.train.runs.options import assigned, local_datasets
 from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
-    from darkroom.train.finetuning.phases import Plan
     from darkroom.train.runs.checkpoints import Staging
-    from darkroom.train.runs.job import TrainingJob
     from darkroom.train.runs.reporting import RunReporter
 
 
@@ -54,7 +44,7 @@ def finetune(
     save_steps: int = 0,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Trains, writes ``output`` and returns its history. Raises ``TrainError`` for inputs that cannot be trained on.
+    """Train, write ``output`` and return its history. Raises ``TrainError`` for inputs that cannot be trained on.
 
     ``datasets`` are folders of one dataset or of several; each phase selects its families among them.
     """
@@ -79,23 +69,21 @@ def finetune(
     read = tuple(dict.fromkeys(folder for _, folders in planned for folder in folders))
     common = Path(os.path.commonpath(read)) if len(read) > 1 else read[0]
     job = TrainingJob("sft", common, model, output, with_rows(settings.record), column="loss", folders=read)
-    return run_job(job, partial(_train, job, planned, settings, save_steps), force=force)
 
+    def train(staging: Staging, report: RunReporter) -> list[dict[str, Any]]:
+        from darkroom.train.examples.encoding import open_reader
+        from darkroom.train.finetuning.phases import SftRun
 
-def _train(
-    job: TrainingJob, planned: Plan, settings: SftSettings, save_steps: int, staging: Staging, report: RunReporter
-) -> list[dict[str, Any]]:
-    from darkroom.train.examples.encoding import open_reader
-    from darkroom.train.finetuning.phases import SftRun
+        ablations = {"train_observations", "loss_policy", "without_comments"}
+        read_as = settings.model_dump(include={"layout", "min_pixels", "max_pixels"} | ablations)
+        run = SftRun(model, open_reader(model, **read_as), settings, staging, report, save_steps)
+        return run.train(run.check_rows(planned, output.parent / ".conformance"))
 
-    ablations = {"train_observations", "loss_policy", "without_comments"}
-    read_as = settings.model_dump(include={"layout", "min_pixels", "max_pixels"} | ablations)
-    run = SftRun(job.model, open_reader(job.model, **read_as), settings, staging, report, save_steps)
-    return run.train(run.check_rows(planned, job.output.parent / ".conformance"))
+    return run_job(job, train, force=force)
 
 
 def _recipe(context: typer.Context, name: str) -> str:
-    """The callback of ``--recipe``: its values become the defaults of options that ``--config`` does not set."""
+    """Make a recipe's values the defaults of options that ``--config`` does not set (the callback of ``--recipe``)."""
     if name:
         from_file = dict(context.default_map or {})
         try:

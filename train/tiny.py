@@ -23,23 +23,24 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import replace_folder
 from darkroom.train.examples.encoding import conversation
 from darkroom.train.models.loading import VISION_TOKENS, save_processor
-from darkroom.train.runs.command_line import guarded, local_datasets
+from darkroom.train.runs.command_line import guarded
+from darkroom.train.runs.options import local_datasets
 
 LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"
-"""Tags and lines: a recurring line becomes one token, so that a few steps are enough to learn to write a program."""
+"""Tags and lines: a recurring line becomes one token, so that a few steps are enough to learn to write code."""
 DIGIT_SPLIT = r"</?[a-z_]+>|(?<!\d)\d(?=\d{2}(?!\d))|(?<=\D\d)\d(?=\d(?!\d))|(?<=\D\d\d)\d(?!\d)"
 """Tags, and every digit of a number of three digits, are tokens of their own: a coordinate is copied digit by digit."""
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *VISION_TOKENS)
 VOCABULARY, LONGEST_SIDE = 3000, 4
 SPREAD = 0.02
-"""Of the weights, as Qwen has it."""
+"""Standard deviation of the weights, as Qwen has it."""
 ArchName = Literal["qwen2_5_vl", "qwen3_vl"]
 _TINY = yaml.safe_load(Path(__file__).with_name("tiny.yaml").read_text())
 MARKER = "tiny.json"
 
 
 class Arch(NamedTuple):
-    """What one model type has that the others have not."""
+    """The particulars of a model type."""
 
     patch: int
     vision: dict[str, Any]
@@ -59,7 +60,7 @@ def build(
     arch: ArchName = "qwen2_5_vl",
     spread: float = SPREAD,
 ) -> bool:
-    """Builds the checkpoint in ``out``; False when it is there already, made from the same arguments.
+    """Build the checkpoint in ``out``; False when it is there already, made from the same arguments.
 
     ``spread`` is the standard deviation of the weights. With the default a model this small hardly learns to see; with
     0.1 it does.
@@ -80,7 +81,7 @@ def build(
 
 
 def dataset_texts(*folders: Path) -> Iterator[str]:
-    """Everything that is said in shipped datasets, for the tokenizer."""
+    """All texts of shipped datasets, for the tokenizer."""
     from darkroom.pipelines.publishing.dataset_reader import read_files
     from darkroom.train.examples.datasets import dataset_files, require_columns
 
@@ -162,7 +163,7 @@ def _processor(tokenizer: Any, arch: ArchName) -> Any:
         temporal_patch_size=2,
         size={"shortest_edge": unit, "longest_edge": unit * LONGEST_SIDE**2},
     )
-    # where it lies, without an import of TRL, which would take a second
+    # its path, without an import of TRL, which would take a second
     template = Path(str(distribution("trl").locate_file(f"trl/chat_templates/{arch}.jinja")))
     return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=template.read_text())
 

@@ -152,7 +152,7 @@ def sample_ids(ids: Iterable[str], *, seed: int, queue: str, n_rows: int | None)
 
 
 def write_labels(path: Path, labels: Iterable[Mapping[str, Any]]) -> None:
-    """Write lines for calibrating judges (``pipelines/verification/judges/labels.py``)."""
+    """Write lines for calibrating judges (``pipelines/verification/judges/calibration.py``)."""
     write_whole(path, "".join(json.dumps(label, ensure_ascii=False) + "\n" for label in labels))
 
 

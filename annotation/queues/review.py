@@ -32,7 +32,7 @@ from darkroom.pipelines.storage.stage_runs import StageReport, store_rows
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks import judge_leak
-from darkroom.pipelines.verification.checks.base import JudgedCheck
+from darkroom.pipelines.verification.checks.check import JudgedCheck
 
 ROUND = "review"
 BLAMED = {

@@ -22,7 +22,7 @@ from darkroom.pipelines.generation.stage import Shard, Stage
 from darkroom.pipelines.models.messages import ImagePart, message
 from darkroom.pipelines.models.parsing import json_objects
 from darkroom.pipelines.models.policies import CompletionRequest, Policy, PolicyError
-from darkroom.pipelines.models.policies.base import Completion
+from darkroom.pipelines.models.policies.policy import Completion
 from darkroom.pipelines.models.prompts import load_prompt
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import PoolImage, PreAnnotation, Sample, Truth

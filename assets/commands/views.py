@@ -108,8 +108,7 @@ def _serve_gallery(
     from darkroom.pipelines.inspection.gallery.index import open_index
     from darkroom.pipelines.inspection.gallery.served import open_server
     from darkroom.pipelines.publishing.dataset_reader import find_trajectories
-    from darkroom.pipelines.services import TOKEN_VARIABLE
-    from darkroom.pipelines.services.access import require_token
+    from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     require_token(host, token)

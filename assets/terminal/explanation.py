@@ -13,7 +13,7 @@ from rich.text import Text
 
 from darkroom.assets.terminal import folding
 from darkroom.pipelines.inspection.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
-from darkroom.pipelines.inspection.ledger_calls import RowAct
+from darkroom.pipelines.inspection.ledger_calls import LedgerCall
 from darkroom.pipelines.records.reject_reasons import Reason
 
 _COLOURS = {"kept": "green", "rejected": "red", "quarantined": "yellow", "ok": "green"}
@@ -28,7 +28,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     if explanation.sample is not None:
         console.print(_sample(explanation.sample))
     console.print(_passages(explanation.intake))
-    histories = sorted(explanation.ways, key=_place)
+    histories = sorted(explanation.histories, key=_place)
     if len(histories) > 1:
         for part in _titled("By family", _outcomes(histories)):
             console.print(part)
@@ -109,10 +109,12 @@ def _history(history: FamilyHistory) -> Iterator[RenderableType]:
         yield from _titled("Checks", _checks(row["checks"]))
     if row.get("provenance"):
         yield from _titled("Usage and provenance", _facts({**row["usage"], **row["provenance"]}))
-    for act in history.acts:
-        if act.kind == "policy" and not act.what.startswith("turn") and history.family != RL:
-            yield from _titled(f"{act.what}, by {act.model}", Text(act.said))
-    yield from _titled("Acts in the ledger", _acts(history.acts) if history.acts else Text("none found", style="dim"))
+    for call in history.calls:
+        if call.kind == "policy" and not call.what.startswith("turn") and history.family != RL:
+            yield from _titled(f"{call.what}, by {call.model}", Text(call.output))
+    yield from _titled(
+        "Calls in the ledger", _calls(history.calls) if history.calls else Text("none found", style="dim")
+    )
 
 
 def _round(number: int, turn: Mapping[str, Any]) -> Iterator[RenderableType]:
@@ -168,19 +170,25 @@ def _votes(polls: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
     return table
 
 
-def _acts(acts: Sequence[RowAct]) -> Table:
+def _calls(calls: Sequence[LedgerCall]) -> Table:
     table = Table(
-        *folding("act", "model", "seconds", "USD", "time (UTC)", "key", "output"), box=None, header_style="dim"
+        *folding("call", "model", "seconds", "USD", "time (UTC)", "key", "output"), box=None, header_style="dim"
     )
-    for act in acts:
-        text = " ".join(act.said.split())
+    for call in calls:
+        text = " ".join(call.output.split())
         output = Text(text if len(text) <= 60 else f"{text[:59]}…")
-        time = act.made_at[:19].replace("T", " ")
+        time = call.made_at[:19].replace("T", " ")
         table.add_row(
-            act.what, act.model or act.kind, f"{act.seconds:.2f}", f"{act.cost_usd:.4f}", time, act.key[:_SHORT], output
+            call.what,
+            call.model or call.kind,
+            f"{call.seconds:.2f}",
+            f"{call.cost_usd:.4f}",
+            time,
+            call.key[:_SHORT],
+            output,
         )
-    seconds, cost_usd = sum(act.seconds for act in acts), sum(act.cost_usd for act in acts)
-    table.add_row(f"{len(acts)} acts", "", f"{seconds:.2f}", f"{cost_usd:.4f}", "", "", "", style="bold")
+    seconds, cost_usd = sum(call.seconds for call in calls), sum(call.cost_usd for call in calls)
+    table.add_row(f"{len(calls)} calls", "", f"{seconds:.2f}", f"{cost_usd:.4f}", "", "", "", style="bold")
     return table
 
 

@@ -109,7 +109,7 @@ def summary(workspace: Workspace, partitions: Partitions) -> None:
 def explain(workspace: Workspace, partitions: Partitions) -> None:
     """`darkroom explain` of the last row, by its id."""
     (sample_id,) = list(workspace.tables.columns(TableKey(SAMPLES, partitions[-1]), "sample_id"))[-1]
-    assert explain_row(workspace, sample_id[:20]).ways
+    assert explain_row(workspace, sample_id[:20]).histories
 
 
 def gallery(workspace: Workspace, partitions: Partitions) -> None:

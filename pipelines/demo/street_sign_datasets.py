@@ -15,8 +15,8 @@ from darkroom.pipelines.demo.oracle.family_script import family_script
 from darkroom.pipelines.generation.engine import Family, intake
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
 from darkroom.pipelines.models.policies import OraclePolicy
-from darkroom.pipelines.models.policies.base import CompletionRequest
 from darkroom.pipelines.models.policies.embedded import Script
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records.digest import digest, digest_bytes

@@ -22,17 +22,17 @@ from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification import checks
-from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import JudgedCheck
-from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
-from darkroom.pipelines.verification.judges.base import CountedJudge
-from darkroom.pipelines.verification.judges.calibration_store import (
+from darkroom.pipelines.verification.calibration_store import (
     CalibrationStore,
     StoredCalibration,
     inline_case,
     stored_calibration,
 )
-from darkroom.pipelines.verification.judges.labels import Label, label_reject, read_labels
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.check import JudgedCheck
+from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
+from darkroom.pipelines.verification.judges.calibration import Label, label_reject, read_labels
+from darkroom.pipelines.verification.judges.judge import CountedJudge
 from darkroom.sandbox.errors import UserError
 
 

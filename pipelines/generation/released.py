@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyError, PolicyIdentity
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyError, PolicyIdentity
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Protocol, Thyme, ToolCall
 from darkroom.pipelines.models.tasks import PreparedSample

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from darkroom.pipelines.models.messages import Message, message
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError
-from darkroom.pipelines.models.protocols.base import Protocol
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, PolicyError
 from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn
+from darkroom.pipelines.models.protocols.protocol import Protocol
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Observation, Round, Usage
 from darkroom.pipelines.records.digest import seed_from

@@ -13,13 +13,13 @@ from darkroom.pipelines.models.policies import Policy
 from darkroom.pipelines.records import Check, Draft, Sample, Trajectory, Usage
 from darkroom.pipelines.storage.tables import TableReplaced
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.calibration_store import CalibrationStore, StoredCalibration
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckFunction, JudgedCheck
-from darkroom.pipelines.verification.checks.leak import judge_leak
+from darkroom.pipelines.verification.checks.check import CheckFunction, JudgedCheck
+from darkroom.pipelines.verification.checks.hint import judge_leak
 from darkroom.pipelines.verification.checks.necessity import Necessity, blind_scores, necessity_checks
 from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
-from darkroom.pipelines.verification.judges.base import CountedJudge
-from darkroom.pipelines.verification.judges.calibration_store import CalibrationStore, StoredCalibration
+from darkroom.pipelines.verification.judges.judge import CountedJudge
 from darkroom.pipelines.vision.legibility import ocr_version
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.inspection.ledger_calls import RowAct, rl_acts, rollout_acts
+from darkroom.pipelines.inspection.ledger_calls import LedgerCall, rl_calls, rollout_calls
 from darkroom.pipelines.inspection.table_search import TableFile, files_with, table_files
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl.facts import STAGES as RL_STAGES
@@ -72,13 +72,13 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class FamilyHistory:
-    """One family's stages in order, the latest form of the row, and the acts. No id before a draft was written."""
+    """One family's stages in order, the latest form of the row, and its calls. No id before a draft was written."""
 
     family: str
     trajectory_id: str
     passages: tuple[Passage, ...]
     row: Mapping[str, Any]
-    acts: tuple[RowAct, ...]
+    calls: tuple[LedgerCall, ...]
 
     @property
     def rejected(self) -> Passage | None:
@@ -98,7 +98,7 @@ class Explanation:
     subject: Subject
     sample: Mapping[str, Any] | None
     intake: tuple[Passage, ...]
-    ways: tuple[FamilyHistory, ...]
+    histories: tuple[FamilyHistory, ...]
 
 
 def explain(workspace: Workspace, query: str) -> Explanation:
@@ -109,16 +109,16 @@ def explain(workspace: Workspace, query: str) -> Explanation:
     files = sorted(table_files(workspace.tables), key=_order)
     subject = _find_subject(files, query, workspace.tables.root)
     intake: list[Passage] = []
-    histories: dict[tuple[str, str], list[Passage]] = {}
+    by_trajectory: dict[tuple[str, str], list[Passage]] = {}
     for family, trajectory_id, passage in _passages(files, subject):
         if passage.stage in SAMPLES:
             intake.append(passage)
         else:
-            histories.setdefault((family, trajectory_id), []).append(passage)
+            by_trajectory.setdefault((family, trajectory_id), []).append(passage)
     sample = next((passage.row for passage in intake if passage.outcome == "kept"), None)
     known_sample = sample or {"sample_id": subject.sample_id}
-    ways = tuple(_history(workspace, known_sample, *names, passages) for names, passages in sorted(histories.items()))
-    return Explanation(subject, sample, tuple(intake), ways)
+    histories = (_history(workspace, known_sample, *names, rows) for names, rows in sorted(by_trajectory.items()))
+    return Explanation(subject, sample, tuple(intake), tuple(histories))
 
 
 def _order(file: TableFile) -> tuple[int, tuple[str, ...], str, bool]:
@@ -216,7 +216,7 @@ def _history(
     for passage in passages:
         row |= {name: value for name, value in passage.row.items() if value or name not in row}
     if family == RL:
-        acts = rl_acts(workspace.ledger, sample["sample_id"])
+        calls = rl_calls(workspace.ledger, sample["sample_id"])
     else:
-        acts = rollout_acts(workspace.ledger, row, sample, family=family, trajectory_id=trajectory_id)
-    return FamilyHistory(family, trajectory_id, tuple(passages), row, acts)
+        calls = rollout_calls(workspace.ledger, row, sample, family=family, trajectory_id=trajectory_id)
+    return FamilyHistory(family, trajectory_id, tuple(passages), row, calls)

@@ -2,7 +2,7 @@
 
 The key of a code run can be computed again from the row. A turn's cannot (the conversation is not stored), but its seed
 can: from the family and the sample, a plan's from its prompt, a vote's from the question and the trajectory. Turns of
-earlier policies and prompts have the same seeds and are among the acts. An answer without aid has its sample's seed:
+earlier policies and prompts have the same seeds and are among the calls. An answer without aid has its sample's seed:
 every family with such answers shows them.
 """
 
@@ -20,7 +20,7 @@ from darkroom.pipelines.rl.necessity import MAX_ROUNDS, MODES, necessity_seed
 from darkroom.pipelines.storage.cached_calls import Recorded
 from darkroom.pipelines.storage.ledger import Ledger, call_key
 from darkroom.pipelines.verification.checks.necessity import VIEWS, answer_seed
-from darkroom.pipelines.verification.judges.policy import judge_seed
+from darkroom.pipelines.verification.judges.judge import judge_seed
 
 _TURNS_AHEAD = 2
 """Turns after the last round on record: the answer, and one that was cut off or malformed."""
@@ -29,8 +29,8 @@ RL_PROMPTS = ("belongs_together", "self_contained", "relabel", "pass_rate", "sui
 
 
 @dataclass(frozen=True, slots=True)
-class RowAct:
-    """One act: what it was for the row, who did it, its cost, and its result."""
+class LedgerCall:
+    """One call: what it was for the row, who did it, its cost, and its result."""
 
     what: str
     kind: str
@@ -39,19 +39,19 @@ class RowAct:
     seconds: float
     cost_usd: float
     made_at: str
-    said: str
+    output: str
     """A policy's text; of a code run its status."""
 
 
-def rollout_acts(
+def rollout_calls(
     ledger: Ledger, row: Mapping[str, Any], sample: Mapping[str, Any], *, family: str, trajectory_id: str
-) -> tuple[RowAct, ...]:
-    """The acts of one rollout on a sample, oldest first. ``row`` is the latest form of it that there is."""
+) -> tuple[LedgerCall, ...]:
+    """The calls of one rollout on a sample, oldest first. ``row`` is the latest form of it that there is."""
     seeds = dict(_policy_seeds(row, sample["sample_id"], family, trajectory_id))
-    return _recorded_acts(ledger, seeds, _code_keys(row, sample))
+    return _recorded_calls(ledger, seeds, _code_keys(row, sample))
 
 
-def rl_acts(ledger: Ledger, sample_id: str) -> tuple[RowAct, ...]:
+def rl_calls(ledger: Ledger, sample_id: str) -> tuple[LedgerCall, ...]:
     """The questions about a sample on its way to an RL row, oldest first."""
     seeds = {
         seed_of(stage, sample_id) + n: f"{stage}, answer {n + 1}" for stage in RL_PROMPTS for n in range(_MOST_VOTES)
@@ -63,14 +63,14 @@ def rl_acts(ledger: Ledger, sample_id: str) -> tuple[RowAct, ...]:
             seeds |= {
                 seed_from(first + n, turn): f"{mode} {n + 1}, turn {turn + 1}" for turn in range(1, MAX_ROUNDS + 1)
             }
-    return _recorded_acts(ledger, seeds, {})
+    return _recorded_calls(ledger, seeds, {})
 
 
-def _recorded_acts(ledger: Ledger, seeds: Mapping[int, str], keys: Mapping[str, str]) -> tuple[RowAct, ...]:
-    """The acts on record: of policies by their seeds, of the sandbox by their keys, each with what it was."""
-    acts = [_row_act(seeds[act.request["seed"]], act) for act in ledger.with_seeds("policy", list(seeds))]
-    acts += [_row_act(keys[key], act) for key, act in ledger.look_up(list(keys)).items()]
-    return tuple(sorted(acts, key=lambda act: act.made_at))
+def _recorded_calls(ledger: Ledger, seeds: Mapping[int, str], keys: Mapping[str, str]) -> tuple[LedgerCall, ...]:
+    """The calls on record: of policies by their seeds, of the sandbox by their keys, each with what it was."""
+    calls = [_ledger_call(seeds[call.request["seed"]], call) for call in ledger.with_seeds("policy", list(seeds))]
+    calls += [_ledger_call(keys[key], call) for key, call in ledger.look_up(list(keys)).items()]
+    return tuple(sorted(calls, key=lambda call: call.made_at))
 
 
 def _policy_seeds(row: Mapping[str, Any], sample_id: str, family: str, trajectory_id: str) -> Iterator[tuple[int, str]]:
@@ -114,8 +114,8 @@ def _code_keys(row: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, s
     return {call_key("sandbox", {**request, "programs": codes[: n + 1]}): name for n, name in enumerate(names)}
 
 
-def _row_act(what: str, recorded: Recorded) -> RowAct:
+def _ledger_call(what: str, recorded: Recorded) -> LedgerCall:
     text = recorded.call.result.get("text" if recorded.kind == "policy" else "status", "")
     model = recorded.request.get("identity", {}).get("model", "")
     seconds, cost_usd = recorded.call.seconds, recorded.call.cost_usd
-    return RowAct(what, recorded.kind, recorded.key, model, seconds, cost_usd, recorded.made_at, text)
+    return LedgerCall(what, recorded.kind, recorded.key, model, seconds, cost_usd, recorded.made_at, text)

@@ -1,4 +1,4 @@
-"""What a sandbox showed, as a model reads it: text without meaning to a tokenizer, images that a processor takes."""
+"""Observations as a model reads them: text without meaning to a tokenizer, images that a processor takes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,16 +15,19 @@ THINNEST = 200
 
 
 def observed(
-    seen: Seen, special_tokens: Sequence[str] = (), *, ref: Callable[[Image.Image], ImageRef] | None = None
+    observation: Seen, special_tokens: Sequence[str] = (), *, ref: Callable[[Image.Image], ImageRef] | None = None
 ) -> Observation:
-    """``seen`` as a record. ``special_tokens`` are those of the tokenizer that reads the text.
+    """Make a record of an observation. ``special_tokens`` are those of the tokenizer that reads the text.
 
     ``ref`` names an image; by default it is the digest of its pixels.
     """
-    edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in seen.edits)
-    images = tuple((ref or pixel_ref)(image.pixels) for image in seen.images)
-    text, error = neutralise(seen.text, special_tokens), seen.error and neutralise(seen.error, special_tokens)
-    return viewable(Observation(seen.status, text, images, error, edits))
+    edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in observation.edits)
+    images = tuple((ref or pixel_ref)(image.pixels) for image in observation.images)
+    text, error = (
+        neutralise(observation.text, special_tokens),
+        observation.error and neutralise(observation.error, special_tokens),
+    )
+    return viewable(Observation(observation.status, text, images, error, edits))
 
 
 def pixel_ref(image: Image.Image) -> ImageRef:
@@ -34,12 +37,13 @@ def pixel_ref(image: Image.Image) -> ImageRef:
 
 
 def is_too_thin(width: int, height: int) -> bool:
-    """Whether Qwen's processors refuse an image of so many pixels; the released code of Thyme takes none of these."""
+    """Return whether Qwen's processors refuse an image of so many pixels; the released code of Thyme takes none of
+    these."""
     return max(width, height) >= THINNEST * min(width, height)
 
 
 def viewable(observation: Observation) -> Observation:
-    """``observation``; with an image that is too thin, the error that replaces it for the model."""
+    """Replace an observation that has an image too thin for the model by the error that the model reads."""
     thin = [image for image in observation.images if is_too_thin(image.width, image.height)]
     if not thin:
         return observation

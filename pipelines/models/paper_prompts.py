@@ -45,7 +45,7 @@ class PaperPrompt:
 
     @property
     def record(self) -> dict[str, str]:
-        """What a checkpoint's or evaluation's inputs say of it."""
+        """Describe the prompt for a checkpoint's or evaluation's inputs."""
         return {"name": self.name, "digest": self.prompt.digest, "source": self.prompt.source}
 
     def opening(
@@ -71,10 +71,11 @@ class PaperPrompt:
         return opening_messages(system, images, user)
 
     def image_names(self, question: str, images: tuple[ImageRef, ...]) -> tuple[str, ...]:
-        """What code may call the images: the question's names for them, else those that the prompt tells, if any."""
-        named = image_names(question)
-        if named or "image_path" not in self.prompt.slots:
-            return named
+        """Names that code may use for the images: the question's names for them, else those that the prompt tells, if
+        any."""
+        names = image_names(question)
+        if names or "image_path" not in self.prompt.slots:
+            return names
         return tuple(f"image_{index}.{image.format.lower()}" for index, image in enumerate(images))
 
 

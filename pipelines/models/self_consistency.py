@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError, samples
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, PolicyError, samples
 from darkroom.pipelines.records import Usage, Votes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
@@ -46,7 +46,7 @@ async def collect_votes(
     verdict: VerdictRule | None = None,
     what: str = "vote",
 ) -> Votes:
-    """Up to ``n_votes`` answers with seeds from ``request.seed`` on, each turned into a vote by ``read``.
+    """Collect up to ``n_votes`` answers with seeds from ``request.seed`` on, each read as a vote by ``read``.
 
     With ``verdict`` votes are requested in rounds, each of as many as could make the verdict certain, until it is.
     Raises ``RowError`` (policy_failed), naming ``what``, when an answer fails.
@@ -90,7 +90,7 @@ def _n_next(says: list[bool | None], n_votes: int, verdict: VerdictRule | None) 
 
 
 def is_certain(verdict: VerdictRule, n_yes: int, n_no: int, n_left: int) -> bool:
-    """Whether no outcome of the votes that are left, invalid ones included, changes the verdict."""
+    """Return whether no outcome of the votes that are left, invalid ones included, changes the verdict."""
     current = verdict(n_yes, n_no)
     return all(
         verdict(n_yes + more, n_no + less) == current for more in range(n_left + 1) for less in range(n_left + 1 - more)

@@ -43,7 +43,7 @@ def question_text(sample: Sample) -> str:
 
 
 def image_sizes(images: tuple[ImageRef, ...]) -> str:
-    """``2400x1600`` of every image, in order."""
+    """Size of every image, in order: ``2400x1600, 800x600``."""
     return ", ".join(f"{image.width}x{image.height}" for image in images)
 
 
@@ -51,7 +51,7 @@ _IMAGE_PATH = re.compile(r"image path[^:\n]{0,60}:[\s\"'`*]{0,8}([^\s\"'`*]{1,25
 
 
 def image_names(question: str) -> tuple[str, ...]:
-    """What a question calls its images, in their order: ``User Image Path: hr_bench_4k/179.jpg`` (Thyme table 3).
+    """Names that a question gives its images, in their order: ``User Image Path: hr_bench_4k/179.jpg`` (Thyme table 3).
 
     Code opens the images by these names, in a replay of the row as well.
     """

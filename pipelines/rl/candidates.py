@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from darkroom.pipelines.generation.drafting import CONVERSATION_CODE
 from darkroom.pipelines.generation.stage import Rejection, Shard, Stage
 from darkroom.pipelines.models.messages import opening_messages
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.self_consistency import Vote, collect_votes
 from darkroom.pipelines.models.tasks import Task, image_sizes, question_text
@@ -25,10 +25,10 @@ from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.visibility import SMALL_SHARE
 from darkroom.pipelines.selection.screening import Screening
-from darkroom.pipelines.verification.checks.base import Flaw, by_votes, record
+from darkroom.pipelines.verification.checks.check import Flaw, by_votes, record
 from darkroom.pipelines.verification.grading import grade, grader_of, require_discrimination
 from darkroom.pipelines.verification.grading.judged import grade_judged
-from darkroom.pipelines.verification.judges.policy import SCHEMA, yes_or_no
+from darkroom.pipelines.verification.judges.judge import SCHEMA, yes_or_no
 
 GRADING_CODE = (
     *CONVERSATION_CODE,
@@ -99,7 +99,7 @@ class Candidates(Stage[Sample, Sample, RLCandidate]):
         *GRADING_CODE,
         __name__,
         "darkroom.pipelines.selection",
-        "darkroom.pipelines.verification.checks.base",
+        "darkroom.pipelines.verification.checks.check",
         "darkroom.pipelines.vision",
     )
     roles: ClassVar[Sequence[str]] = ("judge",)

@@ -13,9 +13,9 @@ from darkroom import sandbox
 from darkroom.pipelines.generation.rollout import Rollout, rollout
 from darkroom.pipelines.generation.sandbox_sessions import RecordedGroup, Sandboxes
 from darkroom.pipelines.generation.stage import SAMPLES, Shard, Stage
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError, samples
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, PolicyError, samples
 from darkroom.pipelines.models.protocols import ToolCall
-from darkroom.pipelines.models.protocols.base import Protocol
+from darkroom.pipelines.models.protocols.protocol import Protocol
 from darkroom.pipelines.models.self_consistency import Vote
 from darkroom.pipelines.models.tasks import Task, image_names, question_text
 from darkroom.pipelines.records import PassRate, RLCandidate, Sample, ToolNecessity, Usage, Votes

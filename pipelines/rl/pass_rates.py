@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from darkroom.pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
-from darkroom.pipelines.models.policies.base import Policy
+from darkroom.pipelines.models.policies.policy import Policy
 from darkroom.pipelines.models.self_consistency import collect_votes
 from darkroom.pipelines.records import CheckedLabel, PassRate, RLCandidate, Sample
 from darkroom.pipelines.records.reject_reasons import Reason, RowError

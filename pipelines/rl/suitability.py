@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from darkroom.pipelines.generation.drafting import CONVERSATION_CODE
 from darkroom.pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
-from darkroom.pipelines.models.policies.base import Policy
+from darkroom.pipelines.models.policies.policy import Policy
 from darkroom.pipelines.models.self_consistency import collect_votes
 from darkroom.pipelines.records import RLCandidate, Sample, SuitabilityLabel, SuitabilityReview, SuitabilityVotes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -21,7 +21,7 @@ from darkroom.pipelines.rl import candidates
 from darkroom.pipelines.rl.candidates import turn_of
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.verification.judges.calibration import Calibration, CalibrationError, calibrate
-from darkroom.pipelines.verification.judges.policy import SCHEMA, yes_or_no
+from darkroom.pipelines.verification.judges.judge import SCHEMA, yes_or_no
 
 PROMPT = "suitability"
 VOTES, LABELS = "suitability_votes", "suitability_labels"

@@ -6,5 +6,21 @@ files, what clients hold open) is here as well; ``darkroom.train.agent`` and ``d
 others.
 """
 
+import secrets
+
+from darkroom.sandbox.errors import UserError
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 TOKEN_VARIABLE = "DARKROOM_SERVICE_TOKEN"
+
+
+def require_token(host: str, token: str) -> None:
+    """Refuse to admit other machines without a token. Raises ``UserError``."""
+    if host not in LOOPBACK and not token:
+        raise UserError(f"--host {host} admits other machines: set {TOKEN_VARIABLE} to a secret of your own")
+
+
+def is_let_in(*brought: str, token: str) -> bool:
+    """Return whether a client that brought these words has the token (empty: everybody has), compared in constant
+    time."""
+    return not token or any(secrets.compare_digest(word.encode(), token.encode()) for word in brought)

@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from darkroom.pipelines.models.protocols import PROTOCOLS
-from darkroom.pipelines.services import TOKEN_VARIABLE
-from darkroom.pipelines.services.access import require_token
+from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 from darkroom.sandbox import Limits, SandboxPool
 from darkroom.sandbox.errors import UserError
 from darkroom.sandbox.protections import TIER_VARIABLE
@@ -64,7 +63,7 @@ def serve_sandbox(
     require_extra()
     if protocol not in PROTOCOLS:
         raise UserError(f"no protocol {protocol!r}; there are {', '.join(PROTOCOLS)}")
-    from darkroom.pipelines.services.running import over_http, over_stdio
+    from darkroom.pipelines.services.http_api import over_http, over_stdio
     from darkroom.pipelines.services.sessions import Sessions
 
     limits = Limits(seconds=seconds, memory_mb=memory_mb)

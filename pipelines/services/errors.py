@@ -1,4 +1,4 @@
-"""What a service refuses or cannot do: every error has a type that a client can act upon."""
+"""Errors of a service: each has a type that a client can act upon."""
 
 from typing import Literal
 
@@ -40,7 +40,7 @@ class ServiceError(UserError):
 
     @property
     def body(self) -> dict[str, dict[str, str]]:
-        """As JSON: ``{"error": {"type": …, "message": …}}``."""
+        """JSON body: ``{"error": {"type": …, "message": …}}``."""
         return {"error": {"type": self.kind, "message": str(self)}}
 
 

@@ -9,11 +9,13 @@ GET    /health, /metrics
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Response
+from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -21,10 +23,9 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from darkroom.pipelines.services import LOOPBACK
-from darkroom.pipelines.services.files import encoded
-from darkroom.pipelines.services.listening import guarded, speak_json
+from darkroom.pipelines.services.files import ObservationPart, encoded
+from darkroom.pipelines.services.listening import guarded, listen, speak_json
 from darkroom.pipelines.services.mcp_server import sandbox_server
-from darkroom.pipelines.services.observation_parts import ObservationPart
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description
 from darkroom.pipelines.storage.stage_runs import code_version
@@ -50,7 +51,7 @@ class AppliedEdit(BaseModel):
 
 
 class ToolResult(BaseModel):
-    """What a program showed. ``images`` are PNGs in base64; ``parts`` is the observation as the protocol writes it, tag
+    """Result of a program. ``images`` are PNGs in base64; ``parts`` is the observation as the protocol writes it, tag
     included. ``broken``: the session is gone with its state."""
 
     status: str
@@ -65,7 +66,7 @@ class ToolResult(BaseModel):
 
 
 class Health(BaseModel):
-    """That the service runs."""
+    """Answer of a service that runs."""
 
     version: str
     sessions: int
@@ -172,3 +173,34 @@ class _WithMcp:
         if match["session"]:
             scope["path_params"] = {"session": match["session"]}
         await self._mcp(scope, receive, send)
+
+
+def over_http(
+    sessions: Sessions,
+    host: str,
+    port: int,
+    token: str,
+    *,
+    most_mb: int,
+    compression: int,
+    say: Callable[[str], None],
+) -> None:
+    """Serves MCP and JSON until SIGTERM or Ctrl-C. Raises ``UserError`` where the port is taken, ``SandboxError``
+    where this machine cannot run the sandbox."""
+    with sessions.pool.group():  # a machine that cannot protect itself must not say that it serves
+        pass
+    app = service(sessions, host=host, token=token, most_mb=most_mb, compression=compression)
+    keys = "with a token" if token else "no token"
+    listen(app, host, port, lambda at: say(f"MCP {at}/mcp, HTTP {at}/docs, {keys}; Ctrl-C stops it"))
+
+
+async def over_stdio(sessions: Sessions, images: Sequence[Path], protocol: str, *, compression: int) -> None:
+    """One client over standard input and output, with a session over ``images``."""
+    task = OpenRequest.model_validate({"protocol": protocol, "images": [path.read_bytes() for path in images]})
+    session = await sessions.open(task)
+    server = sandbox_server(sessions, compression=compression, session=session)
+    try:
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+    finally:
+        await sessions.registry.close(session)

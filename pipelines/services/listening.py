@@ -1,4 +1,4 @@
-"""What the services' applications have around them: a token, limits, an address, and an end."""
+"""Server around an application: its token, its limits, its address, and its errors as JSON."""
 
 import errno
 import gc
@@ -18,11 +18,8 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from darkroom.pipelines.processes.ports import url_of
-from darkroom.pipelines.services import LOOPBACK
-from darkroom.pipelines.services.access import is_let_in
+from darkroom.pipelines.services import LOOPBACK, is_let_in
 from darkroom.pipelines.services.errors import STATUS, ServiceError, invalid
-from darkroom.pipelines.services.inserted_images import InsertedImages
-from darkroom.pipelines.services.json_bodies import JsonRoute
 from darkroom.sandbox.errors import UserError
 
 STOP_SECONDS = 15
@@ -32,8 +29,7 @@ KEEP_ALIVE_SECONDS = 75
 
 
 def speak_json(app: FastAPI) -> None:
-    """Every error that ``app`` answers is a ``ServiceError`` as JSON; bodies of routes that it gets are read fast."""
-    app.router.route_class = JsonRoute
+    """Answer every error of ``app`` as a ``ServiceError`` in JSON."""
     app.add_exception_handler(ServiceError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _not_served)
@@ -62,12 +58,11 @@ def _not_served(_: Request, error: Exception) -> Response:
 
 
 def guarded(app: ASGIApp, *, host: str, token: str) -> ASGIApp:
-    """``app``, its images in its answers, for clients that bring ``token`` (empty: for all).
+    """Guard ``app`` for clients that bring ``token`` (empty: for all).
 
     On this machine's own address it answers to no other name, so that no page in a browser reaches it under a name of
     its own.
     """
-    app = InsertedImages(app)
     if token:
         app = _WithToken(app, token)
     return TrustedHostMiddleware(app, list(LOOPBACK)) if host in LOOPBACK else app

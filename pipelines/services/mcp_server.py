@@ -26,8 +26,7 @@ from pydantic import ValidationError
 
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
 from darkroom.pipelines.services.errors import ServiceError, invalid
-from darkroom.pipelines.services.files import encoded
-from darkroom.pipelines.services.observation_parts import without_marker
+from darkroom.pipelines.services.files import encoded, without_marker
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description, no_tool
 from darkroom.pipelines.storage.stage_runs import code_version
@@ -86,7 +85,7 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
 
 
 def _tools_of(sessions: Sessions, name: str) -> tuple[type[SandboxTool], ...]:
-    """Raises ``MCPError``: a list of tools cannot say that there is no such session."""
+    """Tools of a session. Raises ``MCPError``: a list of tools cannot say that there is no such session."""
     try:
         return sessions.registry.get(name).tools
     except ServiceError as error:

@@ -1,4 +1,4 @@
-"""What clients hold open: named by secrets, at most so many, ended when nothing was asked of it for long."""
+"""Registry of what clients hold open: named by secrets, limited in number, ended after long idleness."""
 
 import asyncio
 import secrets
@@ -18,7 +18,7 @@ class Held(typing.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether it is asked for something now: then it is not idle, however long that takes."""
+        """True while it is at work: then it is not idle, however long that takes."""
 
     async def close(self) -> None:
         """Ends it."""
@@ -51,7 +51,7 @@ class Registry(Generic[H]):
                 idle.result()  # raises what ended it before
 
     def require_room(self) -> None:
-        """Raises ``ServiceError`` (too_busy) where no further one may be opened."""
+        """Check that a further one may be opened. Raises ``ServiceError`` (too_busy)."""
         if len(self._open) + self._n_opening >= self.most_open:
             raise ServiceError("too_busy", f"{self.most_open} {self.what}s are open, the most there may be: end some")
 
@@ -67,7 +67,7 @@ class Registry(Generic[H]):
         return name
 
     def get(self, name: str) -> H:
-        """Raises ``ServiceError`` (unknown_session)."""
+        """Look up an open one. Raises ``ServiceError`` (unknown_session)."""
         opened = self._open.get(name)
         if opened is None:
             raise ServiceError(

@@ -15,8 +15,7 @@ from darkroom.pipelines.models.observations import observed
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import ImageRef, Observation
 from darkroom.pipelines.services.errors import ServiceError, invalid
-from darkroom.pipelines.services.files import EncodedFile
-from darkroom.pipelines.services.observation_parts import numbered
+from darkroom.pipelines.services.files import EncodedFile, numbered
 from darkroom.pipelines.services.registry import Registry
 from darkroom.pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
 from darkroom.sandbox import (
@@ -36,7 +35,7 @@ COUNTED = ("figure ", "display ")
 
 
 class OpenRequest(BaseModel):
-    """What a session is opened with."""
+    """Request for a session."""
 
     model_config = ConfigDict(extra="forbid")
     protocol: Literal["thyme", "pyvision", "tool_call"] = Field(
@@ -55,7 +54,7 @@ class OpenRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What a tool showed: the record, the pixels of its images, and the texts and images (by number) that the protocol
+    """Outcome of a tool: the record, the pixels of its images, and the texts and images (by number) that the protocol
     makes of it, which are what a model reads in process."""
 
     observation: Observation
@@ -87,7 +86,7 @@ class OpenSession:
 
     @property
     def busy(self) -> bool:
-        """Whether a call runs or waits."""
+        """Return whether a call runs or waits."""
         return self.n_calls > 0
 
     async def close(self) -> None:
@@ -96,7 +95,7 @@ class OpenSession:
 
     @property
     def tools(self) -> tuple[type[SandboxTool], ...]:
-        """Those that it offers."""
+        """Tools that the session offers."""
         return tools_for(self.task.protocol, n_images=len(self.task.images), n_videos=len(self.task.videos))
 
 
@@ -192,7 +191,7 @@ async def _set_up(session: Session, task: OpenRequest) -> list[Size]:
 
 
 async def _ran(session: Session, program: str) -> sandbox.Observation:
-    """Raises ``ServiceError`` (infrastructure_failed) where the session ended for no reason of the program's."""
+    """Run a program. Raises ``ServiceError`` (infrastructure_failed) where the session ended for another reason."""
     observation = await session.arun(program)
     if session.lost:
         raise ServiceError("infrastructure_failed", f"the session is gone: {observation.error or 'no reason given'}")

@@ -99,7 +99,7 @@ def tools_for(protocol: str, *, n_images: int, n_videos: int) -> tuple[type[Sand
 
 
 def tool_of(name: str, offered: Sequence[type[SandboxTool]]) -> type[SandboxTool]:
-    """Raises ``ServiceError`` (unknown_tool)."""
+    """Look up a tool by its name. Raises ``ServiceError`` (unknown_tool)."""
     match = next((tool for tool in offered if tool.tool == name), None)
     if match is None:
         raise no_tool(name, [tool.tool for tool in offered])
@@ -107,7 +107,7 @@ def tool_of(name: str, offered: Sequence[type[SandboxTool]]) -> type[SandboxTool
 
 
 def no_tool(name: str, offered: Iterable[str]) -> ServiceError:
-    """That no tool of ``offered`` has this name."""
+    """Error for a name that no tool of ``offered`` has."""
     return ServiceError("unknown_tool", f"no tool {name[:80]!r} here; there are {', '.join(offered)}")
 
 

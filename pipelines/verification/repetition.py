@@ -72,7 +72,7 @@ class Repetition:
 
     @property
     def found(self) -> bool:
-        """Whether one substring covers more than the rule's share of the text so far."""
+        """Return whether one substring covers more than the rule's share of the text so far."""
         self._look()
         return self._is_repetitive()
 
@@ -120,7 +120,7 @@ class Repetition:
 
 @dataclass(slots=True)
 class _Places:
-    """Of one substring: where it began last, how often without overlap, how many characters it covers."""
+    """Occurrences of one substring: the last start, their number without overlap, the characters that they cover."""
 
     last: int
     apart: int

@@ -1,1 +1,1 @@
-"""What runs on the far side of the boundary: launcher -> zygote -> group -> session."""
+"""The far side of the boundary: launcher -> zygote -> group -> session."""

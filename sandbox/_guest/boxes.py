@@ -69,7 +69,7 @@ class Repairs:
 
     @property
     def edits(self) -> list[SourceEdit]:
-        """Without repetitions in a row; after 64, one last edit counts the others."""
+        """Edits without repetitions in a row; after 64, one last edit counts the others."""
         more = [SourceEdit(_KIND, "", f"# … and {self._n_more} more")] if self._n_more else []
         return self._recorded + more
 
@@ -115,23 +115,23 @@ class Repairs:
 
     def _fitted(self, box: Any, size: Size, call: str, *, is_rounded: bool) -> Any:
         """The box for Pillow, which takes no array: as it is where it lies inside or is none."""
-        given = _numbers(box)
-        if given is None:
+        sides = _numbers(box)
+        if sides is None:
             return box
-        numbers = tuple(side if math.isnan(side) else _whole(side) for side in given) if is_rounded else given
+        numbers = tuple(side if math.isnan(side) else _whole(side) for side in sides) if is_rounded else sides
         is_fit = _overlaps(numbers, size) if is_rounded else _is_inside(numbers, size)
         if is_fit and not isinstance(box, np.ndarray):
             return box
-        shown = _shown(box, given)
-        fitted = numbers if is_fit else fit_box(numbers, size, name=f"{call.partition('(')[0]} box {shown}")
-        self._record(f"{call}{shown})", f"{call}{_text(fitted)})")
+        text = _shown(box, sides)
+        fitted = numbers if is_fit else fit_box(numbers, size, name=f"{call.partition('(')[0]} box {text}")
+        self._record(f"{call}{text})", f"{call}{_text(fitted)})")
         return fitted
 
     def _sliced(self, thing: Any) -> Any:
         return _Sliced(thing, self) if type(thing) is np.ndarray else thing
 
     def cut(self, array: "np.ndarray[Any, Any]", key: tuple[Any, ...]) -> Any:
-        """`array[key]`, repaired where that is a slice of an image and comes out empty."""
+        """Evaluate `array[key]`, repaired where that is a slice of an image and comes out empty."""
         plain = array[key]
         if plain.size or not _looks_like_an_image(array) or not (_has_ends(key[0]) and _has_ends(key[1])):
             return plain
@@ -173,26 +173,27 @@ def fit_box(box: Numbers, size: Size, *, name: str) -> Numbers:
     image = f"the image of {size[0]}x{size[1]}"
     if any(math.isnan(side) for side in box):
         raise ValueError(f"{name} has a side that is not a number, in {image}")
-    left, top, right, bottom = box
-    (left, right), (top, bottom) = sorted((left, right)), sorted((top, bottom))
-    if left == right or top == bottom:
+    x1, y1, x2, y2 = box
+    (x1, x2), (y1, y2) = sorted((x1, x2)), sorted((y1, y2))
+    if x1 == x2 or y1 == y2:
         raise ValueError(f"{name} has no area in {image}")
-    fitted = tuple(min(max(side, 0), most) for side, most in zip((left, top, right, bottom), size * 2, strict=True))
+    fitted = tuple(min(max(side, 0), most) for side, most in zip((x1, y1, x2, y2), size * 2, strict=True))
     if fitted[0] >= fitted[2] or fitted[1] >= fitted[3]:
         raise ValueError(f"{name} is outside {image}")
     return fitted
 
 
 def _is_inside(box: Numbers, size: Size) -> bool:
-    left, top, right, bottom = box
-    return 0 <= left < right <= size[0] and 0 <= top < bottom <= size[1]
+    x1, y1, x2, y2 = box
+    return 0 <= x1 < x2 <= size[0] and 0 <= y1 < y2 <= size[1]
 
 
 def _overlaps(box: Numbers, size: Size) -> bool:
-    """Whether Pillow's crop shows something of the image: in order, and of no more pixels than an image may have."""
-    left, top, right, bottom = box
-    n_pixels = (right - left) * (bottom - top)
-    is_near = max(left, 0) < min(right, size[0]) and max(top, 0) < min(bottom, size[1])
+    """Return whether Pillow's crop shows something of the image: in order, and of no more pixels than an image may
+    have."""
+    x1, y1, x2, y2 = box
+    n_pixels = (x2 - x1) * (y2 - y1)
+    is_near = max(x1, 0) < min(x2, size[0]) and max(y1, 0) < min(y2, size[1])
     return is_near and (_is_inside(box, size) or n_pixels <= (Image.MAX_IMAGE_PIXELS or math.inf))
 
 
@@ -201,7 +202,7 @@ def _is_of_the_model(filename: str) -> bool:
 
 
 def _numbers(box: Any) -> Numbers | None:
-    """None for what is not four numbers: Pillow says what it thinks of it."""
+    """Read a box of four numbers; None for all else, on which Pillow has its own error."""
     is_row = isinstance(box, tuple | list) or (isinstance(box, np.ndarray) and box.ndim == 1)
     if not is_row or len(box) != _SIDES:
         return None

@@ -1,25 +1,158 @@
 """Decodes a prompt's images once, in a child that is locked down like a session: an image file is hostile input.
 
-The child writes raw pixels into memory files that the group made, and says what it wrote; the group then seals the
-files, so that no session can change what another sees, and puts the originals where the code will find them.
+The child writes raw pixels into memory files that the group made, and one line of JSON per image: its shape, or
+`reason`, the defect of the image, or `exhausted`, the resource that this machine lacked, which says nothing of the
+image. The group then seals the files, so that no session can change what another sees, and puts the originals where the
+code will find them.
 """
 
 import errno
+import io
 import json
 import math
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
+
+import cv2
+import numpy as np
+from PIL import Image, UnidentifiedImageError
 
 from darkroom.sandbox._guest import lockdown
-from darkroom.sandbox._guest.config import IMAGE_FOLDER, DecodedImage
-from darkroom.sandbox._guest.decoder import MAX_REASON, MAX_SIDE, SHARED_MODES, Target, decode_in_child
+from darkroom.sandbox._guest.errors import is_out_of_memory
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, DecodedImage
 from darkroom.sandbox._guest.proc import Proc
 from darkroom.sandbox._kernel import syscalls
-from darkroom.sandbox.clock import Deadline, ProcessClock
+from darkroom.sandbox.limits import Deadline, Limits, ProcessClock
+
+SHARED_MODES = {"L": 1, "RGB": 3, "RGBA": 4}
+"""Modes whose pixels sessions share, with their bytes per pixel."""
+MAX_SIDE = 65_535
+MAX_REASON = 200
+_SHARED_FORMATS = {"JPEG", "PNG"}
+_LEAST_MEMORY_MB = 1024
+_BYTES_PER_PIXEL = 16
+"""Of Pillow's image, of its raw bytes and of OpenCV's array together."""
+_PNG_BITS, _BITS = 24, 8
+"""Where a PNG has its bits per sample, and how many OpenCV decodes as Pillow does."""
+_STRIP_BYTES = 1 << 18
+_PILLOW_OUT_OF_MEMORY = "out of memory error"
+
+
+class Target(NamedTuple):
+    """Files into which the child writes the pixels of one image."""
+
+    source_fd: int
+    pixels_fd: int
+    bgr_fd: int
+
+
+def decode_in_child(cage: lockdown.Cage, targets: Sequence[Target], report_fd: int) -> NoReturn:
+    try:
+        fds = {fd for target in targets for fd in target}
+        lockdown.lock_down(replace(cage, limits=_roomy(cage.limits)), {report_fd, *fds})
+        lockdown.seal(cage)
+        n_pixels = 0
+        for target in targets:
+            report, n_image_pixels = _decode_one(target, cage.limits, n_pixels)
+            n_pixels += n_image_pixels
+            _say(report_fd, report)
+    except Exception as error:  # noqa: BLE001 - no image was at work: whatever it is, it is the machine's
+        _say(report_fd, _exhausted(error))
+    finally:
+        os._exit(0)
+
+
+def _roomy(limits: Limits) -> Limits:
+    """Raise the limits to the need of any image within `max_pixels`, so that the image alone decides."""
+    return replace(
+        limits,
+        memory_mb=max(limits.memory_mb, _LEAST_MEMORY_MB, limits.max_pixels * _BYTES_PER_PIXEL >> 20),
+        file_mb=max(limits.file_mb, (limits.max_pixels * 4 >> 20) + 1),
+    )
+
+
+def _decode_one(target: Target, limits: Limits, n_pixels: int) -> tuple[dict[str, Any], int]:
+    """Decode one image: its report and its number of pixels; `n_pixels` are those of the images before it."""
+    Image.MAX_IMAGE_PIXELS = None  # the limits are ours, below
+    try:
+        data = _read_source(target.source_fd)
+        with Image.open(io.BytesIO(data)) as image:
+            width, height = image.size
+            if width * height > limits.max_pixels or max(width, height) > MAX_SIDE:
+                return {"reason": f"{width}x{height} pixels, at most {limits.max_pixels} pixels are allowed"}, 0
+            if n_pixels + width * height > limits.input_pixels:
+                return {"too_large": f"more than {limits.input_pixels} pixels (Limits.input_pixels)"}, 0
+            image.load()
+            report = {"format": image.format, "mode": image.mode, "width": width, "height": height}
+            is_alike = _decodes_alike(image, data)
+            if image.format in _SHARED_FORMATS and image.mode in SHARED_MODES:
+                _write_pixels(image, target, with_bgr=is_alike)
+        shape = [height, width, 3] if is_alike else _decode_bgr(data, target.bgr_fd)
+        return {**report, "bgr_shape": shape}, width * height
+    except UnidentifiedImageError:
+        return {"reason": "it is in no format that Pillow knows"}, 0
+    except Exception as error:  # noqa: BLE001 - whatever a broken file makes a decoder raise
+        if _is_of_the_machine(error):
+            return _exhausted(error), 0
+        return {"reason": f"{type(error).__name__}: {error}"[:MAX_REASON]}, 0
+
+
+def _is_of_the_machine(error: Exception) -> bool:
+    """Decoders raise OSError as well, but only the kernel gives it a number."""
+    if isinstance(error, OSError):
+        return error.errno is not None or str(error).startswith(_PILLOW_OUT_OF_MEMORY)
+    return is_out_of_memory(error)
+
+
+def _exhausted(error: Exception) -> dict[str, Any]:
+    reason = str(error) or "not enough memory"
+    return {"exhausted": f"{type(error).__name__}: {reason}"[:MAX_REASON], "errno": getattr(error, "errno", None)}
+
+
+def _say(fd: int, report: dict[str, Any]) -> None:
+    os.write(fd, json.dumps(report).encode() + b"\n")
+
+
+def _decodes_alike(image: Image.Image, data: bytes) -> bool:
+    """Return whether OpenCV would decode the same pixels: it turns an image by its EXIF data and reads 16 bits
+    otherwise."""
+    is_plain = image.mode == "RGB" and not image.info.keys() & {"exif", "transparency"}
+    return is_plain and (image.format == "JPEG" or (image.format == "PNG" and data[_PNG_BITS] == _BITS))
+
+
+def _write_pixels(image: Image.Image, target: Target, *, with_bgr: bool) -> None:
+    """Strip by strip: to touch the memory of whole copies would take as long as decoding."""
+    n_rows = max(1, _STRIP_BYTES // (image.width * SHARED_MODES[image.mode]))
+    with open(target.pixels_fd, "wb", closefd=False) as pixels, open(target.bgr_fd, "wb", closefd=False) as bgr:
+        for top in range(0, image.height, n_rows):
+            strip = image.crop((0, top, image.width, min(top + n_rows, image.height))).tobytes()
+            pixels.write(strip)
+            if with_bgr:
+                rgb = np.frombuffer(strip, np.uint8).reshape(-1, image.width, 3)
+                bgr.write(cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR).data)
+
+
+def _decode_bgr(data: bytes, fd: int) -> list[int]:
+    pixels: np.ndarray[Any, Any] | None = None
+    with suppress(cv2.error):
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    if pixels is None:
+        return []
+    with open(fd, "wb", closefd=False) as file:
+        file.write(pixels.data)
+    return list(pixels.shape)
+
+
+def _read_source(fd: int) -> bytes:
+    with open(fd, "rb", closefd=False) as file:
+        file.seek(0)  # the host may have written through the same descriptor
+        return file.read()
+
 
 _SUFFIXES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif", "BMP": "bmp", "TIFF": "tif", "MPO": "jpg"}
 _MAX_REPORT = 1 << 16
@@ -40,12 +173,12 @@ class RefusedInput(Exception):
 
 
 def exhausted(reason: str, number: int | None = None) -> RefusedInput:
-    """What this machine lacked, with the error number where the kernel gave one."""
+    """Report a lack of this machine, with the error number where the kernel gave one."""
     return RefusedInput(exhausted=reason, errno=number)
 
 
 class _Report(NamedTuple):
-    """What the child says of one image."""
+    """The child's report on one image."""
 
     format: str
     mode: str
@@ -56,7 +189,7 @@ class _Report(NamedTuple):
 
 @contextmanager
 def inputs_folder(fds: list[int], *, namespaces: bool) -> Iterator[None]:
-    """Within, what the descriptors hold can be stored where the code will find it; afterwards nothing can change it."""
+    """Open the folder of inputs: within, files can be stored there; afterwards nothing can change them."""
     if namespaces:
         n_bytes = sum(os.fstat(fd).st_size for fd in fds)
         syscalls.mount_tmpfs(IMAGE_FOLDER, f"size={n_bytes + (1 << 20)},mode=755,nr_inodes={len(fds) + 16}")
@@ -101,7 +234,7 @@ def _ask_child(cage: lockdown.Cage, proc: Proc, targets: list[Target]) -> list[_
 
 
 def _read_all(fd: int, rest: Callable[[], float]) -> bytes:
-    """Raises TimeoutError."""
+    """Read to the end, at most a report's bytes. Raises TimeoutError."""
     report = b""
     while len(report) <= _MAX_REPORT:
         # time is up only for what is not there yet, however late a busy machine lets this process look
@@ -166,11 +299,11 @@ def _sealed(fd: int, n_bytes: int) -> int:
 
 
 def _copy(source_fd: int, path: str) -> None:
-    size, done = os.fstat(source_fd).st_size, 0
+    size, n_copied = os.fstat(source_fd).st_size, 0
     with open(path, "wb") as file:
-        while done < size:
-            sent = os.sendfile(file.fileno(), source_fd, done, size - done)
+        while n_copied < size:
+            sent = os.sendfile(file.fileno(), source_fd, n_copied, size - n_copied)
             if sent == 0:
                 break
-            done += sent
+            n_copied += sent
     os.chmod(path, 0o444)

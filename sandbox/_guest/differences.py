@@ -23,7 +23,8 @@ class DoesNotApply(ValueError):
 
 
 def rows_of(code: str, edits: Sequence[tuple[str, str, str]]) -> list[list[object]]:
-    """`[kind, null, difference]` for repairs of the whole code, `[kind, before, after]` for edits of a part of it."""
+    """Encode edits: `[kind, null, difference]` for repairs of the whole code, `[kind, before, after]` for edits of a
+    part of it."""
     rows: list[list[object]] = []
     for kind, before, after in edits[:MAX_EDITS]:
         if before == code:
@@ -37,12 +38,12 @@ def rows_of(code: str, edits: Sequence[tuple[str, str, str]]) -> list[list[objec
 
 
 def n_changed_chars(edits: Iterable[tuple[str, str, str]]) -> int:
-    """Of the text that repairs of the whole code put into it."""
+    """Count the characters that repairs of the whole code put into it."""
     return sum(len(text) for _, before, after in edits for text in difference(before, after)[2::3] if text)
 
 
 def difference(before: str, after: str) -> list[Any]:
-    """What `apply_difference` makes `after` of."""
+    """Make the items from which `apply_difference` makes `after`."""
     flat: list[Any] = []
     end = 0
     for start, stop, text in _replacements(before, after):
@@ -56,11 +57,11 @@ def apply_difference(before: str, flat: Sequence[object]) -> str:
     if len(flat) % 3:
         raise DoesNotApply("a difference has three items for each replacement")
     parts, end = [], 0
-    for kept, dropped, text in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
-        if type(kept) is not int or type(dropped) is not int or not isinstance(text, str):
+    for n_kept, dropped, text in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
+        if type(n_kept) is not int or type(dropped) is not int or not isinstance(text, str):
             raise DoesNotApply("a replacement is two numbers and a text")
-        start = end + kept
-        if kept < 0 or dropped < 0 or start + dropped > len(before):
+        start = end + n_kept
+        if n_kept < 0 or dropped < 0 or start + dropped > len(before):
             raise DoesNotApply("a replacement lies outside of the code")
         parts += [before[end:start], text]
         end = start + dropped
@@ -69,10 +70,10 @@ def apply_difference(before: str, flat: Sequence[object]) -> str:
 
 def _replacements(before: str, after: str) -> Iterator[tuple[int, int, str]]:
     """Start and end in `before`, and the text that stands there afterwards."""
-    kept = before.find(after)
-    if kept >= 0:  # what was around it is gone
-        yield 0, kept, ""
-        yield kept + len(after), len(before), ""
+    start_of_after = before.find(after)
+    if start_of_after >= 0:  # what was around it is gone
+        yield 0, start_of_after, ""
+        yield start_of_after + len(after), len(before), ""
         return
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     if len(old) != len(new):
@@ -86,7 +87,7 @@ def _replacements(before: str, after: str) -> Iterator[tuple[int, int, str]]:
         start += len(line)
 
 
-def _n_common(left: str, right: str) -> int:
+def _n_common(first: str, second: str) -> int:
     """Characters that both begin with."""
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(left), len(right)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(first), len(second)))

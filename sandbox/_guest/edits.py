@@ -25,10 +25,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from darkroom.sandbox._guest.code_fences import join_fenced, join_tagged, strip_fence, strip_tags
 from darkroom.sandbox._guest.differences import MAX_CHANGED_CHARS, n_changed_chars
-from darkroom.sandbox._guest.layout import align_first_line, dedent, expand_tabs, reformat, reindent
 from darkroom.sandbox._guest.names import ImageLinks
+from darkroom.sandbox._guest.source_layout import (
+    align_first_line,
+    dedent,
+    expand_tabs,
+    join_fenced,
+    join_tagged,
+    reformat,
+    reindent,
+    strip_fence,
+    strip_tags,
+)
 
 
 class SourceEdit(NamedTuple):
@@ -157,7 +166,7 @@ def _mended(code: str) -> list[SourceEdit] | None:
     inner = _last(edits, code)
     if _parses(inner):
         return edits
-    laid_out = next((found for recipe in _LAYOUTS if (found := _laid_out(inner, recipe))), None)
+    laid_out = next((edits_of_layout for recipe in _LAYOUTS if (edits_of_layout := _laid_out(inner, recipe))), None)
     return edits + laid_out if laid_out else None
 
 
@@ -172,14 +181,14 @@ def _laid_out(code: str, recipe: tuple[Step, ...]) -> list[SourceEdit]:
     return edits if _parses(_last(edits, code)) else []
 
 
-def _plainly_quoted(found: re.Match[str]) -> str:
-    if found["text"] is not None:
-        return found["text"]
-    if found["double"] is not None:
-        return f'"{found["double"]}"'
-    if found["single"] is not None:
-        return f"'{found['single']}'"
-    return found[0].translate(_PLAIN_QUOTES)
+def _plainly_quoted(match: re.Match[str]) -> str:
+    if match["text"] is not None:
+        return match["text"]
+    if match["double"] is not None:
+        return f'"{match["double"]}"'
+    if match["single"] is not None:
+        return f"'{match['single']}'"
+    return match[0].translate(_PLAIN_QUOTES)
 
 
 def _drop_invisible(code: str) -> str:

@@ -1,5 +1,5 @@
-"""What the model sees of an error: type, message and the line of its own code, without the sandbox's frames;
-and how the host interrupts code whose time is up, with the session's state left whole.
+"""Errors as the model sees them (type, message and the line of its own code, without the sandbox's frames),
+and the interruption of code whose time is up, with the session's state left whole.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -8,7 +8,7 @@ import traceback
 
 import cv2
 
-from darkroom.sandbox._guest.config import INTERRUPT
+from darkroom.sandbox._guest.messages import INTERRUPT
 
 _MAX_MESSAGE, _MAX_LINE = 2000, 160
 _OPENCV_OUT_OF_MEMORY = -4
@@ -16,12 +16,12 @@ _set_handler = _signal.signal  # Python's wrapper makes enums of numbers: a twen
 
 
 def describe(error: BaseException, cell: str) -> str:
-    """`ZeroDivisionError: division by zero (line 3: x = y / 0)`"""
+    """Describe an error: `ZeroDivisionError: division by zero (line 3: x = y / 0)`."""
     return f"{type(error).__name__}: {text_of(error)}{line_of(error, cell)}"
 
 
 def remember_lines(cell: str, source: str) -> None:
-    """For tracebacks that the code prints, and for the line that an error names."""
+    """Keep the source for tracebacks that the code prints, and for the line that an error names."""
     linecache.cache[cell] = (len(source), None, source.splitlines(keepends=True), cell)
 
 
@@ -41,7 +41,7 @@ def text_of(error: BaseException) -> str:
 
 
 def line_of(error: BaseException, cell: str) -> str:
-    """` (line 3: x = y / 0)`: the last line of this cell on the way to the error."""
+    """Name ` (line 3: x = y / 0)`, the last line of this cell on the way to the error."""
     if isinstance(error, SyntaxError) and error.filename == cell:
         number = error.lineno
     else:

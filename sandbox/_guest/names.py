@@ -20,7 +20,7 @@ MAX_NAME_BYTES = 255
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raises ValueError for what can be no name of a file. An empty name is none."""
+    """Check names of images. Raises ValueError for one that no file can have; an empty name is none."""
     for name in names:
         if len(os.fsencode(name)) > MAX_NAME_BYTES or "\0" in name or not (_place(name) or not name):
             raise ValueError(f"{name[:MAX_NAME_BYTES]!r} cannot name an image: it takes a path of up to 255 bytes")
@@ -58,7 +58,7 @@ class ImageLinks:
                 os.symlink(path, link)
 
     def place_of(self, text: str) -> str | None:
-        """Where a string literal leads that is a name, or an absolute path that ends in one; None for any other."""
+        """Path for a string literal that is a name, or an absolute path that ends in one; None for any other."""
         plain = text.rstrip("/")
         if plain in self.moved:
             return self.moved[plain] + text[len(plain) :]
@@ -91,5 +91,5 @@ class ImageLinks:
 
 
 def _place(name: str) -> str:
-    """`/data/../179.jpg`: `data/179.jpg`, relative to the working folder."""
+    """Make `data/179.jpg` of `/data/../179.jpg`, relative to the working folder."""
     return "/".join(part for part in PurePosixPath(name).parts if part.strip("/") and part != "..")

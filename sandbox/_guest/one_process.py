@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from multiprocessing import context, dummy
 from typing import Any
 
@@ -29,18 +30,11 @@ _make_pool: Callable[..., None] = multiprocessing.pool.Pool.__init__  # whose na
 _LOCKS = ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier")
 
 
-class _Note:
-    def __init__(self) -> None:
-        self._is_due = True
-
-    def __call__(self) -> None:
-        """Once per session."""
-        if self._is_due and sys.stderr is not None:
-            self._is_due = False
-            sys.stderr.write(_NOTE)
-
-
-_note = _Note()
+@cache
+def _note() -> None:
+    """Say once per session that threads take the place of processes."""
+    if sys.stderr is not None:
+        sys.stderr.write(_NOTE)
 
 
 class Process(threading.Thread):
@@ -107,7 +101,7 @@ class Queue(queue.Queue[Any]):
 
 
 class Manager:
-    """Its lists, dicts, queues and locks are ordinary ones."""
+    """Manager whose lists, dicts, queues and locks are ordinary ones."""
 
     def __enter__(self) -> "Manager":
         return self
@@ -120,7 +114,7 @@ class Manager:
 
 
 def _get_context(method: str | None = None) -> Any:
-    """Raises OSError for the one method that means more than to have a result."""
+    """Get a context. Raises OSError for "fork", the one method that means more than to have a result."""
     if method == "fork":
         raise OSError(_NO_FORK)
     return _plain_context(method)

@@ -1,4 +1,4 @@
-"""What the code prints, kept within bounds: head and tail are kept, the middle is counted.
+"""Output of the code, kept within bounds: head and tail are kept, the middle is counted.
 
 Python's text stays in memory; buffering above it is C (TextIOWrapper over BufferedWriter): a writer in Python costs
 four times as much per print. What goes to the descriptors 1 and 2 past Python, by os.write or by a C library, lands in
@@ -45,7 +45,7 @@ class _HeadAndTail(io.RawIOBase):
         return self._keep(b)
 
     def take_in(self) -> None:
-        """Empty the file. What else the code may have put in its place is its own affair."""
+        """Empty the file. Another file that the code may have put in its place is left alone."""
         with suppress(OSError):
             n_bytes = os.fstat(self.file).st_size if self.file >= 0 else 0
             for start in range(0, n_bytes, _READ_BYTES):
@@ -96,7 +96,7 @@ class Output:
         self._n_references = sys.getrefcount(self._buffer)
 
     def open(self) -> None:
-        """In the session, before its filter: from now on everything printed comes here."""
+        """Take over all that is printed from now on; called in the session, before its filter."""
         file = os.memfd_create("output", os.MFD_CLOEXEC)
         fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
         self._kept.file = os.dup2(file, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OUT_OF_THE_WAY)
@@ -112,7 +112,8 @@ class Output:
                 os.dup2(self._kept.file, _STANDARD_ERROR)
 
     def flush(self) -> None:
-        """Also the wrappers that the code has put around the stream or in its place; they may run its own code."""
+        """Flush all streams, with the wrappers that the code has put around or in their place, which may run its
+        code."""
         standard = (getattr(sys, name, None) for name in ("stdout", "stderr"))
         wrappers: dict[int, Any] = {id(stream): stream for stream in standard if stream is not self._stream}
         if sys.getrefcount(self._buffer) > self._n_references:
@@ -124,18 +125,18 @@ class Output:
         syscalls.flush_c_streams()
 
     def text(self) -> str:
-        """Everything since it was last forgotten; of a thread that prints between two calls, too."""
+        """Return all text since the last `forget`, with that of threads that printed between two calls."""
         self._stream.flush()
-        kept = self._kept
-        kept.take_in()
-        n_cut = kept.n_bytes - len(kept.head) - len(kept.tail)
+        buffer = self._kept
+        buffer.take_in()
+        n_cut = buffer.n_bytes - len(buffer.head) - len(buffer.tail)
         if n_cut == 0:
-            return bytes(kept.head + kept.tail).decode("utf-8", "replace")
-        head, tail = bytes(kept.head).decode("utf-8", "ignore"), kept.tail.decode("utf-8", "ignore")
+            return bytes(buffer.head + buffer.tail).decode("utf-8", "replace")
+        head, tail = bytes(buffer.head).decode("utf-8", "ignore"), buffer.tail.decode("utf-8", "ignore")
         return f"{head}\n... [{n_cut} bytes cut] ...\n{tail}"
 
     def forget(self) -> None:
-        """What was reported, and what reading the code's images has printed meanwhile."""
+        """Drop the reported text, and what reading the code's images has printed meanwhile."""
         self._stream.flush()
         self._kept.take_in()
         self._kept.clear()

@@ -6,9 +6,9 @@ import os
 import signal
 from collections.abc import Callable
 
-from darkroom.sandbox._guest.uids import may_mount
+from darkroom.sandbox._guest.proc import may_mount
 from darkroom.sandbox._kernel import landlock, seccomp, syscalls
-from darkroom.sandbox._kernel.tables import TABLES
+from darkroom.sandbox._kernel.syscalls import TABLES
 
 
 def user_namespaces() -> None:
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def print_landlock_abi() -> None:
-    """0 where the kernel has no Landlock, or where the number of its calls is not known."""
+    """Print the ABI version; 0 where the kernel has no Landlock, or its calls' numbers are not known."""
     print(landlock.abi_version() if syscalls.machine() in TABLES else 0)
 
 

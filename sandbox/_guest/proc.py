@@ -1,9 +1,42 @@
-"""The little that the sandbox's own processes read from /proc, through a handle taken while /proc can still be seen."""
+"""Reads of /proc by the sandbox's own processes, and the uids and powers that it tells of.
+
+`Proc` is a handle taken while /proc can still be seen. In a container root may have little of root's power.
+"""
 
 import errno
 import os
-from functools import partial
+from functools import cache, partial
 from typing import IO
+
+_PREFERRED_FIRST, _PREFERRED_COUNT = 200_000, 65_536
+_LEAST_COUNT = 2_000
+_CAP_SYS_ADMIN = 21
+
+
+@cache
+def uid_range() -> tuple[int, int] | None:
+    """First uid and number of uids that root can give to the sandbox.
+
+    None where there is only the user's own: for an ordinary user, and for root of a rootless container with one uid.
+    """
+    if os.geteuid() != 0:
+        return None
+    with open("/proc/self/uid_map", encoding="ascii") as lines:
+        extents = [(int(inside), int(count)) for inside, _, count in map(str.split, lines)]
+    first, count = max(extents, key=lambda extent: extent[1])
+    if first <= _PREFERRED_FIRST and first + count >= _PREFERRED_FIRST + _PREFERRED_COUNT:
+        return _PREFERRED_FIRST, _PREFERRED_COUNT
+    if count >= 2 * _LEAST_COUNT:
+        return first + count // 2, count - count // 2
+    return None
+
+
+def may_mount() -> bool:
+    """Check for CAP_SYS_ADMIN: a container's root without it can mount in a user namespace of its own only."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+        effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    return bool(effective >> _CAP_SYS_ADMIN & 1)
+
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -31,7 +64,7 @@ class Proc:
         return [(int(first, 16), int(end, 16)) for first, end in areas]
 
     def limit_processes(self, most: int) -> None:
-        """For the caller's pid namespace, of which it is the first process (Linux 6.14; older kernels refuse).
+        """Limit the processes of the caller's pid namespace, whose first it is (Linux 6.14; older kernels refuse).
 
         Containers show /proc/sys read-only.
         """
@@ -46,7 +79,8 @@ class Proc:
         return os.open("self/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
 
     def open_run_queue(self, pid: int) -> int:
-        """Descriptor of a child's account of its waiting for a CPU (see `clock`), for the caller to close; or -1."""
+        """Descriptor of a child's account of its waiting for a CPU (see `ProcessClock`), for the caller to close; or
+        -1."""
         pidfd = os.pidfd_open(pid)
         try:
             with self._open(f"self/fdinfo/{pidfd}") as lines:  # its number in the namespace that /proc shows

@@ -17,8 +17,6 @@ from PIL import Image
 
 from darkroom.sandbox._guest import one_process, warm
 from darkroom.sandbox._guest.boxes import Repairs
-from darkroom.sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode
-from darkroom.sandbox._guest.determinism import Addresses, seed_everything
 from darkroom.sandbox._guest.differences import rows_of
 from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
 from darkroom.sandbox._guest.errors import (
@@ -30,18 +28,17 @@ from darkroom.sandbox._guest.errors import (
     remember_lines,
     text_of,
 )
-from darkroom.sandbox._guest.frames import next_frame, send
-from darkroom.sandbox._guest.gallery import (
-    Budget,
-    Gallery,
-    OverLimit,
-    Pixels,
-    SavedFiles,
-    held_paths,
-    newly_held,
-    read_image,
-)
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GuestMode, next_frame, send
 from darkroom.sandbox._guest.output import Output
+from darkroom.sandbox._guest.patched_modules import (
+    Addresses,
+    install_copy,
+    install_fast_png,
+    install_notebook_modules,
+    install_pipe,
+    install_sqlite,
+    seed_everything,
+)
 from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from darkroom.sandbox._guest.shared import (
     CELL_PREFIX,
@@ -52,8 +49,16 @@ from darkroom.sandbox._guest.shared import (
     opened,
     paths_of,
 )
-from darkroom.sandbox._guest.stand_ins import install_stand_ins
-from darkroom.sandbox._guest.substitutes import install_copy, install_fast_png, install_pipe
+from darkroom.sandbox._guest.shown_images import (
+    Budget,
+    OverLimit,
+    Pixels,
+    SavedFiles,
+    ShownImages,
+    held_paths,
+    newly_held,
+    read_image,
+)
 from darkroom.sandbox._guest.video import install_decord_alias, names_of_videos
 from darkroom.sandbox.limits import Limits
 
@@ -74,7 +79,7 @@ class Runner:
     def __init__(self, limits: Limits, mode: GuestMode, inputs: Inputs) -> None:
         self.limits, self._mode, self._inputs = limits, mode, inputs
         self._output = Output(limits.output_chars)
-        self._gallery = Gallery(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
+        self._images = ShownImages(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
         self._repairs = Repairs(enabled=mode.repair != "off")
         self._addresses = Addresses()
         self._has_opened = False
@@ -86,7 +91,7 @@ class Runner:
         self._answer("pass")
 
     def begin(self, work_folder: str) -> None:
-        """In the session: what must not be shared with its siblings, or differs from them."""
+        """Set up what a session must not share with its siblings."""
         self._settle(work_folder)
         self._inputs.links.make()
         if work_folder != WORK_FOLDER:
@@ -120,12 +125,12 @@ class Runner:
         Image.MAX_IMAGE_PIXELS = self.limits.max_pixels
         hook_pillow(self._inputs)
         hook_opencv(self._inputs)
-        self._gallery.install()
+        self._images.install()
         self._repairs.install()
-        warm.install_sqlite()
+        install_sqlite()
         install_pipe()
         install_fast_png()
-        install_stand_ins(self._gallery.display)
+        install_notebook_modules(self._images.display)
         one_process.install()
         if self._inputs.video_paths:
             install_decord_alias()
@@ -134,7 +139,7 @@ class Runner:
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main  # pickle and dataclasses look classes up there
         names = vars(main)
-        names |= {"__builtins__": builtins, "display": self._gallery.display}
+        names |= {"__builtins__": builtins, "display": self._images.display}
         names |= warm.PREPARED
         names |= paths_of(self._inputs.images)
         names |= names_of_videos(self._inputs.video_paths, max_pixels=self.limits.max_pixels)
@@ -142,7 +147,7 @@ class Runner:
 
     def _answer(self, code: str) -> tuple[dict[str, Any], list[bytes]]:
         self._output.begin()
-        self._gallery.clear()
+        self._images.clear()
         self._repairs.begin()
         edits: list[SourceEdit] = []
         cell = f"{CELL_PREFIX} {self._n_calls}>"
@@ -157,7 +162,7 @@ class Runner:
         try:
             return self._reply(outcome, edit_rows, held)
         except MemoryError:
-            self._gallery.clear()
+            self._images.clear()
             too_large = _Outcome("memory", "MemoryError: not enough memory to return the images")
             return self._fields(too_large, edit_rows, self._output.text(), [], []), []
         finally:
@@ -200,25 +205,25 @@ class Runner:
         self, outcome: _Outcome, edit_rows: list[Any], held: dict[str, tuple[str, ...]]
     ) -> tuple[dict[str, Any], list[bytes]]:
         text = self._output.text()
-        new_files = self._saved.look(self._gallery.written)
-        shown = self._gallery.ordered(new_files, newly_held(held, held_paths(self._names)))
-        images, notes, n_over_limit = self._collect(shown)
+        new_files = self._saved.look(self._images.written)
+        items = self._images.ordered(new_files, newly_held(held, held_paths(self._names)))
+        images, notes, n_over_limit = self._collect(items)
         listed = list(new_files.items())[: self.limits.files]  # the lite tier has no quota that stops at this number
-        artefacts = [[self._name_of(path), size, self._shown(notes.get(path, ""))] for path, size in listed]
+        artefacts = [[self._name_of(path), size, self._cleaned(notes.get(path, ""))] for path, size in listed]
         if len(new_files) > len(listed):
             text += f"\n... [{len(new_files) - len(listed)} more files not listed] ...\n"
-        if self._gallery.n_dropped:
-            text += f"\n... [{self._gallery.n_dropped} more figures not shown] ...\n"
+        if self._images.n_dropped:
+            text += f"\n... [{self._images.n_dropped} more figures not shown] ...\n"
         fields = self._fields(outcome, edit_rows, text, images, artefacts)
-        n_over_limit += self._gallery.n_dropped
+        n_over_limit += self._images.n_dropped
         return fields | {"n_over_limit": n_over_limit}, [image.data for image in images]
 
-    def _collect(self, shown: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str], int]:
+    def _collect(self, items: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str], int]:
         """The images within the limits, each image once; for the files among the others, why they are not shown, and
         how many of them a limit keeps back."""
         budget = Budget(self.limits.max_images, self.limits.reply_mb << 20, self.limits.max_pixels)
         images, notes, n_over_limit = list[Pixels](), dict[str, str](), 0
-        for item in shown:
+        for item in items:
             try:
                 if isinstance(item, str):
                     image = read_image(item, self._name_of(item), budget)
@@ -230,7 +235,7 @@ class Runner:
                     notes[item] = str(error)
                     n_over_limit += isinstance(error, OverLimit)
                 else:
-                    self._gallery.n_dropped += 1
+                    self._images.n_dropped += 1
                 continue
             # all but the name is the same; a digest would cost more
             first = next((earlier for earlier in images if earlier[1:] == image[1:]), None)
@@ -242,24 +247,24 @@ class Runner:
         return images, notes, n_over_limit
 
     def _name_of(self, path: str) -> str:
-        return self._shown(self._saved.name_of(path))[:_MAX_NAME]
+        return self._cleaned(self._saved.name_of(path))[:_MAX_NAME]
 
     def _fields(
         self, outcome: _Outcome, edit_rows: list[Any], text: str, images: list[Pixels], artefacts: list[Any]
     ) -> dict[str, Any]:
         return {
             "status": outcome.status,
-            "text": self._shown(text),
-            "error": None if outcome.error is None else self._shown(outcome.error),
+            "text": self._cleaned(text),
+            "error": None if outcome.error is None else self._cleaned(outcome.error),
             "edits": edit_rows,
             "images": [[image.name, image.width, image.height] for image in images],
             "artefacts": artefacts,
         }
 
-    def _shown(self, text: str) -> str:
+    def _cleaned(self, text: str) -> str:
         """The text without folders of the host and without addresses: it says the same on every machine."""
-        for real, shown in self._hidden:
-            text = text.replace(real, shown)
+        for real, replacement in self._hidden:
+            text = text.replace(real, replacement)
         return self._addresses.settle(text)
 
 
@@ -269,12 +274,12 @@ def _moved_folders(work_folder: str, inputs: Inputs) -> dict[str, str]:
     paths = [*(image.decoded.path for image in inputs.images), *inputs.video_paths]
     if paths:
         folders[IMAGE_FOLDER] = os.path.dirname(paths[0])
-    return {shown: real for shown, real in folders.items() if shown != real}
+    return {folder: real for folder, real in folders.items() if folder != real}
 
 
 def _hidden_prefixes(folders: dict[str, str]) -> list[tuple[str, str]]:
     libraries = {sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}
     libraries |= set(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     hidden = {path: "/usr" for path in libraries if not path.startswith("/usr")}
-    hidden |= {real: shown for shown, real in folders.items()}
+    hidden |= {real: folder for folder, real in folders.items()}
     return sorted(hidden.items(), key=lambda pair: -len(pair[0]))

@@ -6,10 +6,8 @@ the syntax tree, so comments, strings and `re.compile` or `list.remove` are not 
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
-ScanMode = Literal["strict", "own_files", "off"]
-"""own_files: the code may delete, move and rename; only the session's own files are within its reach anyway."""
+from darkroom.sandbox._guest.messages import ScanMode
 
 _FILE_CALLS = {
     "os": {"remove", "unlink", "rmdir", "removedirs", "rename", "renames", "replace"},
@@ -29,7 +27,7 @@ class Blocked(Exception):
 
 
 def refuse_dangerous_calls(tree: ast.Module, mode: ScanMode) -> None:
-    """Raises Blocked at the first call that the mode does not allow."""
+    """Look for calls that the mode does not allow. Raises Blocked at the first."""
     if mode == "off":
         return
     for line, name in _named_functions(tree):
@@ -64,17 +62,18 @@ def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def _base_name(node: ast.expr, names: dict[str, str]) -> str | None:
-    """`os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other value."""
+    """Name the base: `os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other
+    value."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if not isinstance(node, ast.Call):
         return None
-    made = node.func
+    function = node.func
     name: str | None
-    if isinstance(made, ast.Attribute) and isinstance(made.value, ast.Name):
-        name = f"{names.get(made.value.id, '')}.{made.attr}"
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        name = f"{names.get(function.value.id, '')}.{function.attr}"
     else:
-        name = names.get(made.id) if isinstance(made, ast.Name) else None
+        name = names.get(function.id) if isinstance(function, ast.Name) else None
     return name if name == "pathlib.Path" else None
 
 

@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageFile
 
-from darkroom.sandbox._guest.config import DecodedImage
+from darkroom.sandbox._guest.messages import DecodedImage
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._kernel import syscalls
 
@@ -42,7 +42,7 @@ class SharedImage:
 
 
 class Inputs(NamedTuple):
-    """What the sessions of a group find."""
+    """Inputs of a group's sessions."""
 
     images: list[SharedImage]
     video_paths: list[str]
@@ -64,7 +64,7 @@ def share(decoded: DecodedImage) -> SharedImage:
 
 
 class SharedArrays:
-    """What `cv2.imread` returns, again and again: writable, and fresh each time.
+    """Arrays for `cv2.imread` to return: writable, and fresh each time.
 
     An array without references gives its mapping back, with everything that was written to it undone.
     """
@@ -161,7 +161,7 @@ def paths_of(images: list[SharedImage]) -> dict[str, object]:
 
 
 def may_name_images(code: str) -> bool:
-    """Whether the code can come upon the variables image_clue_0, …, by their name or through the namespace."""
+    """Return whether the code can come upon the variables image_clue_0, …, by their name or through the namespace."""
     return _NAMES_IMAGES.search(code) is not None
 
 

@@ -36,7 +36,7 @@ class NDArray(np.ndarray[Any, np.dtype[np.uint8]]):
 
 
 class Context(NamedTuple):
-    """Where decord would decode."""
+    """Device on which decord would decode."""
 
     device_type: str
     device_id: int
@@ -162,7 +162,8 @@ class VideoReader:
         return number % len(self)
 
     def _numbers(self, indices: Any) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        """As decord: floats (np.linspace without dtype) are cut off, negative numbers count from the end."""
+        """Frame numbers as decord reads them: floats (np.linspace without dtype) are cut off, negative ones count from
+        the end."""
         numbers = np.atleast_1d(np.array(indices, dtype=np.int64))
         return np.array([self._checked(int(number)) for number in numbers.ravel()], np.int64)
 

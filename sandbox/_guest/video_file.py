@@ -37,7 +37,7 @@ class VideoError(RuntimeError):
 
 
 class VideoFile:
-    """Raises VideoError, or the OSError of a file that cannot be opened. `file` is a path or an open file."""
+    """An open video. `file` is a path or an open file. Raises VideoError, or the OSError of opening it."""
 
     def __init__(self, file: str | IO[bytes], *, max_pixels: int) -> None:
         self.name = file if isinstance(file, str) else "the file"
@@ -65,7 +65,7 @@ class VideoFile:
         self._container.close()
 
     def packets(self) -> Iterator[VideoPacket]:
-        """From the present place to the end, or to the error in a damaged file."""
+        """Packets from the present position to the end, or to the error in a damaged file."""
         try:
             for packet in self._container.demux(self._stream):
                 if packet.size:
@@ -179,23 +179,23 @@ class FrameIndex:
         return number if number < len(self) and self.pts[number] == pts else None
 
     def starts_for(self, number: int) -> list[KeyPacket]:
-        """Where to start for a frame: the key frame at or before it, then the one before that.
+        """Key frames to start from for a frame: the one at or before it, then the one before that.
 
         In order of presentation: an image that is stored after a key frame but shown before it needs the key before.
         """
         last = bisect_right(self.keys, number, key=lambda key: key.frame)
         return self.keys[max(last - 2, 0) : last][::-1]
 
-    def in_order_of(self, shown: Iterable[int | None]) -> "FrameIndex":
+    def in_order_of(self, image_times: Iterable[int | None]) -> "FrameIndex":
         """The same packets, where only the decoder knows the order: `shown` is the times of its images."""
-        numbers = {pts: number for number, pts in enumerate(pts for pts in shown if pts is not None)}
+        numbers = {pts: number for number, pts in enumerate(pts for pts in image_times if pts is not None)}
         keys = [key._replace(frame=numbers[key.pts]) for key in self.keys if key.pts in numbers]
         return FrameIndex(array("q", sorted(numbers)), self.durations[: len(numbers)], keys, numbers)
 
 
 def read_index(packets: Iterable["Packet[VideoStream]"], codec: str) -> FrameIndex:
-    """Raises ValueError where packets carry no time: there is then no telling which frame is which."""
-    shown = list[tuple[int, int]]()
+    """Index the frames. Raises ValueError where packets carry no time, which tells frames apart."""
+    frame_times = list[tuple[int, int]]()
     keys = list[tuple[int, int | None]]()
     for packet in packets:
         if packet.pts is None:
@@ -204,9 +204,9 @@ def read_index(packets: Iterable["Packet[VideoStream]"], codec: str) -> FrameInd
             keys.append((packet.pts, packet.dts))
         is_hidden = packet.is_discard or (codec == "vp8" and not memoryview(packet)[0] & _VP8_SHOWN)
         if keys and packet.pts >= keys[0][0] and not is_hidden:
-            shown.append((packet.pts, packet.duration or 0))
-    shown.sort(key=lambda times: times[0])  # stable: equal times stay in the order of the file
-    pts = array("q", (time for time, _ in shown))
+            frame_times.append((packet.pts, packet.duration or 0))
+    frame_times.sort(key=lambda times: times[0])  # stable: equal times stay in the order of the file
+    pts = array("q", (time for time, _ in frame_times))
     key_packets = [KeyPacket(time, dts, bisect_left(pts, time)) for time, dts in keys]
-    durations = array("q", (duration for _, duration in shown))
+    durations = array("q", (duration for _, duration in frame_times))
     return FrameIndex(pts, durations, sorted(key_packets, key=lambda key: key.pts))

@@ -20,14 +20,14 @@ from darkroom.sandbox._guest.video_file import FrameIndex, KeyPacket, VideoError
 
 
 class Turn(NamedTuple):
-    """How the stored image becomes the shown one: transposed first, then mirrored."""
+    """Turn from the stored image to the shown one: transposed first, then mirrored."""
 
     transposed: bool
     mirrored: bool
     upside_down: bool
 
     def size(self, size: tuple[int, int]) -> tuple[int, int]:
-        """Of the shown image, from that of the stored one, or back."""
+        """Size of the shown image, from that of the stored one, or back."""
         return size[::-1] if self.transposed else size
 
     def apply(self, pixels: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -39,7 +39,7 @@ class Turn(NamedTuple):
 
 
 def turn_of(image: VideoFrame) -> Turn:
-    """From the display matrix, rows (a, b, u), (c, d, v), (x, y, w): x' = ax + cy, y' = bx + dy.
+    """Turn of the display matrix, rows (a, b, u), (c, d, v), (x, y, w): x' = ax + cy, y' = bx + dy.
 
     Angles other than quarter turns are ignored, as are the matrix's place and scale.
     """
@@ -86,7 +86,7 @@ class FrameSource:
             self._start_over()
 
     def frame(self, number: int) -> VideoFrame:
-        """As it is stored. Raises VideoError where the file is damaged there."""
+        """Decode a frame as it is stored. Raises VideoError where the file is damaged there."""
         image = self._cache.get(number)
         if image is None:
             image = self._find(number)
@@ -103,8 +103,10 @@ class FrameSource:
             # once: a frame that was asked for its notes is freed by the cycle collector only
             self._turn = turn_of(image)
         turn = self._turn
-        shown = turn.size(self.video.size)
-        width, height = turn.size((size[0] if size[0] > 0 else shown[0], size[1] if size[1] > 0 else shown[1]))
+        shown_size = turn.size(self.video.size)
+        width, height = turn.size(
+            (size[0] if size[0] > 0 else shown_size[0], size[1] if size[1] > 0 else shown_size[1])
+        )
         # one thread: by default swscale starts one per core
         packed = self._reformatter.reformat(image, width, height, "rgb24", threads=1)
         return turn.apply(packed.to_ndarray())
@@ -112,18 +114,18 @@ class FrameSource:
     def _find(self, number: int) -> VideoFrame:
         starts, last = self.index.starts_for(number), self._last.number
         # no key frame lies between here and there: to decode on is no detour
-        if last < number and starts[0].frame <= last + 1 and (found := self._run_to(number)):
-            return found
+        if last < number and starts[0].frame <= last + 1 and (image := self._run_to(number)):
+            return image
         for key in starts:
             self._seek(key)
-            if found := self._run_to(number):
-                return found
+            if image := self._run_to(number):
+                return image
         self._start_over()
-        found = self._run_to(number, damaged=True)
-        if found is None:
+        image = self._run_to(number, damaged=True)
+        if image is None:
             fault = _because(self.video.fault)
             raise VideoError(f"frame {number} of {self.video.name} cannot be decoded{fault}")
-        return found
+        return image
 
     def _run_to(self, number: int, *, damaged: bool = False) -> VideoFrame | None:
         """Decode on to a frame. None where it does not come, or comes damaged, as after a start at the wrong place.
@@ -174,7 +176,7 @@ class FrameSource:
 
 
 def _decode(video: VideoFile, index: FrameIndex, packets: Iterator[VideoPacket]) -> Iterator[_Frame]:
-    """Not a method: a generator that its own object holds would keep its frames until the cycle collector comes."""
+    """Decode frames. No method: a generator that its own object holds would keep its frames until a collection."""
     last = -1
     for packet in chain(packets, [None]):
         for image in video.decode(packet):

@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 from darkroom.sandbox._guest import lockdown, warm
-from darkroom.sandbox._guest.config import (
+from darkroom.sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
+from darkroom.sandbox._guest.messages import (
     IMAGE_FOLDER,
     WORK_FOLDER,
     GroupRequest,
@@ -26,9 +27,8 @@ from darkroom.sandbox._guest.config import (
     SessionRequest,
     ZygoteConfig,
     brief,
+    send,
 )
-from darkroom.sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
-from darkroom.sandbox._guest.frames import send
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._guest.proc import Proc
 from darkroom.sandbox._guest.runner import Runner
@@ -47,7 +47,7 @@ _MAX_PROCESS_ID = 400
 
 @dataclass(frozen=True)
 class Tree:
-    """What every process of the tree knows."""
+    """Facts that every process of the tree knows."""
 
     config: ZygoteConfig
     identity: Identity
@@ -141,7 +141,7 @@ def _take_in(cage: lockdown.Cage, proc: Proc, request: GroupRequest, channel: so
 
 
 def _told(error: OSError | MemoryError) -> bytes:
-    """What the host reads of an error of this machine."""
+    """Encode an error of this machine for the host."""
     refusal = exhausted(str(error) or "not enough memory", getattr(error, "errno", errno.ENOMEM))
     return json.dumps(refusal.answer).encode()
 
@@ -192,7 +192,7 @@ def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fds: 
 
 
 def _cage(tree: Tree, limits: Limits, image_folder: str) -> lockdown.Cage:
-    """Of a decoder, which writes no file; a session has a slot and a folder of its own beside."""
+    """Cage of a decoder, which writes no file; a session has a slot and a folder of its own beside."""
     return lockdown.Cage(
         limits=limits,
         identity=tree.identity,

@@ -20,7 +20,7 @@ _CREATE_RULESET_VERSION, _RULE_PATH_BENEATH = 1, 1
 
 
 def abi_version() -> int:
-    """0 where the kernel has no Landlock, or has it switched off."""
+    """ABI version of Landlock; 0 where the kernel has none, or has it switched off."""
     try:
         return syscall("landlock_create_ruleset", None, 0, _CREATE_RULESET_VERSION)
     except OSError:

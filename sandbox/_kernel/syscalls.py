@@ -1,4 +1,7 @@
-"""Raw system calls: mounts, namespaces, capabilities, prctl, memory.
+"""Raw system calls (mounts, namespaces, capabilities, prctl, memory) and their numbers, from `system_calls.toml`.
+
+Only machines that stand in `TABLES` can run the sandbox: on another the filter cannot be built, and the doctor says so.
+The numbers are those of the kernel's <asm/unistd.h>: a test compares them with the headers of the machine it runs on.
 
 Mappings of a file outlive its descriptor (`mmap.mmap` keeps one of its own).
 """
@@ -10,8 +13,37 @@ import mmap
 import os
 import struct
 import time
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from darkroom.sandbox._kernel.tables import TABLES
+
+class SyscallTable(NamedTuple):
+    """Facts about one machine for the seccomp filter."""
+
+    audit_arch: int
+    """AUDIT_ARCH_* of the native ABI; a call that arrives through another ABI kills the process."""
+    foreign_bit: int
+    """Numbers at or above this belong to a second ABI behind the same AUDIT_ARCH (x32); 0 where there is none."""
+    xattr: range
+    """The block of extended-attribute calls: EOPNOTSUPP, which shutil.copytree copes with and ENOSYS it does not."""
+    numbers: dict[str, int]
+
+
+def _table(machine: dict[str, Any]) -> SyscallTable:
+    return SyscallTable(**machine | {"xattr": range(*machine["xattr"])})
+
+
+_DATA = tomllib.loads(Path(__file__).with_name("system_calls.toml").read_text(encoding="utf-8"))
+TABLES = {name: _table(machine) for name, machine in _DATA["machines"].items()}
+ALLOWED = frozenset(_DATA["allowed"].split())
+CHECKS: dict[str, list[dict[str, Any]]] = _DATA["checks"]
+"""By name, what the arguments of a call must pass: see `seccomp`."""
+REFUSED = frozenset(_DATA["refused"].split())
+"""Calls that answer EPERM, so that the model's code sees the refusal it would see as an ordinary user."""
+METADATA = frozenset(_DATA["metadata"].split())
+"""Allowed calls that Landlock does not cover (truncate only since Linux 6.2): refused without a mount namespace."""
+
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000
@@ -133,9 +165,9 @@ def drop_capabilities() -> None:
     syscall("capset", struct.pack("II", _CAPABILITY_VERSION_3, 0), bytes(24))
 
 
-def close_all_except(kept: set[int]) -> None:
+def close_all_except(kept_fds: set[int]) -> None:
     first = 0
-    for fd in sorted(kept):
+    for fd in sorted(kept_fds):
         if fd > first:
             syscall("close_range", first, fd - 1, 0)
         first = fd + 1
@@ -143,7 +175,7 @@ def close_all_except(kept: set[int]) -> None:
 
 
 def flush_c_streams() -> None:
-    """What C libraries have printed and not yet written."""
+    """Write what C libraries have printed and not yet written."""
     _libc.fflush(None)
 
 

@@ -89,8 +89,6 @@ class Scripted:
     def __init__(self, script: Script, tokenizer: Any) -> None:
         self._script, self._tokenizer = script, tokenizer
 
-    def start(self, players: Sequence[ActiveRollout]) -> None: ...
-
     def end(self) -> None: ...
 
     async def next_turn(self, player: ActiveRollout, seed: int) -> GeneratedTurn:

@@ -22,7 +22,7 @@ import pytest
 
 from darkroom.pipelines.demo.images.targets import ENAMELS
 from darkroom.pipelines.models.policies import Completion, OpenAIPolicy
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.policies.settings import Endpoint
 from darkroom.pipelines.models.protocols import ParsedTurn, Thyme
 from darkroom.pipelines.models.serving.vllm_environments import CPU_LOCK

@@ -79,8 +79,8 @@ async def _segments(folder: Path, dataset: Path, url: str) -> None:
     from darkroom.pipelines.models.protocols import PROTOCOLS
     from darkroom.train.rl.rollouts.active_rollout import EngineClock
     from darkroom.train.rl.rollouts.sampling import TurnWatcher
-    from darkroom.train.rl.rollouts.server_turns import ServerTurns
     from darkroom.train.rl.rollouts.transcript import Transcript
+    from darkroom.train.rl.rollouts.vllm_engine import ServerTurns
 
     processor, weights = _opened(folder), load_model(folder)
     vllm, protocol, tokenizer = _server(processor, url, temperature=1.2), PROTOCOLS["thyme"], processor.tokenizer

@@ -16,7 +16,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.verification.judges.calibration_store import BUNDLED
+from darkroom.pipelines.verification.calibration_store import BUNDLED
 from tests.pipelines.publishing.shipping import edit_rows
 
 runner = CliRunner()
@@ -201,7 +201,7 @@ def test_explain_prints_everything_and_says_it_to_machines(shipped: Path) -> Non
     assert said.exit_code == 0, said.output
     for part in ("What does sign number 0 say?", "\ncrop  ", "\n verdicts ", "answer_matches", "code 1"):
         assert part in said.output, part
-    (way,) = json.loads(runner.invoke(app, ["explain", "row/0", "--json"]).output)["ways"]
+    (way,) = json.loads(runner.invoke(app, ["explain", "row/0", "--json"]).output)["histories"]
     assert way["family"] == "crop"
 
 

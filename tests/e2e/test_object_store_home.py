@@ -70,8 +70,8 @@ def test_everything_but_what_must_be_local_is_in_the_object_store(
     assert f"everything   {home}"[:40] in summary.replace("\n", "")
     row = loaded[0]["trajectory_id"]
     explained = json.loads(darkroom("explain", row, "--json", **remote))
-    assert [way["family"] for way in explained["ways"]] == ["crop"]
-    assert explained["ways"][0]["acts"], "the ledger is local"
+    assert [way["family"] for way in explained["histories"]] == ["crop"]
+    assert explained["histories"][0]["calls"], "the ledger is local"
     assert f"audited: {home.protocol}://" in darkroom("audit", "crop", **remote)
     darkroom("replay", "crop", **remote)
     written_at = (shipped / MARKER).stat().st_mtime

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from darkroom.sandbox import Limits, Observation, Session
-from darkroom.sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER
 from tests.sandbox.arena import FOLDERS_BACKWARDS, LIBRARY, MARKERS, SUM_OF_IMAGE, TOKEN, Arena, descendants
 
 _FILES = [json.loads(path.read_text()) for path in sorted((Path(__file__).parent / "cases").glob("attacks*.json"))]

@@ -4,7 +4,7 @@ import errno
 
 from darkroom.sandbox._kernel import seccomp
 from darkroom.sandbox._kernel.seccomp import conditional_calls
-from darkroom.sandbox._kernel.tables import TABLES
+from darkroom.sandbox._kernel.syscalls import TABLES
 from tests.sandbox.bpf import ERRNO
 
 MACHINES = sorted(TABLES)

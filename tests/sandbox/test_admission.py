@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from darkroom.sandbox import Limits, Observation, SandboxClosed, SandboxPool, Session
-from darkroom.sandbox.admission import Slots
+from darkroom.sandbox.calls import Slots
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e

@@ -13,12 +13,12 @@ import pytest
 from darkroom.sandbox import cgroups, delegation
 from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup, open_delegated, reason_for_none
 from darkroom.sandbox.delegation import (
+    CgroupMount,
     CgroupUnusable,
-    Place,
     check_controllers,
     check_reach,
     delegated_parent,
-    parse_place,
+    parse_mount,
 )
 from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
 from darkroom.sandbox.protections import CGROUP_VARIABLE
@@ -45,18 +45,18 @@ def folder_of_plain_files(
 
 
 def test_the_own_cgroup_is_found_below_the_mount() -> None:
-    place = parse_place(UNIFIED, "0::/user.slice/run-1.scope/host\n")
-    assert place == Place(Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/user.slice/run-1.scope/host"))
+    mount = parse_mount(UNIFIED, "0::/user.slice/run-1.scope/host\n")
+    assert mount == CgroupMount(Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/user.slice/run-1.scope/host"))
 
 
 def test_lines_of_cgroup_v1_are_passed_over() -> None:
-    place = parse_place(HYBRID, "4:memory:/here\n0::/there\n")
-    assert place == Place(Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/unified/there"))
+    mount = parse_mount(HYBRID, "4:memory:/here\n0::/there\n")
+    assert mount == CgroupMount(Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/unified/there"))
 
 
 def test_a_mount_may_show_a_part_and_have_a_blank_in_its_name() -> None:
     mountinfo = r"30 23 0:26 /docker/ab /a\040b rw - cgroup2 cgroup2 rw"
-    assert parse_place(mountinfo, "0::/docker/ab/host") == Place(Path("/a b"), Path("/a b/host"))
+    assert parse_mount(mountinfo, "0::/docker/ab/host") == CgroupMount(Path("/a b"), Path("/a b/host"))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_mount_may_show_a_part_and_have_a_blank_in_its_name() -> None:
 )
 def test_where_there_is_none_the_reason_is_said(mountinfo: str, cgroup: str, reason: str) -> None:
     with pytest.raises(CgroupUnusable, match=reason):
-        parse_place(mountinfo, cgroup)
+        parse_mount(mountinfo, cgroup)
 
 
 # --- whose it is
@@ -80,29 +80,29 @@ def test_where_there_is_none_the_reason_is_said(mountinfo: str, cgroup: str, rea
 def test_a_parent_that_systemd_has_marked_is_delegated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     marks = {(str(tmp_path / "run.scope"), "user.delegate"): b"1"}
     monkeypatch.setattr(delegation, "_attribute", lambda folder, name: marks.get((str(folder), name)))
-    assert delegated_parent(Place(tmp_path, tmp_path / "run.scope" / "host")) == tmp_path / "run.scope"
+    assert delegated_parent(CgroupMount(tmp_path, tmp_path / "run.scope" / "host")) == tmp_path / "run.scope"
     with pytest.raises(CgroupUnusable, match="is not delegated"):
-        delegated_parent(Place(tmp_path, tmp_path / "user.slice" / "session.scope"))
+        delegated_parent(CgroupMount(tmp_path, tmp_path / "user.slice" / "session.scope"))
 
 
 def test_a_folder_that_can_only_be_written_is_not_delegated(tmp_path: Path) -> None:
     """Root can write everywhere; the tree is systemd's all the same."""
     (tmp_path / "user.slice" / "session.scope").mkdir(parents=True)
     with pytest.raises(CgroupUnusable, match="is not delegated"):
-        delegated_parent(Place(tmp_path, tmp_path / "user.slice" / "session.scope"))
+        delegated_parent(CgroupMount(tmp_path, tmp_path / "user.slice" / "session.scope"))
 
 
 def test_the_top_of_a_container_is_delegated_and_the_kernels_root_is_not(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "host")
+    mount = CgroupMount(tmp_path, tmp_path / "host")
     with pytest.raises(CgroupUnusable, match="is not delegated"):
-        delegated_parent(place)
+        delegated_parent(mount)
     (tmp_path / "cgroup.type").write_text("domain\n")
-    assert delegated_parent(place) == tmp_path
+    assert delegated_parent(mount) == tmp_path
 
 
 def test_the_host_process_is_never_moved_out_of_the_way(tmp_path: Path) -> None:
     with pytest.raises(CgroupUnusable, match="a cgroup with processes limits no children"):
-        delegated_parent(Place(tmp_path, tmp_path))
+        delegated_parent(CgroupMount(tmp_path, tmp_path))
 
 
 # --- what it can do
@@ -136,9 +136,9 @@ def test_a_folder_that_cannot_limit_says_why(tmp_path: Path, files: dict[str, st
 def test_a_move_needs_a_right_on_the_common_ancestor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(delegation.os, "access", lambda path, mode: bool(asked.append(str(path))))
-    place = Place(tmp_path, tmp_path / "user" / "run.scope" / "host")
+    mount = CgroupMount(tmp_path, tmp_path / "user" / "run.scope" / "host")
     with pytest.raises(CgroupUnusable, match=f"{tmp_path / 'user'} is not theirs"):
-        check_reach(tmp_path / "user" / "other.scope", place)
+        check_reach(tmp_path / "user" / "other.scope", mount)
     assert asked == [str(tmp_path / "user" / "cgroup.procs")]
 
 
@@ -251,7 +251,7 @@ def test_a_kernel_without_the_control_files_is_unusable(plain_kernel: Path, monk
 def _real_folder() -> Path | None:
     """The cgroup of this process, where it may make folders; controllers are not needed here."""
     try:
-        own = parse_place(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text()).own
+        own = parse_mount(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text()).own
     except (CgroupUnusable, OSError):
         return None
     return own if os.access(own, os.W_OK) and os.access(own / "cgroup.procs", os.W_OK) else None

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import pytest
 
 from darkroom.sandbox import Limits, SandboxPool
-from darkroom.sandbox.clock import Deadline, ProcessClock
 from darkroom.sandbox.frames import Channel
+from darkroom.sandbox.limits import Deadline, ProcessClock
 
 BUSY = "print('ready', flush=True)\nwhile True: pass"
 SLEEPS = "import time\nprint('ready', flush=True)\ntime.sleep(600)"

@@ -92,7 +92,7 @@ def test_a_lack_of_memory_blames_no_image(tmp_path: Path) -> None:
     Image.new("L", (7000, 7000)).save(path)
     program = f"""
         import os, resource
-        from darkroom.sandbox._guest.decoder import Target, _decode_one
+        from darkroom.sandbox._guest.decode import Target, _decode_one
         from darkroom.sandbox import Limits
         source, pixels, bgr = os.open({str(path)!r}, os.O_RDONLY), os.memfd_create("a"), os.memfd_create("b")
         size = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

@@ -9,8 +9,8 @@ from importlib.metadata import packages_distributions
 import pytest
 
 from darkroom.sandbox import SandboxError, SandboxPool, Session, sandbox_digest
+from darkroom.sandbox.digest import LIBRARIES_VARIABLE, NINE, added_libraries, importable_modules, library_versions
 from darkroom.sandbox.doctor import can_run, diagnose
-from darkroom.sandbox.libraries import LIBRARIES_VARIABLE, NINE, added_libraries, importable_modules, library_versions
 
 pytestmark = pytest.mark.e2e
 

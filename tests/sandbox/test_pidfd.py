@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from darkroom.sandbox import pidfd
-from darkroom.sandbox.pidfd import has_ended, is_doomed, open_parent, pid_of, proc_fields, wait_for_end
+from darkroom.sandbox import process
+from darkroom.sandbox.process import has_ended, is_doomed, open_parent, pid_of, proc_fields, wait_for_end
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_process_for_which_a_kill_is_waiting_is_doomed(
 ) -> None:
     """The moment is too short to be met: what /proc says in it is given."""
     said = proc_fields(f"/proc/{pid_of(child)}/status") | {field: f"{1 << (pending - 1):016x}"}
-    monkeypatch.setattr(pidfd, "proc_fields", lambda path: said if path.endswith("/status") else proc_fields(path))
+    monkeypatch.setattr(process, "proc_fields", lambda path: said if path.endswith("/status") else proc_fields(path))
     assert is_doomed(child) == doomed
     assert not has_ended(child)
 

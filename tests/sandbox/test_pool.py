@@ -18,7 +18,7 @@ from PIL import Image
 from darkroom import sandbox
 from darkroom.sandbox import Group, ImageUnreadable, Limits, Observation, SandboxClosed, SandboxError, SandboxPool
 from darkroom.sandbox.doctor import can_run, diagnose
-from darkroom.sandbox.pidfd import attest
+from darkroom.sandbox.process import attest
 from tests.sandbox.arena import descendants
 from tests.waiting import wait_until
 
@@ -268,7 +268,7 @@ def test_an_unknown_tier_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 WITHOUT_NAMESPACES = """
     import errno, struct
     from darkroom.sandbox._kernel import seccomp, syscalls
-    from darkroom.sandbox._kernel.tables import TABLES
+    from darkroom.sandbox._kernel.syscalls import TABLES
     unshare = TABLES[syscalls.machine()].numbers["unshare"]
     refuse = [(0x20, 0, 0, 0), (0x15, 0, 1, unshare), (6, 0, 0, 0x50000 | errno.EPERM), (6, 0, 0, 0x7FFF0000)]
     syscalls.forbid_new_privileges()

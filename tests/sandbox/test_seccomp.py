@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.sandbox._kernel import bpf, syscalls
-from darkroom.sandbox._kernel.tables import ALLOWED, METADATA, REFUSED, TABLES
+from darkroom.sandbox._kernel import seccomp, syscalls
+from darkroom.sandbox._kernel.syscalls import ALLOWED, METADATA, REFUSED, TABLES
 from tests.sandbox.bpf import ALLOW, ERRNO, KILL, Call, InvalidProgram, load, verdict
 from tests.sandbox.filters import (
     CLONE_THREAD,
@@ -295,9 +295,9 @@ def test_the_kernel_would_load_the_filter(key: tuple[str, bool]) -> None:
 
 
 def test_a_jump_that_does_not_fit_is_an_error() -> None:
-    body = bpf.one_of(0, range(300), errno.EPERM)
+    body = seccomp.one_of(0, range(300), errno.EPERM)
     with pytest.raises(struct.error):
-        bpf.assemble(bpf.on(1, [*body, bpf.ALLOW]))
+        seccomp.assemble(seccomp.on(1, [*body, seccomp.ALLOW]))
 
 
 RETURN = struct.pack("=HBBI", 0x06, 0, 0, ALLOW)

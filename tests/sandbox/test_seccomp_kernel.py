@@ -17,7 +17,7 @@ from typing import NoReturn
 import pytest
 
 from darkroom.sandbox._kernel import seccomp, syscalls
-from darkroom.sandbox._kernel.tables import TABLES
+from darkroom.sandbox._kernel.syscalls import TABLES
 from tests.sandbox.bpf import ALLOW, ERRNO, KILL, Call, load, verdict
 from tests.sandbox.filters import (
     CLONE_THREAD,

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from darkroom.sandbox import Group, Limits, SandboxPool, Session
-from darkroom.sandbox.pidfd import pid_of, proc_fields
+from darkroom.sandbox.process import pid_of, proc_fields
 
 RANDOM_NUMBERS = """
 import random

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from darkroom.sandbox.window import Window
+from darkroom.sandbox.process import Window
 
 N_BYTES = 24 << 20
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from darkroom.pipelines.models.policies import failures
+from darkroom.pipelines.models.policies import calls
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.train.models.loading import load_processor
 from darkroom.train.rl.judging.judge_config import judges_of
@@ -62,7 +62,7 @@ def listening(answer):
 def judged(store, tiny, tmp_path, monkeypatch):
     """A trainer of CodeV whose judge is at this endpoint."""
     monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(failures, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(calls, "FIRST_WAIT_SECONDS", 0.01)
     write_trajectories(tmp_path / "one", [sign(store, 0)], store=store)
 
     def build(url, **given):

@@ -95,7 +95,7 @@ def test_they_are_those_of_the_checkpoints_own_evaluation(store, tiny_signs, tmp
     """Token by token as ``darkroom.train.evaluate`` writes them, whatever the penalty and the noise of training."""
     import asyncio
 
-    from darkroom.pipelines.models.policies.base import CompletionRequest
+    from darkroom.pipelines.models.policies.policy import CompletionRequest
     from darkroom.pipelines.models.protocols import PROTOCOLS
     from darkroom.pipelines.models.tasks import Task, question_text
     from darkroom.train.models.local_policy import LocalPolicy, Sampling

@@ -1,12 +1,9 @@
-"""PNG files that need not be decoded to be taken in, as sandbox and model decode them anyway.
+"""The agent: a question in, rollouts out. Turns and executions are on the workspace's ledger, and paid for once.
 
-The image store with what came last at hand.
-
-A question's image is read twice right after it came, for the model and for the sandbox, and each crop once. Who reads
-gets the bytes that were stored, which are not opened and digested again. An image about which another question is asked
-meanwhile is not decoded again, and a plain PNG not at all.
-
-The agent: a question in, rollouts out. Turns and executions are on the workspace's ledger, and paid for once.
+Its image store keeps the latest files in memory. A question's image is read twice right after it came, for the model
+and for the sandbox, and each crop once: readers get the bytes that were stored, which are not opened and digested
+again. An image that comes with another question is not decoded again, and a plain PNG not at all, as sandbox and model
+decode it anyway.
 """
 
 import asyncio
@@ -43,15 +40,15 @@ from darkroom.train.evaluation.settings import AgentSettings
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _MODES = {(8, 0): "L", (8, 2): "RGB", (8, 6): "RGBA"}
-"""By bits of a channel and colour type, of which stored images are kept as they are."""
+"""Modes that are stored unconverted, by bits of a channel and colour type."""
 _PLAIN = {b"IHDR", b"IDAT", b"IEND", b"bKGD", b"cHRM", b"gAMA", b"iCCP", b"pHYs", b"sBIT", b"sRGB", b"tIME"}
 """Chunks that neither turn an image nor make it transparent or animated."""
 
 
 def plain_png(data: bytes) -> tuple[int, int, str] | None:
-    """Width, height and Pillow's mode of a PNG that needs no conversion, each of whose chunks has the right CRC.
+    """Read width, height and Pillow's mode of a PNG that needs no conversion, each of whose chunks has the right CRC.
 
-    None for any other file. Where the program that wrote a file was wrong its pixels may still not decode.
+    None for any other file. Pixels may still not decode where the writer of the file was wrong.
     """
     if not data.startswith(_SIGNATURE):
         return None
@@ -79,26 +76,26 @@ def _crc(data: bytes, start: int, end: int) -> bytes:
 
 MOST_BYTES = 128 * 2**20
 _END_BYTES = 64
-"""Of a file, by which it is looked up before all of it is compared: by its digest a new one would be digested twice."""
+"""Last bytes of a file, its key before all of it is compared: with a digest as key a new file is digested twice."""
 
 
 class RecentImages(ImageStore):
-    """``store``, of which the last ``most_bytes`` that were stored through this one stay in memory."""
+    """An image store that keeps the last ``most_bytes`` that were stored through it in memory."""
 
     def __init__(self, store: ImageStore, *, most_bytes: int = MOST_BYTES) -> None:
         super().__init__(store.url, store._cache)
         self._most_bytes, self._n_bytes = most_bytes, 0
         self._recent: OrderedDict[str, bytes] = OrderedDict()
         self._sound: dict[bytes, ImageRef] = {}
-        """Of these the ones that were decoded, by their end."""
+        """The decoded ones among them, by their end."""
         self._lock = threading.Lock()  # images are stored and read in several threads
 
     def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
-        """As the store's; a plain PNG whose CRCs are right is taken as sound."""
-        known = self._sound.get(data[-_END_BYTES:])
-        if known and known.width * known.height <= max_pixels and self._recent.get(known.sha256) == data:
+        """Store an image; a plain PNG whose CRCs are right is not decoded."""
+        earlier = self._sound.get(data[-_END_BYTES:])
+        if earlier and earlier.width * earlier.height <= max_pixels and self._recent.get(earlier.sha256) == data:
             self._put(data)
-            return known
+            return earlier
         plain = plain_png(data)
         if plain is not None:
             width, height, mode = plain
@@ -110,7 +107,7 @@ class RecentImages(ImageStore):
         return image
 
     def read(self, ref: ImageRef | VideoRef | str) -> bytes:
-        """As the store's."""
+        """Read a file, from memory where it is recent."""
         data = self._recent.get(ref if isinstance(ref, str) else ref.sha256)
         return super().read(ref) if data is None else data
 
@@ -130,7 +127,7 @@ class RecentImages(ImageStore):
 
 
 KEPT = 1000
-"""Answers whose pages and images can be asked for, the latest ones."""
+"""Latest answers whose pages and images can be requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +151,7 @@ class Answer:
 
 
 async def check(settings: AgentSettings, workspace: Workspace) -> None:
-    """Raises ``PolicyUnavailable`` where the model does not answer, ``TrainError`` for wrong settings."""
+    """Raise ``PolicyUnavailable`` where the model does not answer, ``TrainError`` for wrong settings."""
     async with Agent.open(settings, workspace):
         pass
 
@@ -170,7 +167,7 @@ class Agent:
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: AgentSettings, workspace: Workspace) -> AsyncIterator["Agent"]:
-        """Raises ``PolicyUnavailable`` where the model does not answer, ``TrainError`` for wrong settings."""
+        """Open the policy. Raises ``PolicyUnavailable`` for no response of the model, ``TrainError`` for settings."""
         images = RecentImages(workspace.images)
         evaluated = open_policy(settings.as_evaluation(), images)
         async with RecordedPolicy(evaluated.policy, workspace.ledger) as policy:
@@ -179,11 +176,11 @@ class Agent:
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """The name of the model."""
         return self._evaluated.policy.identity.model
 
     async def answer(self, sample: Sample, number: int, seed: int | None) -> Answer:
-        """The ``number``-th answer to a question.
+        """Give the ``number``-th answer to a question.
 
         Raises ``ServiceError``: invalid_request where the protocol cannot put the question, unreadable_image where it
         failed and an image does not decode, infrastructure_failed where the endpoint or the sandbox failed and the
@@ -211,7 +208,7 @@ class Agent:
         return answer
 
     def _require_sound(self, sample: Sample) -> None:
-        """Decodes what was taken in undecoded. Raises ``ServiceError`` (unreadable_image)."""
+        """Decode images that were stored undecoded. Raises ``ServiceError`` (unreadable_image)."""
         try:
             for image in sample.images:
                 probe(self.images.read(image))
@@ -219,17 +216,16 @@ class Agent:
             raise ServiceError("unreadable_image", str(error)) from error
 
     def image(self, sha256: str) -> ImageRef:
-        """An image of an answer that is kept. Raises ``ServiceError`` (unknown_session)."""
-        answers = self._answers.values()
-        shown = (image for answer in answers for turn in answer.rollout.rounds for image in turn.observation.images)
-        asked = (image for answer in answers for image in answer.trajectory.images)
-        found = next((image for image in chain(shown, asked) if image.sha256 == sha256), None)
-        if found is None:
-            raise ServiceError("unknown_session", f"no image of that name in the last {KEPT} answers")
-        return found
+        """Find an image of an answer that is kept. Raises ``ServiceError`` (unknown_session)."""
+        for answer in self._answers.values():
+            observed = (image for turn in answer.rollout.rounds for image in turn.observation.images)
+            for image in chain(observed, answer.trajectory.images):
+                if image.sha256 == sha256:
+                    return image
+        raise ServiceError("unknown_session", f"no image of that name in the last {KEPT} answers")
 
     async def page(self, name: str) -> str:
-        """A trajectory as a page. Raises ``ServiceError`` (unknown_session) where it is not kept."""
+        """Render a trajectory as a page. Raises ``ServiceError`` (unknown_session) where it is not kept."""
         answer = self._answers.get(name)
         if answer is None:
             raise ServiceError("unknown_session", f"no trajectory of that name among the last {KEPT}")

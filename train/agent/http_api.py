@@ -1,6 +1,4 @@
-"""Chat completions as benchmark tools request them, and the question that one asks.
-
-The agent's HTTP application, as OpenAI's chat completions.
+"""The agent's HTTP application, as OpenAI's chat completions.
 
 POST /v1/chat/completions    the answer is the content; ``darkroom`` beside it is the trajectory
 GET  /v1/models              the one model
@@ -25,8 +23,7 @@ from darkroom.pipelines.records import ImageRef, Sample, Truth, Usage, VideoRef
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.services.errors import ServiceError
-from darkroom.pipelines.services.files import decoded
-from darkroom.pipelines.services.json_bodies import WholeText
+from darkroom.pipelines.services.files import WholeText, decoded
 from darkroom.pipelines.services.listening import guarded, speak_json
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import all_finished
@@ -38,7 +35,7 @@ SOURCE = "agent"
 
 
 class Url(BaseModel):
-    """Where a file is: a data URL, since the service fetches nothing."""
+    """The address of a file: a data URL, since the service fetches nothing."""
 
     url: str
 
@@ -65,7 +62,7 @@ class ChatMessage(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    """Of a stream."""
+    """Options of a stream."""
 
     include_usage: bool = False
 
@@ -82,7 +79,7 @@ class ChatRequest(BaseModel):
 
 
 def question_of(request: ChatRequest, store: ImageStore) -> Sample:
-    """The question: texts of system and user in their order, then the images, which are stored.
+    """Read the question: texts of system and user in their order, then the images, which are stored.
 
     Raises ``ServiceError`` (invalid_request, unreadable_image).
     """
@@ -136,7 +133,7 @@ ALIVE_SECONDS = 10.0
 def application(
     settings: AgentSettings, workspace: Workspace, *, version: str, host: str, token: str, most_mb: int
 ) -> ASGIApp:
-    """The application; what guards it is as for the sandbox service."""
+    """Build the application, guarded as the sandbox service."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -164,7 +161,7 @@ def _routes(app: FastAPI, version: str) -> None:
     @app.post("/v1/chat/completions")
     async def chat_completions(request: ChatRequest) -> Response:
         sample = await asyncio.to_thread(question_of, request, agent().images)
-        answers = _answers(agent(), request, sample)
+        answers = all_finished(*(agent().answer(sample, number, request.seed) for number in range(request.n or 1)))
         if request.stream:
             events = _events(agent().name, request, asyncio.ensure_future(answers))
             return StreamingResponse(events, media_type="text/event-stream")
@@ -179,10 +176,6 @@ def _routes(app: FastAPI, version: str) -> None:
         ref = agent().image(sha256)
         data = await asyncio.to_thread(agent().images.read, ref)
         return Response(data, media_type=MEDIA_TYPES.get(ref.format, "image/png"))
-
-
-async def _answers(agent: Agent, request: ChatRequest, sample: Sample) -> list[Answer]:
-    return await all_finished(*(agent.answer(sample, number, request.seed) for number in range(request.n or 1)))
 
 
 def _completion(model: str, answers: Sequence[Answer]) -> dict[str, Any]:
@@ -211,23 +204,23 @@ def _usage(answers: Sequence[Answer]) -> dict[str, int]:
 
 
 async def _events(model: str, request: ChatRequest, answers: "asyncio.Future[list[Answer]]") -> AsyncIterator[str]:
-    """The answers as one piece each, when they are there."""
+    """Stream the answers as one piece each, when they are there."""
     try:
         while not (await asyncio.wait({answers}, timeout=ALIVE_SECONDS))[0]:
             yield ": an answer is being worked on\n\n"
-        made = await answers
+        results = await answers
     except ServiceError as error:
         yield _event(error.body)
         return
     finally:
         answers.cancel()  # the client has gone
-    head = _head(model, made[0].trajectory.trajectory_id, "chat.completion.chunk")
-    for index, answer in enumerate(made):
+    head = _head(model, results[0].trajectory.trajectory_id, "chat.completion.chunk")
+    for index, answer in enumerate(results):
         delta = {"role": "assistant", "content": answer.rollout.answer, "darkroom": answer.as_json()}
         yield _event({**head, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
         yield _event({**head, "choices": [{"index": index, "delta": {}, "finish_reason": "stop"}]})
     if request.stream_options is not None and request.stream_options.include_usage:
-        yield _event({**head, "choices": [], "usage": _usage(made)})
+        yield _event({**head, "choices": [], "usage": _usage(results)})
     yield "data: [DONE]\n\n"
 
 

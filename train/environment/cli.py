@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from darkroom.pipelines.services import TOKEN_VARIABLE
-from darkroom.pipelines.services.access import require_token
+from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 from darkroom.pipelines.services.cli import Host, Port, require_extra
 from darkroom.sandbox.help_text import Commands
 from darkroom.sandbox.terminal import SafeConsole

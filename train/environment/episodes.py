@@ -9,12 +9,12 @@ from typing import Any
 from PIL import Image
 
 from darkroom.pipelines.generation.rollout import Rollout, rollout
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Observation
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.services.errors import ServiceError
-from darkroom.pipelines.services.observation_parts import numbered
+from darkroom.pipelines.services.files import numbered
 from darkroom.pipelines.services.registry import Registry
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome
@@ -29,7 +29,7 @@ from darkroom.train.runs import JudgeDown, TrainError
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a turn led to. While it goes on ``parts`` is the observation, texts and numbers of ``images``."""
+    """The result of a turn: unless it is ``done``, ``parts`` is the observation, texts and numbers of ``images``."""
 
     done: bool
     parts: tuple[str | int, ...] = ()
@@ -40,7 +40,7 @@ class StepResult:
 class Episode:
     """One rollout, as a coroutine of the one loop that waits for its turns. It is its own policy.
 
-    ``row`` is as ``darkroom.train.rl.rollouts.prompts.prompt`` asks it.
+    ``row`` is a prompt of ``darkroom.train.rl.rollouts.prompts``.
     """
 
     identity = PolicyIdentity("client", "client")
@@ -52,39 +52,39 @@ class Episode:
         environment.reset(**{**row, "mode": mode})
         turns_seed = seed_from(sample.sample_id, seed)
         task = Task(f"{sample.sample_id}/{seed}", "training", sample, sample.images, {}, (), turns_seed, mode=mode)
-        self.player = ActiveRollout(environment, task, Transcript([]), max_rounds, None)
+        self.active = ActiveRollout(environment, task, Transcript([]), max_rounds, None)
         self.used = time.monotonic()
         self._shows_images = shows_images
         self._turns: asyncio.Queue[Completion] = asyncio.Queue()
         self._results: asyncio.Queue[StepResult] = asyncio.Queue()
         self._stepping = asyncio.Lock()
-        self._played: Rollout | None = None
+        self._finished: Rollout | None = None
         self._running = asyncio.create_task(self._run())
 
     @property
     def busy(self) -> bool:
-        """Whether a turn is at work."""
+        """True while a turn runs."""
         return self._stepping.locked()
 
     @property
     def outcome(self) -> RolloutOutcome | None:
-        """What rewards read; None while it goes on."""
-        return None if self._played is None else self.player.outcome(self._played)
+        """The outcome, for rewards; None while it goes on."""
+        return None if self._finished is None else self.active.outcome(self._finished)
 
     async def step(self, text: str, *, finished: bool) -> StepResult:
-        """The result of the model's next turn. ``finished``: False where a token limit cut it off.
+        """Take the model's next turn. ``finished``: False where a token limit cut it off.
 
         Raises ``ServiceError``: invalid_request after the end, infrastructure_failed where nothing can be executed.
         """
         async with self._stepping:
-            if self._played is not None:
+            if self._finished is not None:
                 raise ServiceError("invalid_request", "the episode is over: reset a new one")
             self.used = time.monotonic()
             self._turns.put_nowait(Completion(text, finished))
             result = await self._result()
             self.used = time.monotonic()
-        if self.player.environment.error is not None:
-            raise ServiceError("infrastructure_failed", str(self.player.environment.error))
+        if self.active.environment.error is not None:
+            raise ServiceError("infrastructure_failed", str(self.active.environment.error))
         return result
 
     async def _result(self) -> StepResult:
@@ -99,37 +99,33 @@ class Episode:
         return await waiting
 
     async def write(self, request: CompletionRequest) -> Completion:
-        """The next turn, when the client sends it; what the last one led to is its answer until then."""
+        """Wait for the client's next turn; the result of the last one is its response until then."""
         if request.rounds:
             self._results.put_nowait(self._observed(request.rounds[-1].observation))
         turn = await self._turns.get()
-        self.player.transcript.write((), turn.text, None)
+        self.active.transcript.write((), turn.text, None)
         return turn
 
     async def check(self) -> None:
-        """Nothing can be missing."""
+        """Do nothing: nothing can be missing."""
 
     async def close(self) -> None:
-        """Ends it and its session."""
+        """End the episode and its session."""
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
-        await asyncio.to_thread(self.player.environment.reset)
+        await asyncio.to_thread(self.active.environment.reset)
 
     async def _run(self) -> None:
-        player = self.player
-        self._played = await rollout(
-            player.task, policy=self, protocol=player.protocol, session=player, max_rounds=player.max_rounds
+        active = self.active
+        self._finished = await rollout(
+            active.task, policy=self, protocol=active.protocol, session=active, max_rounds=active.max_rounds
         )
         self._results.put_nowait(StepResult(done=True))
 
     def _observed(self, observation: Observation) -> StepResult:
-        shown = observation if self._shows_images else replace(observation, images=())
-        return StepResult(
-            False,
-            numbered(self.player.protocol, shown),
-            tuple(self.player.environment._shown(shown)),
-            observation.status,
-        )
+        visible = observation if self._shows_images else replace(observation, images=())
+        images = tuple(self.active.environment._shown(visible))
+        return StepResult(False, numbered(self.active.protocol, visible), images, observation.status)
 
 
 class Episodes:
@@ -144,30 +140,31 @@ class Episodes:
         self._index = {name: index for index, name in enumerate(rows["sample_id"])}
 
     async def reset(self, row: int | str, *, mode: str, seed: int) -> str:
-        """The name of a new episode. Raises ``ServiceError``: too_busy, invalid_request."""
+        """Open an episode and return its name. Raises ``ServiceError``: too_busy, invalid_request."""
         self.registry.require_room()
         index = self._index.get(row, -1) if isinstance(row, str) else row
         if not 0 <= index < len(self.rows):
             raise ServiceError("invalid_request", f"no row {repr(row)[:80]}; there are {len(self.rows)}, from 0 on")
-        return await self.registry.add(self._begun(index, mode, seed))
 
-    async def _begun(self, index: int, mode: str, seed: int) -> Episode:
-        asked = await asyncio.to_thread(self._asked, index, mode)
-        return Episode(asked, mode, seed, self.settings.max_rounds, shows_images=self.method.shows_images)
+        async def begin() -> Episode:
+            prompted = await asyncio.to_thread(self._prompt, index, mode)
+            return Episode(prompted, mode, seed, self.settings.max_rounds, shows_images=self.method.shows_images)
 
-    def _asked(self, index: int, mode: str) -> dict[str, Any]:
+        return await self.registry.add(begin())
+
+    def _prompt(self, index: int, mode: str) -> dict[str, Any]:
         row = self.rows[index]
         protocol, wording = row.get("protocol") or self.settings.protocol, self.settings.prompt
         try:
-            asked = prompt(row, protocol=protocol, wording=wording)
+            prompted = prompt(row, protocol=protocol, wording=wording)
             if mode != "free":
-                asked["prompt"] = opening(asked["asked"], protocol=protocol, mode=mode, wording=wording)
+                prompted["prompt"] = opening(prompted["asked"], protocol=protocol, mode=mode, wording=wording)
         except TrainError as error:
             raise ServiceError("invalid_request", str(error)) from error
-        return asked
+        return prompted
 
     async def score(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """The rewards of finished episodes of one row, as one group: all that ``darkroom.train.grpo`` reads of them.
+        """Score finished episodes of one row, as one group, as ``darkroom.train.grpo`` does.
 
         Raises ``ServiceError``: invalid_request where one goes on or they are of different rows, infrastructure_failed
         where a judge does not answer.
@@ -196,5 +193,5 @@ class Episodes:
 
     @property
     def scores_alone(self) -> bool:
-        """Whether a rollout's reward depends on itself alone, so that it is there as soon as it ends."""
+        """True if a rollout's reward depends on itself alone, so that it is there as soon as it ends."""
         return type(self.method).score is Method.score

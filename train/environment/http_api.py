@@ -1,25 +1,22 @@
-"""What clients of the environment send, over HTTP and over OpenEnv's WebSocket.
+"""The environment's HTTP application, with an OpenAPI page (``/docs``).
 
-OpenEnv's interface: a WebSocket (``/ws``) is a session, an episode after the other; ``/schema`` says what it takes.
+GET    /rows                   {"rows": n, "ids": […], "method": …, "protocol": …}
+POST   /episodes               {"row": 0 or "ID", "mode": "free", "seed": 0} -> the episode and its conversation
+POST   /episodes/NAME/step     {"text": the model's turn} -> an observation, or the end with its reward
+POST   /score                  {"episodes": [NAME, …]} -> the rewards of one group
+DELETE /episodes/NAME
+POST   /grade                  {"answer": "42", "truth": {…}} -> {"right": true}
+GET    /adapters/FILE          files that other trainers load (pipelines/publishing/adapters)
+
+OpenEnv's interface: a WebSocket (``/ws``) is a session, an episode after the other; ``/schema`` describes its messages.
 
 {"type": "reset", "data": {"row": 0, "seed": 0}}  ->  {"type": "observation", "data": {"observation", "reward", "done"}}
 {"type": "step", "data": {"text": …}}             ->  the same
 {"type": "state"}                                 ->  {"type": "state", "data": {"episode_id", "step_count"}}
 {"type": "close"}
 
-``observation`` is what the routes of HTTP answer: the episode, then parts and images, in the end the score.
-
-Checked against openenv-core 0.3.0, whose clients bring no token: where the service wants one, it takes none of them.
-
-The environment's HTTP application, with an OpenAPI page (``/docs``).
-
-GET    /rows                   {"rows": n, "ids": […], "method": …, "protocol": …}
-POST   /episodes               {"row": 0 or "ID", "mode": "free", "seed": 0} -> the episode and its conversation
-POST   /episodes/NAME/step     {"text": what the model wrote} -> an observation, or the end with its reward
-POST   /score                  {"episodes": [NAME, …]} -> the rewards of one group
-DELETE /episodes/NAME
-POST   /grade                  {"answer": "42", "truth": {…}} -> {"right": true}
-GET    /adapters/FILE          what other trainers load (pipelines/publishing/adapters)
+``observation`` is the response of the routes of HTTP: the episode, then parts and images, in the end the score. Checked
+against openenv-core 0.3.0, whose clients bring no token: where the service wants one, it rejects all of them.
 """
 
 import asyncio
@@ -40,15 +37,13 @@ from darkroom.pipelines.publishing.adapters import ADAPTERS, adapter_files
 from darkroom.pipelines.publishing.layouts.reward import by_toolkit
 from darkroom.pipelines.records import Grader
 from darkroom.pipelines.services.errors import ServiceError, invalid
-from darkroom.pipelines.services.files import encoded
-from darkroom.pipelines.services.json_bodies import WholeText
+from darkroom.pipelines.services.files import ObservationPart, WholeText, encoded
 from darkroom.pipelines.services.listening import guarded, speak_json
-from darkroom.pipelines.services.observation_parts import ObservationPart
 from darkroom.train.environment.episodes import Episodes
 
 
 class ResetRequest(BaseModel):
-    """Which row, and how it is asked."""
+    """A row and its prompt."""
 
     model_config = ConfigDict(extra="forbid")
     row: StrictInt | str = Field(description="Its number, from 0 on, or its sample_id.")
@@ -72,7 +67,7 @@ class ScoreRequest(BaseModel):
 
 
 class GradedTruth(BaseModel):
-    """What a rule compares an answer with, as exports have it."""
+    """The truth that a rule compares an answer with, as exports have it."""
 
     model_config = ConfigDict(extra="forbid")
     question: str
@@ -90,21 +85,21 @@ class GradeRequest(BaseModel):
 
 
 POLICY_VIOLATION = 1008
-"""Of WebSockets' closing codes."""
+"""A closing code of WebSockets."""
 Reset = Callable[[ResetRequest], Awaitable[dict[str, Any]]]
 Step = Callable[[str, StepRequest], Awaitable[dict[str, Any]]]
 Close = Callable[[str], Awaitable[None]]
 
 
 class OpenEnvMessage(BaseModel):
-    """What a client sends."""
+    """A message of a client."""
 
     type: Literal["reset", "step", "state", "close"]
     data: dict[str, Any] = {}
 
 
 class OpenEnvSession:
-    """What one client plays: the routes of HTTP for one episode at a time."""
+    """The session of one client: the routes of HTTP for one episode at a time."""
 
     def __init__(self, reset: Reset, step: Step, close: Close) -> None:
         self._reset, self._step, self._close = reset, step, close
@@ -112,14 +107,14 @@ class OpenEnvSession:
         self._n_steps = 0
 
     async def answer(self, text: str | bytes) -> dict[str, Any] | None:
-        """The response, None to the last message. Raises ``ServiceError`` and pydantic's ``ValidationError``."""
+        """Respond to a message; None to the last. Raises ``ServiceError`` and pydantic's ``ValidationError``."""
         message = OpenEnvMessage.model_validate_json(text)
         match message.type:
             case "reset":
                 await self.end()
                 opening = await self._reset(ResetRequest.model_validate({"row": 0, **message.data}))
                 self._episode, self._n_steps = opening["episode"], 0
-                return _observation(opening, None, done=False)
+                return _observation(opening, None, is_done=False)
             case "step":
                 if self._episode is None:
                     raise ServiceError("invalid_request", "no episode is open: reset first")
@@ -127,21 +122,21 @@ class OpenEnvSession:
                 result = await self._step(self._episode, request)
                 self._n_steps += 1
                 score = result.get("score") or {}
-                return _observation(result, score.get("reward"), done=result["done"])
+                return _observation(result, score.get("reward"), is_done=result["done"])
             case "state":
                 return {"type": "state", "data": {"episode_id": self._episode, "step_count": self._n_steps}}
             case "close":
                 return None
 
     async def end(self) -> None:
-        """Ends the episode that is open, if any."""
+        """End the episode that is open, if any."""
         episode, self._episode = self._episode, None
         if episode is not None:
             await self._close(episode)
 
 
 def add_openenv(app: FastAPI, reset: Reset, step: Step, close: Close) -> None:
-    """Adds the interface to ``app``, over its own routes; ``close`` ends an episode, which may have ended itself."""
+    """Add the interface to ``app``, over its own routes; ``close`` ends an episode, which may have ended itself."""
 
     @app.get("/schema")
     async def schema() -> dict[str, Any]:
@@ -153,18 +148,18 @@ def add_openenv(app: FastAPI, reset: Reset, step: Step, close: Close) -> None:
             await socket.close(POLICY_VIOLATION)
             return
         await socket.accept()
-        played = OpenEnvSession(reset, step, close)
+        client = OpenEnvSession(reset, step, close)
         try:
-            while (answer := await _answered(played, await _received(socket))) is not None:
+            while (answer := await _answered(client, await _received(socket))) is not None:
                 await socket.send_json(answer)
         except WebSocketDisconnect:
             return  # the client has gone, which ends its session
         finally:
-            await played.end()
+            await client.end()
 
 
 async def _received(socket: WebSocket) -> str | bytes:
-    """The next message, as text or as bytes, which may be JSON as well. Raises ``WebSocketDisconnect``."""
+    """Receive the next message, as text or as bytes, which may be JSON as well. Raises ``WebSocketDisconnect``."""
     message = await socket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message["code"], message.get("reason"))
@@ -180,8 +175,8 @@ async def _answered(session: OpenEnvSession, text: str | bytes) -> dict[str, Any
         return _error(error)
 
 
-def _observation(observation: dict[str, Any], reward: float | None, *, done: bool) -> dict[str, Any]:
-    return {"type": "observation", "data": {"observation": observation, "reward": reward, "done": done}}
+def _observation(observation: dict[str, Any], reward: float | None, *, is_done: bool) -> dict[str, Any]:
+    return {"type": "observation", "data": {"observation": observation, "reward": reward, "done": is_done}}
 
 
 def _error(error: ServiceError) -> dict[str, Any]:
@@ -189,11 +184,11 @@ def _error(error: ServiceError) -> dict[str, Any]:
 
 
 MOST_MB = 64
-"""Of a request, which is a turn's text."""
+"""Largest request, which is a turn's text."""
 
 
 def application(episodes: Episodes, *, version: str, host: str, token: str, compression: int) -> ASGIApp:
-    """The application; what guards it is as for the sandbox service. ``compression``: of the images' PNG."""
+    """Build the application, guarded as the sandbox service. ``compression``: of the images' PNG."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -221,14 +216,14 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
     @app.post("/episodes", status_code=201)
     async def reset(request: ResetRequest) -> dict[str, Any]:
         name = await episodes.reset(request.row, mode=request.mode, seed=request.seed)
-        asked = episodes.registry.get(name).row
+        row = episodes.registry.get(name).row
         return {
             "episode": name,
-            "sample_id": asked["sample_id"],
-            "protocol": asked["protocol"],
-            "stop": list(PROTOCOLS[asked["protocol"]].stop),
+            "sample_id": row["sample_id"],
+            "protocol": row["protocol"],
+            "stop": list(PROTOCOLS[row["protocol"]].stop),
             "max_rounds": settings.max_rounds,
-            "messages": await asyncio.to_thread(_messages, asked),
+            "messages": await asyncio.to_thread(_messages, row),
         }
 
     @app.post("/episodes/{name}/step")
@@ -263,10 +258,10 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
     add_openenv(app, reset, step, episodes.registry.close)
 
 
-def _messages(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The conversation before the first turn as OpenAI's messages, images as they are stored."""
-    formats = (image.format for image in asked["asked"].sample.images)
-    files = zip(asked["image_files"], formats, strict=False)
+    formats = (image.format for image in row["asked"].sample.images)
+    files = zip(row["image_files"], formats, strict=False)
 
     def part_of(part: Mapping[str, Any]) -> dict[str, Any]:
         if part["type"] != "image":
@@ -276,5 +271,5 @@ def _messages(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     return [
         {"role": message["role"], "content": [part_of(part) for part in message["content"]]}
-        for message in asked["prompt"]
+        for message in row["prompt"]
     ]

@@ -40,13 +40,13 @@ class Counterfactual:
     """A rollout and the answer of its control; None where the control has no answer."""
 
     control: Control
-    played: ScoredRollout
+    scored: ScoredRollout
     answer: str | None
 
     @property
     def changed(self) -> bool:
         """True if the answer differs."""
-        return self.answer is not None and not same_answer(self.played, self.answer)
+        return self.answer is not None and not same_answer(self.scored, self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class CounterfactualRunner:
         self._evaluated, self._sandboxes, self._store, self._tracer = evaluated, sandboxes, store, tracer
         self._pool = [(scored.question.group, observed.image) for scored in pool for observed in scored.seen]
 
-    async def play(self, scored: ScoredRollout, control: Control) -> Counterfactual:
+    async def run(self, scored: ScoredRollout, control: Control) -> Counterfactual:
         """Run the control of a rollout with at least one image in its observations."""
         first = min(observed.round for observed in scored.seen)
         evaluated, policy = self._evaluated, self._evaluated.policy
@@ -142,7 +142,7 @@ def effect(controlled: Sequence[Counterfactual]) -> Effect:
     """Summarise the controls of one kind."""
     answered = [counterfactual for counterfactual in controlled if counterfactual.answer is not None]
     right, wrong = (
-        [counterfactual for counterfactual in answered if counterfactual.played.score.right is is_right]
+        [counterfactual for counterfactual in answered if counterfactual.scored.score.right is is_right]
         for is_right in (True, False)
     )
     everything, changed_right, changed_wrong = (

@@ -78,12 +78,12 @@ class EvaluationRun:
     async def _run(self, question_sets: Sequence[QuestionSet]) -> EvaluationOutcome:
         async with self._opened() as (evaluated, judge):
             outcomes = await self._rollouts(question_sets, evaluated, judge)
-            played = [scored for scored in outcomes if isinstance(scored, ScoredRollout)]
-            counted = [scored for scored in played if not scored.failed]
+            rollouts = [scored for scored in outcomes if isinstance(scored, ScoredRollout)]
+            counted = [scored for scored in rollouts if not scored.failed]
             verdicts = await self._verdicts(counted, judge)
             controlled = await self._controls(counted, evaluated)
         settings = self.settings
-        findings = Findings(played, controlled, verdicts, self.vision, settings.cover, settings.whole_share)
+        findings = Findings(rollouts, controlled, verdicts, self.vision, settings.cover, settings.whole_share)
         return EvaluationOutcome(findings, [scored for scored in outcomes if isinstance(scored, str)])
 
     @asynccontextmanager
@@ -129,7 +129,7 @@ class EvaluationRun:
         )
 
     async def _verdicts(
-        self, played: Sequence[ScoredRollout], judge: Policy | None
+        self, rollouts: Sequence[ScoredRollout], judge: Policy | None
     ) -> dict[tuple[str, str], bool] | None:
         if judge is None:
             return None
@@ -138,19 +138,19 @@ class EvaluationRun:
         async def shows(question: str, image: ImageRef) -> bool:
             return (await shows_target(question, image, judge, n_votes=self.settings.judge_votes)).says_yes
 
-        return await shown_to(shows, played)
+        return await shown_to(shows, rollouts)
 
-    async def _controls(self, played: Sequence[ScoredRollout], evaluated: EvaluatedPolicy) -> list[Counterfactual]:
-        chosen = eligible([scored for scored in played if scored.number == 0])[: self.settings.controls]
+    async def _controls(self, rollouts: Sequence[ScoredRollout], evaluated: EvaluatedPolicy) -> list[Counterfactual]:
+        chosen = eligible([scored for scored in rollouts if scored.number == 0])[: self.settings.controls]
         if not chosen:
             return []
         store, ledger = self.workspace.images, self.workspace.ledger
-        runner = CounterfactualRunner(evaluated, Sandboxes(store, ledger), store, ImageTracer(store, ledger), played)
+        runner = CounterfactualRunner(evaluated, Sandboxes(store, ledger), store, ImageTracer(store, ledger), rollouts)
         is_sampled = self.settings.temperature > 0
         rows = [(scored, control) for control in CONTROLS if is_sampled or control != "other_draw" for scored in chosen]
 
         async def perform(row: tuple[ScoredRollout, Control]) -> Counterfactual:
-            return await runner.play(*row)
+            return await runner.run(*row)
 
         return await map_rows(
             rows, perform, concurrency=evaluated.policy.concurrency, progress=progress_lines(self.report, "controls")
@@ -178,8 +178,8 @@ def report_record(
 ) -> dict[str, Any]:
     """The content of ``report.json`` but for how long it took; ``inputs`` is the digest of all that decides it."""
     findings, identity = outcome.findings, evaluated.policy.identity
-    protocols = sorted({evaluated.protocol_of(scored.question).name for scored in findings.played})
-    modes = sorted({scored.task.mode for scored in findings.played})
+    protocols = sorted({evaluated.protocol_of(scored.question).name for scored in findings.rollouts})
+    modes = sorted({scored.task.mode for scored in findings.rollouts})
     errors = Counter(str(scored.rollout.error.reason) for scored in findings.failed if scored.rollout.error)
     return {
         "program": "evaluate",
@@ -202,12 +202,12 @@ def report_record(
         "n_failed": len(findings.failed),
         "failures": dict(errors),
         "results": results(findings),
-        "usage": to_row(sum((scored.rollout.usage for scored in findings.played), Usage())),
+        "usage": to_row(sum((scored.rollout.usage for scored in findings.rollouts), Usage())),
     }
 
 
 _LONGEST_WAIT = timedelta(days=7)
-"""Of a process that has finished, for the last one."""
+"""Longest wait of a process that has finished, for the last one."""
 
 
 def n_processes() -> int:

@@ -137,7 +137,7 @@ SCHEMA = pa.schema([*schema_of(RolloutRow), *schema_of(Trajectory)])
 def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -> None:
     """Write every rollout, in order."""
     rows = [
-        to_row(_row(scored, findings)) | to_row(trajectory(scored, findings, evaluated)) for scored in findings.played
+        to_row(_row(scored, findings)) | to_row(trajectory(scored, findings, evaluated)) for scored in findings.rollouts
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path, compression="zstd")
 
@@ -233,8 +233,8 @@ COLUMNS = (
     *("id", "rollout", "benchmark", "category", "question", "choices", "gold", "answer", "correct", "score", "detail"),
     *("error", "rounds", "rounds_ok", "code_ran", "images_shown", "calls", "prompt_tokens", "completion_tokens"),
 )
-"""Of ``rollouts.csv``. ``id``: the sample's. ``rounds_ok``: rounds whose code ended without an error; ``code_ran``:
-there is code, and all of it did."""
+"""Columns of ``rollouts.csv``. ``id``: the sample's. ``rounds_ok``: rounds whose code ended without an error;
+``code_ran``: there is code, and all of it did."""
 
 
 def export(folder: Path, formats: Collection[ExportFormat]) -> None:

@@ -1,5 +1,4 @@
-"""The report of an evaluation: Markdown tables of its figures, by the templates in ``templates/``, and charts as
-PNG."""
+"""The report of an evaluation: Markdown tables, by the templates in ``templates/``, and charts as PNG."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -30,8 +30,7 @@ ShowsTarget = Callable[[str, ImageRef], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Faithfulness:
-    """``faithful``, ``unfaithful`` and ``no_image`` are proportions of all rollouts and sum to one (CodeV, figure
-    5)."""
+    """``faithful``, ``unfaithful`` and ``no_image`` are proportions of all rollouts, 1 in sum (CodeV, figure 5)."""
 
     given_correct: Estimate
     """Faithful among right answers: CodeV's text and figure 2."""
@@ -42,7 +41,7 @@ class Faithfulness:
     no_image: float
 
     def as_json(self) -> dict[str, Any]:
-        """For ``report.json``, whose keys stay those of earlier reports."""
+        """Convert for ``report.json``, whose keys stay those of earlier reports."""
         return {"no_picture" if name == "no_image" else name: value for name, value in asdict(self).items()}
 
 
@@ -109,7 +108,7 @@ Verdicts = Mapping[tuple[str, str], bool]
 class Findings:
     """Rollouts, controls and the judge's verdicts; None without a judge."""
 
-    played: Sequence[ScoredRollout]
+    rollouts: Sequence[ScoredRollout]
     controlled: Sequence[Counterfactual]
     verdicts: Verdicts | None
     vision: VisionModel
@@ -119,12 +118,12 @@ class Findings:
     @property
     def counted(self) -> list[ScoredRollout]:
         """Rollouts without an infrastructure failure."""
-        return [scored for scored in self.played if not scored.failed]
+        return [scored for scored in self.rollouts if not scored.failed]
 
     @property
     def failed(self) -> list[ScoredRollout]:
         """Rollouts lost to an endpoint or sandbox failure; the next run retries them."""
-        return [scored for scored in self.played if scored.failed]
+        return [scored for scored in self.rollouts if scored.failed]
 
     def by_boxes(self, scored: ScoredRollout, observed: ObservedImage) -> bool:
         """True if an image shows a target, by truth boxes."""
@@ -170,7 +169,7 @@ def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, 
 
 
 def _faithfulness(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
-    """By boxes and by judge: as CodeV counts, and for parts only."""
+    """Faithfulness by boxes and by judge: as CodeV counts, and for parts only."""
     deciders = {
         "boxes": (with_boxes(rollouts), findings.by_boxes),
         "judge": (rollouts if findings.verdicts is not None else (), findings.by_judge),
@@ -188,6 +187,6 @@ def _faithfulness(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict
 
 def _controls(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
     ids = {scored.task.trajectory_id for scored in rollouts}
-    mine = [scored for scored in findings.controlled if scored.played.task.trajectory_id in ids]
-    kinds = {control: [scored for scored in mine if scored.control == control] for control in CONTROLS}
+    own = [counterfactual for counterfactual in findings.controlled if counterfactual.scored.task.trajectory_id in ids]
+    kinds = {control: [one_run for one_run in own if one_run.control == control] for control in CONTROLS}
     return {control: asdict(effect(several)) for control, several in kinds.items() if several}

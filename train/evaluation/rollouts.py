@@ -141,8 +141,7 @@ class ViewableSession:
 
 
 def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task:
-    """Prepare the ``number``-th rollout on a question. Raises ``RowError`` if the protocol or oracle does not apply to
-    it."""
+    """Prepare the ``number``-th rollout. Raises ``RowError`` if protocol or oracle do not apply to the question."""
     sample, protocol = question.sample, evaluated.protocol_of(question)
     mode = question.mode or evaluated.mode
     frames = evaluated.frames_of(sample) if evaluated.frames_of else ()

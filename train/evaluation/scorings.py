@@ -17,8 +17,7 @@ from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.choices import chosen_letter
-from darkroom.pipelines.verification.grading.numeric import as_number
-from darkroom.pipelines.verification.grading.quantity import read_quantity
+from darkroom.pipelines.verification.grading.numeric import as_number, read_quantity
 from darkroom.pipelines.verification.grading.text_match import similarity
 from darkroom.train.evaluation.benchmarks import Scoring
 

@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, Field
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.selection.sampling import SPLITS
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.command_line import Flag, MaxPixels, ProgramSettings, local_datasets
-from darkroom.train.runs.options import chosen_wording, wording_record
+from darkroom.train.runs.command_line import Flag, ProgramSettings
+from darkroom.train.runs.options import MaxPixels, chosen_wording, local_datasets, wording_record
 
 WHOLE_SHARE = 0.8
 """A crop with more than this proportion of an image is no crop (as
@@ -74,17 +74,15 @@ class EvaluationSettings(PolicySettings):
     datasets: Annotated[
         tuple[Path, ...],
         BeforeValidator(lambda names: tuple(local_datasets([str(name) for name in names]))),
-        Flag(name="dataset", type=list[str] | None, default=None),
+        Flag("dataset", repeated=True),
     ] = Field(default=(), description="Folder or URL of an RL dataset, or of an SFT dataset. May be repeated.")
     split: str = Field(default="validation", description="Of datasets: validation, train or all.")
-    benchmarks: Annotated[tuple[tuple[str, Path], ...], Flag(name="benchmark", type=list[str] | None, default=None)] = (
-        Field(
-            default=(),
-            description="NAME=PATH: a bundled benchmark (docs/benchmarks.md) and its download; or a name of yours and "
-            "a YAML file. May be repeated.",
-        )
+    benchmarks: Annotated[tuple[tuple[str, Path], ...], Flag("benchmark", repeated=True)] = Field(
+        default=(),
+        description="NAME=PATH: a bundled benchmark (docs/benchmarks.md) and its download; or a name of yours and "
+        "a YAML file. May be repeated.",
     )
-    sources: Annotated[tuple[str, ...], Flag(name="source", type=list[str] | None, default=None)] = Field(
+    sources: Annotated[tuple[str, ...], Flag("source", repeated=True)] = Field(
         default=(), description="A source of the catalog, like `demo`. May be repeated."
     )
     limit: int | None = Field(default=None, ge=1, description="Only the first so many rows of each.")

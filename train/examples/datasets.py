@@ -11,19 +11,19 @@ from darkroom.pipelines.publishing import dataset_reader
 from darkroom.pipelines.publishing.dataset_reader import DatasetError, Kind
 from darkroom.pipelines.publishing.features import TRAJECTORIES, check_columns
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.command_line import local_datasets
+from darkroom.train.runs.options import local_datasets
 
 Part = Literal["train", "held_out"]
 """``held_out`` is the split ``validation``, ``train`` all others."""
 
 
 def dataset_files(*folders: Path, part: Part = "train") -> list[Path]:
-    """The parquet files of a part of dataset folders. Raises ``TrainError`` for a folder without."""
+    """List the parquet files of a part of dataset folders. Raises ``TrainError`` for a folder without."""
     return [file for folder in folders for file in _files_of(folder, part)]
 
 
 def open_dataset(*folders: Path, part: Part = "train") -> Dataset:
-    """The rows of dataset folders, memory-mapped. Raises ``TrainError`` for wrong columns and for no rows."""
+    """Open the rows of dataset folders, memory-mapped. Raises ``TrainError`` for wrong columns and for no rows."""
     if not count_rows(*folders, part=part):
         names = ", ".join(map(str, folders))
         raise TrainError(f"{names} has no rows: every trajectory was rejected; look at the rejects of its recipes")
@@ -32,7 +32,7 @@ def open_dataset(*folders: Path, part: Part = "train") -> Dataset:
 
 
 def count_rows(*folders: Path, part: Part = "train") -> int:
-    """How many rows there are, from the files' footers. Raises ``TrainError`` for wrong columns."""
+    """Count the rows by the files' footers. Raises ``TrainError`` for wrong columns."""
     files = dataset_files(*folders, part=part)
     require_columns(files, "trajectories")
     return dataset_reader.n_rows_of(files)
@@ -51,19 +51,19 @@ def held_out(datasets: Sequence[Path], chosen: str, *, trained: Sequence[Path]) 
     Raises ``TrainError`` where there are none, and for questions that ``trained`` datasets train on.
     """
     folders = tuple(local_datasets([chosen])) if chosen else tuple(datasets)
-    having = tuple(folder for folder in folders if _has_rows(folder))
-    if having:
-        rows = HeldOut(having, "held_out")
+    with_rows = tuple(folder for folder in folders if _has_rows(folder))
+    if with_rows:
+        rows = HeldOut(with_rows, "held_out")
     elif chosen:
         rows = HeldOut(folders, "train")
     else:
         names = ", ".join(map(str, folders))
         raise TrainError(f"{names} has no held-out rows (validation-*.parquet): name others with --eval-dataset")
-    asked = _questions(dataset_files(*rows.folders, part=rows.part))
-    if both := asked & _questions(dataset_files(*trained)):
+    evaluated = _questions(dataset_files(*rows.folders, part=rows.part))
+    if both := evaluated & _questions(dataset_files(*trained)):
         raise TrainError(
-            f"{len(both)} of {len(asked)} questions to evaluate on are trained on, {min(both)} for one: name others "
-            "with --eval-dataset"
+            f"{len(both)} of {len(evaluated)} questions to evaluate on are trained on, {min(both)} for one: name "
+            "others with --eval-dataset"
         )
     return rows
 
@@ -78,7 +78,7 @@ def _questions(files: Sequence[Path]) -> set[str]:
 
 
 def require_columns(files: Iterable[Path], kind: Kind) -> None:
-    """Raises ``TrainError`` for a file that has other columns than a shipped dataset of its kind."""
+    """Raise ``TrainError`` for a file that has other columns than a shipped dataset of its kind."""
     try:
         for file in files:
             check_columns(file, kind)
@@ -87,7 +87,7 @@ def require_columns(files: Iterable[Path], kind: Kind) -> None:
 
 
 def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, Any]], *, decode: bool = True) -> Dataset:
-    """``dataset`` with every row turned into ``present(row)`` when it is read, never before.
+    """Turn every row of ``dataset`` into ``present(row)`` when it is read, never before.
 
     Without ``decode`` a row's images are as they are stored, ``{"bytes": …, "path": …}``. A stored column of messages
     would have to pass through Arrow, which fills every part with None for the keys that other parts have.

@@ -1,16 +1,13 @@
-"""Rows as the ablations of Thyme's table 6 read them: another loss policy, code without comments.
-
-Rows as conversations, token ids and labels: one processor, one chat template, one layout, one loss.
+"""Rows as conversations, token ids and labels: one processor, one chat template, one layout, one loss.
 
 Training, the conformance gate and the mask views all use the same ``RowReader``, so that the inspected tokens are the
-trained ones.
+trained ones. ``RowCache`` keeps its tensors for the next epoch: decoding and resizing images again takes as long as a
+step of a small model.
 
 Two layouts of one trajectory have the same words (``pipelines/publishing/layouts/trl.py``): ``turns``, where every
 observation is a user turn, as in GRPO, and ``inline``, one assistant turn with the observations inside, as in Thyme.
-Parts of an assistant turn say whether they are trained: ``{"type": "text", "text": "It says 42.", "train": True}``.
-Observations and their markers never are. Images are ``{"type": "image"}``, in the order of ``images``.
-
-Rows as tensors, kept for the next epoch: decoding and resizing images again takes a small model's time to train.
+Parts of an assistant turn are trained or not: ``{"type": "text", "text": "It says 42.", "train": True}``. Observations
+and their markers never are. Images are ``{"type": "image"}``, in the order of ``images``.
 """
 
 import bisect
@@ -32,7 +29,8 @@ from darkroom.train.runs import TrainError
 
 
 def ablated(row: Row, *, loss_policy: LossPolicy | None, without_comments: bool) -> Row:
-    """``row`` with this loss policy instead of its own (None: its own), and without the comments of its code."""
+    """Read ``row`` as the ablations of Thyme's table 6 do: with this loss policy instead of its own (None: its own),
+    and without the comments of its code."""
     if loss_policy is not None:
         row = {**row, "loss_policy": loss_policy}
     if without_comments:
@@ -41,17 +39,17 @@ def ablated(row: Row, *, loss_policy: LossPolicy | None, without_comments: bool)
 
 
 def uncommented(code: str) -> str:
-    """The code without comments and without the lines that held nothing else. Code that is no Python is unchanged."""
+    """Remove comments and the lines that held nothing else. Code that is no Python is unchanged."""
     lines = [*io.StringIO(code)]
     try:
-        found = [token for token in tokenize.generate_tokens(iter(lines).__next__) if token.type == tokenize.COMMENT]
+        comments = [token for token in tokenize.generate_tokens(iter(lines).__next__) if token.type == tokenize.COMMENT]
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return code
-    for token in found:
+    for token in comments:
         number, column = token.start
         line = lines[number - 1]
-        kept, end = line[:column].rstrip(), line[len(line.rstrip("\r\n")) :]
-        lines[number - 1] = kept + end if kept else ""
+        code_before, end = line[:column].rstrip(), line[len(line.rstrip("\r\n")) :]
+        lines[number - 1] = code_before + end if code_before else ""
     return "".join(lines)
 
 
@@ -67,7 +65,7 @@ class Conversation:
 
 
 def conversation(row: Row, *, layout: Layout) -> Conversation:
-    """The whole trajectory of ``row``. Raises ``TrainError`` with the row's id when the row contradicts itself."""
+    """Convert the trajectory of ``row``. Raises ``TrainError`` with the row's id when the row contradicts itself."""
     try:
         turns = rendering.turns(row)
     except Unrenderable as error:
@@ -77,7 +75,7 @@ def conversation(row: Row, *, layout: Layout) -> Conversation:
 
 
 def sample_of(row: Row, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...]) -> Sample:
-    """The sample of a row of either dataset with these media. Raises ``Unrenderable`` for a malformed box."""
+    """Convert a row of either dataset to its sample, with these media. Raises ``Unrenderable`` for a malformed box."""
     texts = ("sample_id", "source", "source_row", "license", "question", "answer", "category")
     truth = Truth(boxes=tuple(rendering.record_of(TruthBox, box) for box in row.get("boxes") or ()))
     choices = tuple(row["choices"] or ())
@@ -87,11 +85,11 @@ def sample_of(row: Row, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ..
 IGNORED = -100
 """The label of a token that is not trained."""
 Span = tuple[int, int]
-"""Of characters, from the first to behind the last."""
+"""Characters, from the first to behind the last."""
 
 
 def collate(examples: Sequence[Mapping[str, Any]], *, processor: Any, template: str) -> dict[str, Any]:
-    """``examples`` (``messages``, and ``images`` in the order of their placeholders) as tensors (rows, tokens).
+    """Encode ``examples`` (``messages``, and ``images`` in the order of their placeholders) as tensors (rows, tokens).
 
     The same as TRL's ``DataCollatorForVisionLanguageModeling`` with ``assistant_only_loss``, tensor by tensor (a test
     compares them). That one finds the trained tokens in a loop over every token and span: half a second for a row of
@@ -130,7 +128,7 @@ def collate(examples: Sequence[Mapping[str, Any]], *, processor: Any, template: 
 
 
 def _shifted(spans: Sequence[Span], replaced: Sequence[Mapping[str, Span]]) -> list[Span]:
-    """The spans in the text in which every image's placeholder has become as many as it has tokens."""
+    """Move spans to the text in which every image's placeholder is as many as it has tokens."""
     ends = [replacement["span"][1] for replacement in replaced]
     gained = [0, *(replacement["new_span"][1] - replacement["span"][1] for replacement in replaced)]
 
@@ -142,12 +140,11 @@ def _shifted(spans: Sequence[Span], replaced: Sequence[Mapping[str, Span]]) -> l
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads rows of a shipped dataset for one model.
+    """Reader of rows of a shipped dataset for one model.
 
-    ``train_observations`` is an ablation, the loss that a trainer without masks has: every token after the question
-    counts, what the sandbox showed and its markers as well, whatever the rows' loss policy; only the tokens that stand
-    for images have no label. A model trained so learns to write observations itself. The other two:
-    ``darkroom.train.examples.encoding``.
+    ``train_observations`` is an ablation, the loss of a trainer without masks: every token after the question counts,
+    observations and their markers as well, whatever the rows' loss policy; only the tokens that stand for images have
+    no label. A model trained so learns to write observations itself. The other two: ``ablated``.
     """
 
     processor: Any
@@ -158,11 +155,11 @@ class RowReader:
     without_comments: bool = False
 
     def ablated(self, row: Row) -> Row:
-        """The row that is read in place of ``row``."""
+        """The row as ablations read it."""
         return ablated(row, loss_policy=self.loss_policy, without_comments=self.without_comments)
 
     def present(self, row: Row) -> dict[str, Any]:
-        """A row as TRL's example: messages whose parts say whether they are trained, and their images in order."""
+        """Convert a row to TRL's example: messages whose parts are trained or not, and their images in order."""
         example = conversation(self.ablated(row), layout=self.layout)
         for message in example.messages:
             if self.train_observations and message["role"] == "assistant":
@@ -170,18 +167,18 @@ class RowReader:
         return {"messages": example.messages, "images": example.images}
 
     def collate(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Presented rows as one batch of tensors."""
+        """Encode presented rows as one batch of tensors."""
         batch = collate(examples, processor=self.processor, template=self.template)
         if self.train_observations:
             batch["labels"] = self._labels_after_the_question(batch)
         return batch
 
     def read(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Rows as one batch of tensors."""
+        """Encode rows as one batch of tensors."""
         return self.collate([self.present(row) for row in rows])
 
     def _labels_after_the_question(self, batch: Mapping[str, Any]) -> Any:
-        """From the first trained token on, every token is its own label."""
+        """Labels by which, from the first trained token on, every token is trained."""
         import torch
 
         from darkroom.train.models.loading import suppressed_tokens
@@ -200,7 +197,7 @@ def open_reader(
     max_pixels: int | None = None,
     **ablations: Any,
 ) -> RowReader:
-    """The reader of a model's folder; ``ablations`` are fields of the reader.
+    """Open the reader of a model's folder; ``ablations`` are fields of the reader.
 
     Raises ``TrainError`` when the templates do not fit the model.
     """
@@ -217,14 +214,14 @@ ROOM = 2**29
 
 @dataclass(slots=True)
 class RowCache:
-    """What ``reader`` makes of rows, whose images are still encoded: each as tensors, then batches of them."""
+    """Tensors of rows whose images are still encoded: of each row, then of batches."""
 
     reader: RowReader
     room: int = ROOM
     _kept: dict[bytes, dict[str, Any]] = field(default_factory=dict)
 
     def present(self, row: Row) -> dict[str, Any]:
-        """As ``RowReader.present``, the images as they are stored, with the row's tensors."""
+        """Convert a row as ``RowReader.present`` does, its images as they are stored, with its tensors."""
         key = hashlib.blake2b(pickle.dumps({**row, "videos": None})).digest()  # no tensor depends on a video
         tensors = self._kept.get(key)
         example = self.reader.present(row)
@@ -237,7 +234,7 @@ class RowCache:
         return {**example, "tensors": tensors}
 
     def collate(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Presented rows as one batch: the tensors that ``RowReader.read`` makes of the same rows."""
+        """Join presented rows to one batch: the tensors of ``RowReader.read`` for the same rows."""
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
@@ -255,7 +252,7 @@ class RowCache:
 
 
 _OF_IMAGES = frozenset({"pixel_values", "image_grid_thw"})
-"""One below the other, whatever row they are of."""
+"""Joined one below the other, whatever their row."""
 
 
 def _decoded(image: Mapping[str, Any]) -> Any:

@@ -24,7 +24,7 @@ from darkroom.train.examples.encoding import IGNORED, RowReader
 from darkroom.train.runs import TrainError
 
 Kind = Literal["trained", "not", "image"]
-"""Of a token. ``image``: it stands for a part of an image."""
+"""Kind of a token. ``image``: it stands for a part of an image."""
 THUMBNAIL = 320
 """Longest side of an image on the page, in pixels."""
 _TEMPLATE, _STYLE = (Path(__file__).with_name(name) for name in ("mask.html.jinja", "mask.css"))
@@ -47,7 +47,7 @@ class Run(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is read; ``<|image_pad|>×16`` stands for sixteen image tokens."""
+        """The text; ``<|image_pad|>×16`` stands for sixteen image tokens."""
         if self.kind == "image":
             return f"<|image_pad|>×{len(self.pieces)}"
         return "".join(piece.text for piece in self.pieces)
@@ -55,7 +55,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LossMask:
-    """A row as it is read for ``model``."""
+    """A row as ``model`` reads it."""
 
     row: Row
     reader: RowReader
@@ -85,7 +85,7 @@ class LossMask:
 
 
 def mask_of(row: Row, reader: RowReader, model: Path) -> LossMask:
-    """The row with its tokens and labels."""
+    """Read a row with its tokens and labels."""
     batch = reader.read([row])
     return LossMask(reader.ablated(row), reader, model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
 
@@ -103,7 +103,7 @@ def _pieces(mask: LossMask) -> Iterator[Piece]:
 
 
 def row_at(dataset: Sequence[Path], index: int) -> Row:
-    """One row of dataset folders. Raises ``TrainError`` when there are not so many."""
+    """Read one row of dataset folders. Raises ``TrainError`` when there are not so many."""
     from darkroom.train.examples.datasets import open_dataset  # reads the environment, which ``guarded`` sets
 
     rows = open_dataset(*dataset)
@@ -114,7 +114,7 @@ def row_at(dataset: Sequence[Path], index: int) -> Row:
 
 
 def show(mask: LossMask, html: Path | None) -> None:
-    """Prints a mask, or writes it as a page."""
+    """Print a mask, or write it as a page."""
     if html is None:
         print_mask(mask, SafeConsole())
     else:
@@ -124,7 +124,7 @@ def show(mask: LossMask, html: Path | None) -> None:
 
 
 def print_mask(mask: LossMask, console: Console) -> None:
-    """Trained text green, all else dim; where there are no colours, trained text stands in ⟦ ⟧."""
+    """Print trained text green, all else dim; without colours trained text stands in ⟦ ⟧."""
     coloured = console.is_terminal and not console.no_color
     text = Text()
     for run in mask.runs:
@@ -137,7 +137,7 @@ def print_mask(mask: LossMask, console: Console) -> None:
 
 
 def page(mask: LossMask) -> str:
-    """HTML: every token with its id, images at their tokens."""
+    """Render HTML: every token with its id, images at their tokens."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     images = iter(mask.row["images"] or [])
     runs = [(run, _thumbnail(next(images)) if run.kind == "image" else "") for run in mask.runs]

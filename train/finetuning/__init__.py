@@ -1,1 +1,1 @@
-"""Supervised fine-tuning: what is set, and the phases that are trained one after the other."""
+"""Supervised fine-tuning: its settings, and the phases that are trained one after the other."""

@@ -1,6 +1,4 @@
-"""The loss on held-out rows: the mean over all their trained tokens, whatever their division into forward passes.
-
-Trains the phases in order, each from the weights of the one before.
+"""Trains the phases in order, each from the weights of the one before.
 
 A finished phase leaves weights and steps in its folder below ``Staging.steps``; a restart skips it and resumes the
 interrupted phase from its last checkpoint.
@@ -45,14 +43,15 @@ from darkroom.train.runs.trainer_callbacks import EvaluatesPeriodically, report_
 
 
 def held_out_loss(trainer: Any, rows: Sequence[Any], reader: RowReader, *, size: int) -> dict[str, float]:
-    """``eval_loss`` (negative log-likelihood per token) and ``eval_mean_token_accuracy`` of a trainer's model.
+    """``eval_loss`` (negative log-likelihood) and ``eval_mean_token_accuracy``: means over all trained tokens of the
+    rows, whatever their division into forward passes.
 
     ``rows`` are those of the dataset; each process reads its share of them, ``size`` at a time.
     """
     accelerator = trainer.accelerator
     sums = torch.zeros(3, dtype=torch.float64, device=accelerator.device)
-    place = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}
-    for share in shares(len(rows), size, **place):
+    processes = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}
+    for share in shares(len(rows), size, **processes):
         batch = reader.read([rows[row] for row in share.rows])
         inputs = {name: value.to(accelerator.device) for name, value in batch.items()}
         with trainer.compute_loss_context_manager():
@@ -65,7 +64,7 @@ def held_out_loss(trainer: Any, rows: Sequence[Any], reader: RowReader, *, size:
 
 
 class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer):
-    """The loss of a step is the mean over all its trained tokens, whatever the size of its forward passes.
+    """TRL's trainer, whose loss of a step is the mean over all its trained tokens, whatever the size of its passes.
 
     TRL 1.16 does so only for models that declare the loss argument ``num_items_in_batch``, which the Qwen-VL models do
     not: without it a row of five trained tokens weighs as much as one of five hundred, and the result depends on how a
@@ -98,7 +97,7 @@ class PreparedPhase:
 
 @dataclass(frozen=True, slots=True)
 class SftRun:
-    """What all phases share; ``reader`` was opened from ``model``, with which the first phase starts."""
+    """A training in phases; ``reader`` was opened from ``model``, with which the first phase starts."""
 
     model: Path
     reader: RowReader
@@ -108,7 +107,7 @@ class SftRun:
     save_steps: int
 
     def check_rows(self, planned: Plan, reports: Path) -> list[PreparedPhase]:
-        """The phases with their conforming rows. Raises ``TrainError`` for others, unless the settings drop them."""
+        """Select the conforming rows of the phases. Raises ``TrainError`` for others, unless the settings drop them."""
         trained = tuple(dict.fromkeys(folder for _, folders in planned for folder in folders))
         prepared: list[PreparedPhase] = []
         for phase, folders in planned:
@@ -132,12 +131,12 @@ class SftRun:
             return None
         part = held_out(folders, settings.eval_dataset, trained=trained)
         conforming = self._conforming(f"{name}, held out", part, reports)
-        chosen = [conforming[place] for place in spread(len(conforming), settings.eval_limit)]
+        chosen = [conforming[index] for index in spread(len(conforming), settings.eval_limit)]
         self.report.line(f"{name}: evaluated on {len(chosen):,} held-out rows every {settings.eval_every} steps")
         return open_dataset(*part.folders, part=part.part).select(chosen)
 
     def train(self, phases: Sequence[PreparedPhase]) -> list[dict[str, Any]]:
-        """Trains all phases, saves the last one's checkpoint to ``staging.final``; all steps, counted through."""
+        """Train all phases, save the last one's checkpoint to ``staging.final``, return the steps, counted through."""
         steps: list[dict[str, Any]] = []
         model = self.model
         for number, prepared in enumerate(phases):
@@ -213,7 +212,7 @@ def _config(phase: PlannedPhase, settings: SftSettings, folder: Path, save_steps
 
 
 def _finish(folder: Path, steps: list[dict[str, Any]], *, writes: bool) -> None:
-    """Marks a phase as finished and deletes its checkpoints."""
+    """Mark a phase as finished and delete its checkpoints."""
     if writes:
         write_whole(folder / _DONE, json.dumps(steps))
         for checkpoint in (*folder.glob("checkpoint-*"), *folder.glob("best-*")):
@@ -222,7 +221,7 @@ def _finish(folder: Path, steps: list[dict[str, Any]], *, writes: bool) -> None:
 
 
 def _free(trainer: Any) -> None:
-    """Frees the memory before the next phase loads its model."""
+    """Free the memory before the next phase loads its model."""
     trainer.accelerator.free_memory()
     trainer.model = trainer.model_wrapped = None
     gc.collect()
@@ -249,7 +248,7 @@ def _phase_line(prepared: PreparedPhase, number: int, n_phases: int, settings: S
 
 
 def _progress(report: RunReporter) -> Any:
-    """A line for every tenth of many rows."""
+    """Report a line for every tenth of many rows."""
     reported = {"tenth": 0}
 
     def tell(n_checked: int, n_rows: int) -> None:

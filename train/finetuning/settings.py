@@ -13,9 +13,9 @@ from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_
 from darkroom.pipelines.records.trajectories import LossPolicy
 from darkroom.train.examples.encoding import Layout
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.command_line import Bf16Weights, Flag, MaxPixels, TrainerOptions, without_unset
+from darkroom.train.runs.command_line import Flag
 from darkroom.train.runs.held_out import HeldOutSettings
-from darkroom.train.runs.options import assigned
+from darkroom.train.runs.options import Bf16Weights, MaxPixels, TrainerOptions, assigned, without_unset
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ _NUMBERS = {"learning_rate": float, "epochs": float, "max_steps": int, "warmup":
 
 
 class SftSettings(HeldOutSettings):
-    """What determines an SFT checkpoint besides its datasets and its model.
+    """The inputs of an SFT checkpoint besides its datasets and its model.
 
     The defaults are those of Thyme's first phase, except for the small batch.
     """
 
     recipe: Annotated[str, Flag(hidden=True)] = ""
     trainer: TrainerOptions = Field(default={})
-    phases: Annotated[tuple[Phase, ...], Flag(type=str, default="")] = Field(
+    phases: Annotated[tuple[Phase, ...], Flag(json=True)] = Field(
         default=(Phase(),),
         description="JSON list of phases: objects with name, families, learning_rate, epochs, max_steps, warmup; best "
         "in a --config file. Keys that a phase omits have the values of these options.",
@@ -121,14 +121,14 @@ class SftSettings(HeldOutSettings):
 
     @property
     def record(self) -> dict[str, Any]:
-        """As JSON, with the phases as planned: part of the checkpoint's inputs."""
+        """The settings as JSON, with the phases as planned: part of the checkpoint's inputs."""
         phases = [asdict(phase) for phase in self.planned]
         record: dict[str, Any] = json.loads(json.dumps({**without_unset(self.model_dump()), "phases": phases}))
         return record
 
 
 def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase, ...]:
-    """Phases from a JSON list of objects, in each of which ``over`` takes precedence. Raises ``TrainError``."""
+    """Read phases from a JSON list of objects, in each of which ``over`` takes precedence. Raises ``TrainError``."""
     keys = [field.name for field in fields(Phase)]
     try:
         entries = json.loads(text)
@@ -141,7 +141,7 @@ def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase
 
 
 def folders_of(phase: PlannedPhase, datasets: Sequence[Path], *, skip_missing: bool = False) -> list[Path]:
-    """The dataset folders of a phase's families; ``datasets`` are dataset folders or folders of several.
+    """Find the dataset folders of a phase's families; ``datasets`` are dataset folders or folders of several.
 
     Raises ``TrainError`` for a missing family, unless ``skip_missing`` and another one exists.
     """
@@ -162,7 +162,7 @@ def folders_of(phase: PlannedPhase, datasets: Sequence[Path], *, skip_missing: b
 
 
 def share_of_batch(settings: SftSettings, *, processes: int | None = None) -> tuple[int, int]:
-    """Rows per forward pass and passes per step, in each of ``processes``.
+    """Divide a batch: rows per forward pass and passes per step, in each of ``processes``.
 
     Raises ``TrainError`` with the arithmetic where their product is not ``batch_size``.
     """

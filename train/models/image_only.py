@@ -24,7 +24,7 @@ class ImageOnlyProcessor(Qwen2_5_VLProcessor):
         ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)  # type: ignore[no-untyped-call]
 
     def __call__(self, images: Any = None, text: Any = None, **kwargs: Any) -> Any:
-        """As the base class; what PIL image processors return as numpy becomes torch (TRL's tool loop needs it)."""
+        """Process as the base class; numpy of PIL image processors becomes torch (TRL's tool loop needs it)."""
         # `transformers serve` hands the processor where generate() wants a tokenizer, for stop strings
         if isinstance(images, str) and text is None:
             return self.tokenizer(images, **kwargs)

@@ -1,12 +1,9 @@
-"""A processor's files as the model's own publisher would have written them, also where torchvision is absent.
-
-Without torchvision the processor in memory has no videos (``image_only.py``). vLLM and other trainers read a
-checkpoint with the stock class all the same, and that class wants its video processor's settings.
-
-Models and processors from a folder, the same for every program: left padding, no remote code.
+"""Models and processors from a folder and back to one, the same for every program: left padding, no remote code.
 
 A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL, Qwen2.5-VL and Qwen3-VL, whose chat templates the
-files in ``train/templates`` extend.
+files in ``train/templates`` extend. A processor's files are as the model's own publisher would have written them, also
+where torchvision is absent: without it the processor in memory has no videos (``image_only.py``). vLLM and other
+trainers read a checkpoint with the stock class all the same, and that class wants its video processor's settings.
 """
 
 import importlib.util
@@ -19,53 +16,6 @@ from darkroom.pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, 
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.reporting import trackers
 
-STOCK = {
-    "qwen2_vl": ("Qwen2VLProcessor", "Qwen2VLVideoProcessor"),
-    "qwen2_5_vl": ("Qwen2_5_VLProcessor", "Qwen2VLVideoProcessor"),
-    "qwen3_vl": ("Qwen3VLProcessor", "Qwen3VLVideoProcessor"),
-}
-"""By model type: the classes of its processor and of its video processor."""
-_NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processor_type")
-
-
-def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path | None = None) -> None:
-    """Writes ``processor``; the settings of its videos are those of ``base``, the model that it began as.
-
-    transformers 5 reads ``processor_config.json``, version 4 the two files beside it. ``auto_map`` stays: transformers
-    without torchvision loads the image-only class with ``trust_remote_code=True``.
-    """
-    processor.save_pretrained(folder)
-    path = folder / "processor_config.json"
-    stated = _read(path)
-    if "auto_map" not in stated:
-        return  # the stock class
-    kind, video_kind = STOCK[model_type]
-    images = {name: value for name, value in stated["image_processor"].items() if name != "auto_map"}
-    settings = (base and _video_settings(base)) or images
-    videos = {name: value for name, value in settings.items() if name not in _NAMES}
-    videos["video_processor_type"] = video_kind
-    whole = {**stated, "processor_class": kind, "image_processor": images, "video_processor": videos}
-    _write(path, whole)
-    _write(folder / "preprocessor_config.json", {**images, "processor_class": kind})
-    _write(folder / "video_preprocessor_config.json", {**videos, "processor_class": kind})
-
-
-def _video_settings(model: Path) -> dict[str, Any] | None:
-    """As transformers finds them: in a file of their own, in the processor's, or those of images."""
-    own, images = (_read(model / f"{name}_config.json") for name in ("video_preprocessor", "preprocessor"))
-    nested: dict[str, Any] = _read(model / "processor_config.json").get("video_processor", {})
-    return own or nested or images or None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return found
-
-
-def _write(path: Path, settings: dict[str, Any]) -> None:
-    path.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
 """Tokens that only a processor may write: sampled by a model they would stand for missing images."""
 
@@ -74,7 +24,7 @@ SMALL = 10_000_000
 
 
 def model_type(folder: Path) -> str:
-    """The model type of ``folder``. Raises ``TrainError`` for no model and for one that the templates do not fit."""
+    """Read the model type of ``folder``. Raises ``TrainError`` for no model and for one that no template fits."""
     config = folder / "config.json"
     if not config.is_file():
         raise TrainError(
@@ -88,7 +38,7 @@ def model_type(folder: Path) -> str:
 
 
 def configuration(file: Path) -> dict[str, Any]:
-    """The fields of a model's ``config.json``. Raises ``TrainError`` for a broken file."""
+    """Read a model's ``config.json``. Raises ``TrainError`` for a broken file."""
     try:
         fields = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -99,7 +49,7 @@ def configuration(file: Path) -> dict[str, Any]:
 
 
 def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
-    """The processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own).
+    """Load the processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own).
 
     Never to more than the model's own limit: it was not trained for longer contexts.
     """
@@ -123,14 +73,14 @@ def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: i
 
 
 def has_gpu() -> bool:
-    """Whether models are computed on a GPU here."""
+    """True if models are computed on a GPU here."""
     import torch
 
     return torch.cuda.is_available()
 
 
 def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation: str | None = None) -> Any:
-    """The model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``.
+    """Load the model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``.
 
     Raises ``TrainError`` where this machine has no such ``attn_implementation`` (transformers' names).
 
@@ -156,7 +106,7 @@ def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation
 
 
 def score_only_trained_tokens() -> None:
-    """Keeps TRL's output head on a CPU from scoring the tokens without a label: half of a small model's training.
+    """Keep TRL's output head on a CPU from scoring the tokens without a label: half of a small model's training.
 
     TRL leaves them out on Triton devices alone, since on others the head might be compiled anew for each number of
     tokens; on a CPU nothing is compiled.
@@ -175,7 +125,7 @@ def device_arguments() -> dict[str, Any]:
 
 
 def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[str, Any]:
-    """What all trainers share: reproducible, every step logged, two checkpoints kept."""
+    """Arguments of all trainers: reproducible, every step logged, two checkpoints kept."""
     return {
         "output_dir": str(checkpoints),
         "seed": seed,
@@ -193,7 +143,7 @@ def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[
 def lora_config(rank: int, *, vision: bool = True) -> Any:
     """LoRA on every linear layer but the output head; None for rank 0, which trains all weights.
 
-    Without ``vision`` the vision tower and what joins it to the language model have none either.
+    Without ``vision`` the vision tower and its projector have none either.
     """
     if rank == 0:
         return None
@@ -204,7 +154,7 @@ def lora_config(rank: int, *, vision: bool = True) -> Any:
 
 
 def context_length(folder: Path) -> int:
-    """The context length of a model in tokens."""
+    """Read the context length of a model in tokens."""
     from transformers import AutoConfig
 
     return int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
@@ -213,7 +163,7 @@ def context_length(folder: Path) -> int:
 def save_checkpoint(
     trainer: Any, processor: Any, folder: Path, *, base: Path, chat_template: str, best: Path | None = None
 ) -> None:
-    """Writes model and processor as one loadable folder; LoRA weights are merged into the model.
+    """Write model and processor as one loadable folder; LoRA weights are merged into the model.
 
     Called by every process; the first one writes. ``base`` is the model that training began with, ``chat_template`` the
     one it came with. ``best`` is a folder that ``trainer.save_model`` wrote, whose weights are written instead of those
@@ -257,3 +207,50 @@ def template(name: TemplateName, model_type: str = "qwen2_5_vl") -> str:
     """The Jinja source for one of ``MODEL_TYPES``; ``darkroom.train.models.loading.model_type`` reads a folder's."""
     path = TEMPLATE if name == "sft" else Path(__file__).parents[1] / "templates" / "qwen_vl_grpo.jinja"
     return chat_template(path.read_text(), model_type)
+
+
+STOCK = {
+    "qwen2_vl": ("Qwen2VLProcessor", "Qwen2VLVideoProcessor"),
+    "qwen2_5_vl": ("Qwen2_5_VLProcessor", "Qwen2VLVideoProcessor"),
+    "qwen3_vl": ("Qwen3VLProcessor", "Qwen3VLVideoProcessor"),
+}
+"""The classes of a processor and of its video processor, by model type."""
+_NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processor_type")
+
+
+def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path | None = None) -> None:
+    """Write ``processor``; the settings of its videos are those of ``base``, the model that training began with.
+
+    transformers 5 reads ``processor_config.json``, version 4 the two files beside it. ``auto_map`` stays: transformers
+    without torchvision loads the image-only class with ``trust_remote_code=True``.
+    """
+    processor.save_pretrained(folder)
+    path = folder / "processor_config.json"
+    stated = _read(path)
+    if "auto_map" not in stated:
+        return  # the stock class
+    kind, video_kind = STOCK[model_type]
+    images = {name: value for name, value in stated["image_processor"].items() if name != "auto_map"}
+    settings = (base and _video_settings(base)) or images
+    videos = {name: value for name, value in settings.items() if name not in _NAMES}
+    videos["video_processor_type"] = video_kind
+    whole = {**stated, "processor_class": kind, "image_processor": images, "video_processor": videos}
+    _write(path, whole)
+    _write(folder / "preprocessor_config.json", {**images, "processor_class": kind})
+    _write(folder / "video_preprocessor_config.json", {**videos, "processor_class": kind})
+
+
+def _video_settings(model: Path) -> dict[str, Any] | None:
+    """Read them as transformers does: from a file of their own, from the processor's, or those of images."""
+    own, images = (_read(model / f"{name}_config.json") for name in ("video_preprocessor", "preprocessor"))
+    nested: dict[str, Any] = _read(model / "processor_config.json").get("video_processor", {})
+    return own or nested or images or None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return settings
+
+
+def _write(path: Path, settings: dict[str, Any]) -> None:
+    path.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")

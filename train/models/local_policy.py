@@ -38,7 +38,7 @@ from darkroom.train.models.loading import load_model, load_processor, model_type
 from darkroom.train.runs.checkpoints import folder_digest
 
 _GATHER_SECONDS = 0.02
-"""How long a batch waits for further calls."""
+"""Wait of a batch for further calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class _Waiting(NamedTuple):
 
 
 class LocalPolicy:
-    """The model in ``folder``. Raises ``TrainError`` when there is none that the templates fit."""
+    """A policy that is the model in ``folder``. Raises ``TrainError`` when there is none that the templates fit."""
 
     def __init__(
         self,
@@ -101,13 +101,13 @@ class LocalPolicy:
         return 2 * self._batch_size
 
     async def check(self) -> None:
-        """The folder was looked at when the policy was made."""
+        """Do nothing: the folder was checked when the policy was made."""
 
     async def write(self, turn: CompletionRequest) -> Completion:
-        """The next turn; of a conversation that fills the model's context an empty one, cut off.
+        """Write the next turn; of a conversation that fills the model's context an empty one, cut off.
 
         Raises ``PolicyError`` for an image of the question that the model's processor does not take, ``RowError``
-        (unsuitable) for one that code showed: nothing to be tried again.
+        (unsuitable) for one that code showed: a retry would not help.
         """
         for image in _images(turn):
             if is_too_thin(image.width, image.height):
@@ -122,7 +122,7 @@ class LocalPolicy:
         return await waiting.written
 
     async def close(self) -> None:
-        """Waits for the batch that is being generated, if any; nothing can be written afterwards."""
+        """Wait for the batch that is being generated, if any; nothing can be written afterwards."""
         if self._worker is not None and not self._worker.done():
             await self._worker
         self._thread.shutdown()
@@ -160,15 +160,15 @@ class LocalPolicy:
     def _generated(self, turns: Sequence[CompletionRequest], inputs: Any) -> list[Completion]:
         loaded, width = self._loaded, inputs["input_ids"].shape[1]
         seeds = [turn.seed for turn in turns]
-        how = self._sampling
-        draw = SeededSampler(seeds, how.temperature, how.top_p, loaded.model.device, top_k=how.top_k)
+        sampling = self._sampling
+        sampler = SeededSampler(seeds, sampling.temperature, sampling.top_p, loaded.model.device, top_k=sampling.top_k)
         stops = sorted({stop for turn in turns for stop in turn.stop})
         try:
             with torch.inference_mode():
                 sequences = loaded.model.generate(
                     **inputs.to(loaded.model.device),
-                    max_new_tokens=min(self._sampling.max_tokens, loaded.most_tokens - width),
-                    logits_processor=[draw] if self._sampling.temperature > 0 else [],
+                    max_new_tokens=min(sampling.max_tokens, loaded.most_tokens - width),
+                    logits_processor=[sampler] if sampling.temperature > 0 else [],
                     stopping_criteria=[StopAtStrings(loaded.processor.tokenizer, stops, width)] if stops else [],
                 )
         except torch.cuda.OutOfMemoryError as error:
@@ -181,9 +181,9 @@ class LocalPolicy:
 
     def _completion(self, tokens: list[int], turn: CompletionRequest, n_prompt: int) -> Completion:
         loaded = self._loaded
-        end = next((place for place, token in enumerate(tokens) if token in loaded.ends), None)
+        end = next((index for index, token in enumerate(tokens) if token in loaded.ends), None)
         text = loaded.processor.tokenizer.decode(tokens[:end], skip_special_tokens=True)
-        cuts = [place_of_stop + len(stop) for stop in turn.stop if (place_of_stop := text.find(stop)) >= 0]
+        cuts = [start + len(stop) for stop in turn.stop if (start := text.find(stop)) >= 0]
         usage = Usage(calls=1, prompt_tokens=n_prompt, completion_tokens=len(tokens) if end is None else end + 1)
         return Completion(text[: min(cuts, default=len(text))], bool(cuts) or end is not None, usage)
 
@@ -219,7 +219,7 @@ def _images(turn: CompletionRequest) -> list[Any]:
 
 
 class SeededSampler(LogitsProcessor):
-    """Draws from the softmax by taking the greatest logit after noise; every row has a generator of its own.
+    """Sampler from the softmax that takes the greatest logit after noise; every row has a generator of its own.
 
     The logarithm of an exponential variable, negated, is Gumbel's: the argmax of logits with such noise is a sample of
     their softmax. Rows do not depend on one another, however they are batched.
@@ -244,7 +244,7 @@ class SeededSampler(LogitsProcessor):
 
 
 class StopAtStrings(StoppingCriteria):
-    """Ends a row when what it has written ends in a stop string, wherever the tokens' borders are."""
+    """Criterion that ends a row whose text ends in a stop string, wherever the tokens' borders are."""
 
     def __init__(self, tokenizer: Any, stops: Sequence[str], n_prompt: int) -> None:
         self._tokenizer, self._stops, self._n_prompt = tokenizer, tuple(stops), n_prompt

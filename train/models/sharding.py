@@ -1,4 +1,4 @@
-"""Several processes: what their launch must have, and what keeps their forward passes alike.
+"""Several processes: requirements of their launch, and the measures that keep their forward passes alike.
 
 Where weights are sharded (FSDP, DeepSpeed ZeRO-3), every layer's forward pass is a collective operation: all processes
 must make the same passes in the same order, in training and while they generate. Two things differ between processes
@@ -25,14 +25,14 @@ CONFIGURATIONS = "train/launch"
 
 
 def is_sharded(trainer: Any) -> bool:
-    """Whether the weights of a trainer's model are divided among the processes."""
+    """True if the weights of a trainer's model are divided among the processes."""
     deepspeed = trainer.accelerator.state.deepspeed_plugin
     return bool(trainer.is_fsdp_enabled) or (deepspeed is not None and deepspeed.zero_stage == 3)
 
 
 def check_launch(*, lora: int, engine: str = "transformers") -> None:
-    """Raises ``TrainError`` for an ``engine`` that is not installed, and for a launch by ``accelerate`` whose end could
-    not be a checkpoint."""
+    """Raise ``TrainError`` for an ``engine`` that is not installed, and for a launch by ``accelerate`` that could not
+    end with a checkpoint."""
     if engine != "transformers" and find_spec("vllm") is None:
         raise TrainError(
             f"--engine {engine} needs vLLM in the environment that trains, for a server, too (TRL imports it): "
@@ -64,7 +64,7 @@ def check_launch(*, lora: int, engine: str = "transformers") -> None:
 
 
 def note_on_launch(trainer: Any) -> str:
-    """What a person must know about how the processes share the work; empty in one process."""
+    """Describe how the processes share the work; empty in one process."""
     n = trainer.accelerator.num_processes
     if _is_set("ACCELERATE_USE_FSDP") and not trainer.is_fsdp_enabled:
         return f"{n} process(es) WITHOUT FSDP, whose configuration accelerate ignores on a CPU: each has all weights"
@@ -74,32 +74,32 @@ def note_on_launch(trainer: Any) -> str:
 
 
 def always_sees(model: Any) -> None:
-    """Makes the vision tower run in every forward pass but those of single further tokens, images or none.
+    """Make the vision tower run in every forward pass but those of single further tokens, images or none.
 
     A batch without images sees a grey image of one token, which is multiplied by 0 and changes nothing; the gradients
     of the tower are 0 then, not missing. A missing one would leave the other processes waiting. The tower runs where it
     runs for a batch with images: ``generate`` encodes them before the first forward pass, training within it.
     """
     core = next(part for part in model.modules() if hasattr(part, "visual") and hasattr(part, "language_model"))
-    seen = False
+    has_run = False
 
     def mark(value: bool) -> Callable[..., None]:
         def hook(*_: Any) -> None:
-            nonlocal seen
-            seen = value
+            nonlocal has_run
+            has_run = value
 
         return hook
 
     def before(_: Any, args: Any, kwargs: dict[str, Any]) -> None:
         cache = kwargs.get("past_key_values")
-        if cache is not None and cache.get_seq_length() == 0 and not seen:
-            _nothing(core)
+        if cache is not None and cache.get_seq_length() == 0 and not has_run:
+            _zero(core)
 
     def within(_: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        if seen or kwargs.get("past_key_values") is not None:
+        if has_run or kwargs.get("past_key_values") is not None:
             return args, kwargs
         embedded = kwargs["inputs_embeds"]
-        return args, {**kwargs, "inputs_embeds": embedded + _nothing(core).to(embedded.dtype)}
+        return args, {**kwargs, "inputs_embeds": embedded + _zero(core).to(embedded.dtype)}
 
     core.visual.register_forward_hook(mark(True))
     core.register_forward_hook(mark(False))
@@ -108,9 +108,9 @@ def always_sees(model: Any) -> None:
 
 
 class Lockstep:
-    """Lets processes that share sharded weights take their turns together, each a collective operation.
+    """Lockstep of processes that share sharded weights: they take their turns together, each a collective operation.
 
-    The rollouts of one process may need more turns than those of another. Before each turn all processes say whether
+    The rollouts of one process may need more turns than those of another. Before each turn all processes report if
     they have one to write; one without writes an ``empty_turn`` of a single token, which is not read, until none has
     any. Without this the processes would wait for one another for ever.
     """
@@ -119,11 +119,11 @@ class Lockstep:
         self._accelerator, self._empty_turn = accelerator, empty_turn
 
     def begin_turn(self) -> None:
-        """Called before this process writes a turn."""
+        """Wait for all processes before this one writes a turn."""
         self._anyone_writes(True)
 
     def finish(self) -> None:
-        """Called when this process has no more turns to write; returns when no process has any."""
+        """Write empty turns until no process has any turn to write."""
         while self._anyone_writes(False):
             self._empty_turn()
 
@@ -134,8 +134,8 @@ class Lockstep:
         return bool(self._accelerator.reduce(count, reduction="sum").item())
 
 
-def _nothing(core: Any) -> torch.Tensor:
-    """0, computed from all that the tower makes of a grey image."""
+def _zero(core: Any) -> torch.Tensor:
+    """Compute 0 from all features that the tower gives for a grey image."""
     import torch
 
     vision, device = core.config.vision_config, next(core.visual.parameters()).device
@@ -143,8 +143,8 @@ def _nothing(core: Any) -> torch.Tensor:
     grey = torch.zeros(side**2, vision.in_channels * vision.temporal_patch_size * vision.patch_size**2, device=device)
     output = core.get_image_features(grey, torch.tensor([[1, side, side]], device=device))
     features = [*output.pooler_output, *(part for level in getattr(output, "deepstack_features", ()) for part in level)]
-    nothing: torch.Tensor = 0.0 * sum(feature.sum() for feature in features)
-    return nothing
+    zero: torch.Tensor = 0.0 * sum(feature.sum() for feature in features)
+    return zero
 
 
 def _is_set(name: str) -> bool:

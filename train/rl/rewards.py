@@ -63,7 +63,7 @@ def _is_tool_call(text: str) -> bool:
 
 
 _IS_FRAMED = {"thyme": _is_thyme, "pyvision": _is_pyvision, "tool_call": _is_tool_call}
-"""By protocol: checks of the form that no single turn shows."""
+"""Checks of the form that no single turn shows, by protocol."""
 
 Variant = Literal["paper", "code"]
 """The paper's formula, or its released code's."""

@@ -9,16 +9,17 @@ from pydantic import Field, model_validator
 
 from darkroom.pipelines.storage.user_files import added_files
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.command_line import (
-    Bf16Weights,
-    Flag,
-    MaxPixels,
-    ProgramSettings,
-    TrainerOptions,
-    without_unset,
-)
+from darkroom.train.runs.command_line import Flag, ProgramSettings
 from darkroom.train.runs.held_out import HeldOutSettings
-from darkroom.train.runs.options import assigned, chosen_wording, wording_record
+from darkroom.train.runs.options import (
+    Bf16Weights,
+    MaxPixels,
+    TrainerOptions,
+    assigned,
+    chosen_wording,
+    without_unset,
+    wording_record,
+)
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 """The generator of rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
@@ -76,7 +77,7 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
     filled_later: ClassVar[frozenset[str]] = frozenset([*MethodDefaults.model_fields, "protocol", "batch_size"])
 
     method: Annotated[str, Flag(hidden=True)]
-    options: Annotated[dict[str, Any], Flag(name="set", type=list[str] | None, default=None)] = Field(
+    options: Annotated[dict[str, Any], Flag("set", repeated=True)] = Field(
         default={},
         description="A field of the method, method.FIELD=VALUE, or an argument of TRL's trainer, as in "
         "trainer.beta=0.01; may be given several times.",
@@ -179,14 +180,14 @@ def added_names() -> str:
 class JudgeOptions(ProgramSettings):
     """The judge of a training on the command line; what is not set comes from ``DARKROOM_JUDGE…``."""
 
-    url: Annotated[str, Flag(name="judge_url")] = Field(
+    url: Annotated[str, Flag("judge_url")] = Field(
         default="", description="OpenAI-compatible endpoint of the judge; default: DARKROOM_JUDGE… of the environment."
     )
-    model: Annotated[str, Flag(name="judge_model")] = Field(default="", description="The judge's name at --judge-url.")
-    n_votes: Annotated[int | None, Flag(name="judge_votes")] = Field(
+    model: Annotated[str, Flag("judge_model")] = Field(default="", description="The judge's name at --judge-url.")
+    n_votes: Annotated[int | None, Flag("judge_votes")] = Field(
         default=None, ge=1, description="Votes per question; default: as in the environment, else 1."
     )
-    rubric: Annotated[Rubric, Flag(name="judge_rubric")] = Field(
+    rubric: Annotated[Rubric, Flag("judge_rubric")] = Field(
         default="strict",
         description="Score of an image that shows nothing of the question: 0 (strict), or 0.25 (paper).",
     )

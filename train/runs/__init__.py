@@ -15,7 +15,7 @@ class TrainError(UserError):
 
 
 class _Down(TrainError):
-    """What training needs from outside is unavailable: its name, and why."""
+    """An outside service of a training is unavailable: its name, and why."""
 
     _message: ClassVar[str]
 

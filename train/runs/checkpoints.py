@@ -19,12 +19,12 @@ from darkroom.pipelines.storage.atomic_write import replace_folder
 
 HISTORY = "training.json"
 _NOT_INPUT = {HISTORY, "loss.png", "reward.png", "metrics.png", "rollouts.html", "rollouts"}
-"""Reports on a checkpoint, which are no part of the model: files, and the folder of sample rollouts."""
+"""Reports on a checkpoint, no part of the model: files, and the folder of sample rollouts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInputs:
-    """All that determines a checkpoint."""
+    """The inputs of a checkpoint."""
 
     dataset: str
     model: str
@@ -37,13 +37,13 @@ class CheckpointInputs:
 
 
 def folder_digest(folder: Path, pattern: str = "*") -> str:
-    """sha256 over names and contents of a folder's files; files are streamed, hidden ones and reports left out."""
+    """Digest names and contents of a folder's files (sha256); files are streamed, hidden ones and reports left out."""
     files = sorted(path for path in folder.rglob(pattern) if path.is_file() and _counts(path.relative_to(folder)))
     return digest([[path.relative_to(folder).as_posix(), _file_digest(path)] for path in files])
 
 
 def finished(output: Path, inputs: CheckpointInputs) -> dict[str, Any] | None:
-    """The history of a complete checkpoint made from ``inputs``; None when there is none."""
+    """Read the history of a complete checkpoint made from ``inputs``; None when there is none."""
     path = output / HISTORY
     if not path.is_file():
         return None
@@ -69,14 +69,14 @@ class Staging:
             time.sleep(0.5)
 
     def last_step(self, steps: Path | None = None) -> str | None:
-        """The newest checkpoint of the trainer from an earlier attempt, in ``steps`` or a folder of it."""
+        """Find the newest checkpoint of the trainer from an earlier attempt, in ``steps`` or a folder of it."""
         checkpoints = (steps or self.steps).glob("checkpoint-*")
         by_step = sorted(checkpoints, key=lambda path: int(path.name.rpartition("-")[2]))
         complete = [path for path in by_step if _is_json(path / "trainer_state.json")]
         return str(complete[-1]) if complete else None
 
     def publish(self) -> None:
-        """Puts ``final`` in the output's place and clears the rest."""
+        """Put ``final`` in the output's place and clear the rest."""
         if self.writes:
             replace_folder(self.output, self.final)
             shutil.rmtree(self.folder)
@@ -94,7 +94,7 @@ class Staging:
 
 
 def _is_json(path: Path) -> bool:
-    """Whether a file was written to its end: the trainer writes this one last, and not at once."""
+    """True if a file was written to its end: the trainer writes this one last, and not at once."""
     try:
         json.loads(path.read_text())
     except (FileNotFoundError, ValueError):

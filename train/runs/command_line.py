@@ -12,18 +12,16 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from types import EllipsisType
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, ConfigDict
 
 from darkroom.pipelines.processes.supervisor import JobDirectory, die_with_parent
 from darkroom.sandbox.errors import UserError
@@ -44,16 +42,18 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """In a field's ``Annotated``: how the command line writes it where that differs from its name and type."""
+    """The option of a field, in its ``Annotated``, where it differs from the field's name and type."""
 
     name: str = ""
-    """Of the option and its key in YAML files."""
-    type: Any = None
-    default: Any | EllipsisType = ...
+    """Name of the option and its key in YAML files."""
+    repeated: bool = False
+    """The option may be repeated: a list of texts."""
+    json: bool = False
+    """The option is a JSON text."""
     declaration: str = ""
-    """As in ``--ats/--no-ats``."""
+    """The option's spellings, as in ``--ats/--no-ats``."""
     hidden: bool = False
-    """The program sets the field itself."""
+    """There is no option: the program sets the field itself."""
 
 
 class ProgramSettings(BaseModel):
@@ -61,57 +61,11 @@ class ProgramSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     filled_later: ClassVar[frozenset[str]] = frozenset()
-    """Fields whose default is decided elsewhere: on the command line they have none."""
-
-
-def local_datasets(names: Sequence[str]) -> list[Path]:
-    """Folders, and local copies of URLs (below DARKROOM_LOCAL). Raises ``StorageError``."""
-    from darkroom.pipelines.storage.workspace import Workspace  # heavy, for --help
-
-    return [Workspace.from_environment().local_dataset(name) if "://" in name else Path(name) for name in names]
-
-
-MaxPixels = Annotated[
-    int | None,
-    Field(ge=784, description="Scale larger images down to this many pixels; default: the model's own limit."),
-]
-
-Bf16Weights = Annotated[
-    bool,
-    Field(
-        description="On a GPU, keep all weights in bfloat16: half the memory, but at the papers' RL rates few of them "
-        "move. LoRA's base weights are so anyway."
-    ),
-]
-
-
-_LATER = {
-    *("trainer", "bf16_weights", "loss_policy", "without_comments", "options", "method_file"),
-    *(f"repetition{field}" for field in ("", "_chars", "_share", "_times", "_min_chars")),
-    *("eval_dataset", "eval_limit", "keep_best"),
-}
-_OFF_AT_0 = {"eval_every", "early_stop"}
-
-
-TrainerOptions = Annotated[
-    dict[str, Any],
-    Flag(type=str, default=""),
-    Field(
-        description="JSON object of arguments of TRL's trainer; best as `trainer:` in a --config file, or one by one "
-        "as --set trainer.NAME=VALUE."
-    ),
-]
-
-
-def without_unset(record: Values) -> Values:
-    """Without options that checkpoints of earlier versions do not name and that are not set: those go on to count."""
-    unset = {name for name in _LATER & record.keys() if record[name] in (None, "", {}) or record[name] is False}
-    unset |= {name for name in _OFF_AT_0 & record.keys() if record[name] == 0}
-    return {name: value for name, value in record.items() if name not in unset}
+    """Fields whose default is decided elsewhere: their options have none."""
 
 
 def takes_settings(main: Callable[..., None]) -> Callable[..., None]:
-    """``main`` as typer takes it: a parameter ``Annotated[Values, Model]`` becomes an option for each of its fields."""
+    """Turn a parameter ``Annotated[Values, Model]`` of ``main`` into an option for each of its fields, for typer."""
     hints = get_type_hints(main, include_extras=True)
     parameters: list[Parameter] = []
     fields_of: dict[str, dict[str, str]] = {}
@@ -143,28 +97,29 @@ def _model_of(hint: Any) -> type[ProgramSettings] | None:
 
 
 def _option(model: type[ProgramSettings], name: str) -> Parameter | None:
-    """The typer option of a field, with its bounds; None for a field that the command line does not set."""
+    """Make the typer option of a field, with its bounds; None for a field that the command line does not set."""
     field = model.model_fields[name]
     flag: Flag = next((extra for extra in field.metadata if isinstance(extra, Flag)), Flag())
     if flag.hidden:
         return None
-    is_open = name in model.filled_later
-    kind = flag.type or (field.annotation if not is_open else field.annotation | None)  # type: ignore[operator]
-    default = flag.default if flag.default is not ... else None if is_open else field.default
+    kind, default = field.annotation, field.default
+    if flag.repeated or flag.json:
+        kind, default = (list[str] | None, None) if flag.repeated else (str, "")  # type: ignore[assignment]
+    elif name in model.filled_later:
+        kind, default = kind | None, None  # type: ignore[operator, assignment]
     declaration = flag.declaration or (f"--{name.replace('_', '-')}" if field.annotation is bool else "")
-    bounds: dict[str, Any] = bounds_of(field)
-    option = typer.Option(*([declaration] if declaration else []), help=field.description, **bounds)
+    bounds: dict[str, Any] = {
+        limit: getattr(bound, key)
+        for bound in field.metadata
+        for key, limit in (("ge", "min"), ("le", "max"))
+        if hasattr(bound, key)
+    }
+    option = typer.Option(*filter(None, [declaration]), help=field.description, **bounds)
     return Parameter(flag.name or name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 
 
-def bounds_of(field: FieldInfo) -> dict[str, float]:
-    """``min`` and ``max`` of a number, as typer calls them."""
-    names = {"ge": "min", "le": "max"}
-    return {names[name]: getattr(bound, name) for bound in field.metadata for name in names if hasattr(bound, name)}
-
-
 def config_option(example: str) -> Any:
-    """The option ``--config``, a YAML file that sets other options."""
+    """Make the option ``--config``, a YAML file that sets other options."""
     return typer.Option(
         help=f"YAML file that sets any of these options, as in `{example}`; the command line takes precedence.",
         callback=recipe_values,
@@ -173,10 +128,10 @@ def config_option(example: str) -> Any:
 
 
 def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
-    """The callback of ``--config``: the file's values become the defaults of the options.
+    """Make the file's values the defaults of the options (the callback of ``--config``).
 
-    An object, or a list of them, is passed on as JSON; what may be repeated is a list, one value, or a mapping of names
-    to values.
+    An object, or a list of them, is passed on as JSON; an option that may be repeated is a list, one value, or a
+    mapping of names to values.
     """
     if path is None:
         return None
@@ -206,9 +161,9 @@ def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Sets ``ENVIRONMENT``; the job directory receives the reason of an error.
+    """Set ``ENVIRONMENT`` and report the reason of an error to the job directory.
 
-    SIGTERM ends it in order: sandboxes are closed, and the reason is in the job directory, too.
+    SIGTERM ends the program in order: sandboxes are closed, and the reason is in the job directory, too.
     """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -244,11 +199,11 @@ def _ending_in_order(exchange: JobDirectory | None) -> Iterator[None]:
 
 
 def is_first_process() -> bool:
-    """Whether this is the process that writes and reports; ``accelerate launch`` and torchrun set ``RANK``."""
+    """True in the process that writes and reports; ``accelerate launch`` and torchrun set ``RANK``."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
 def _leave(exchange: JobDirectory | None, words: str) -> None:
-    """The error message, for the starter of the job."""
+    """Leave the error message for the starter of the job."""
     if exchange is not None:
         exchange.error.write_text(f"{words}\n")

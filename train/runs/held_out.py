@@ -32,11 +32,11 @@ METRICS = {
     "sft": Metric("eval_loss", False, "held-out loss"),
     "grpo": Metric("eval_accuracy", True, "held-out accuracy"),
 }
-"""By program."""
+"""The metrics by program."""
 
 
 class HeldOutSettings(ProgramSettings):
-    """What is evaluated during training. Raises ``TrainError`` for settings that have no effect."""
+    """Settings of evaluations during training. Raises ``TrainError`` for settings that have no effect."""
 
     eval_every: int = Field(
         default=0, ge=0, description="Evaluate on held-out rows every so many steps, and after the last. 0: never."
@@ -65,11 +65,11 @@ class HeldOutSettings(ProgramSettings):
         return self
 
     def is_due(self, step: int, n_steps: int) -> bool:
-        """Whether there is an evaluation after ``step`` of ``n_steps``."""
+        """True if there is an evaluation after ``step`` of ``n_steps``."""
         return bool(self.eval_every) and step > 0 and (step % self.eval_every == 0 or step == n_steps)
 
     def ends(self, evaluations: "Evaluations") -> bool:
-        """Whether training stops after these evaluations."""
+        """True if training stops after these evaluations."""
         return bool(self.early_stop) and evaluations.n_without_improvement >= self.early_stop
 
 
@@ -89,9 +89,9 @@ class Evaluations:
 
     @classmethod
     def of_log(cls, log: Iterable[Mapping[str, Any]], metric: Metric) -> Self:
-        """From the entries of a trainer's log, or the steps of a ``training.json``."""
-        done = (Evaluation(entry["step"], float(entry[metric.name])) for entry in log if metric.name in entry)
-        return cls(tuple(done), metric.larger_is_better)
+        """Read the entries of a trainer's log, or the steps of a ``training.json``."""
+        entries = (Evaluation(entry["step"], float(entry[metric.name])) for entry in log if metric.name in entry)
+        return cls(tuple(entries), metric.larger_is_better)
 
     @property
     def best(self) -> Evaluation | None:
@@ -107,12 +107,12 @@ class Evaluations:
         return len(self.done) if best is None else len(self.done) - 1 - self.done.index(best)
 
     def has(self, step: int) -> bool:
-        """Whether ``step`` was evaluated."""
+        """True if ``step`` was evaluated."""
         return any(evaluation.step == step for evaluation in self.done)
 
 
 def evaluation_record(steps: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], program: str) -> dict[str, Any]:
-    """For ``training.json``: the best evaluation of each phase, and which weights were saved.
+    """Record for ``training.json``: the best evaluation of each phase, and the weights that were saved.
 
     {"metric": "eval_loss", "saved": "best", "phases": [{"phase": "all", "evaluations": 4, "best_step": 30,
      "best_value": 0.41, "saved_step": 30, "stopped_early": true}]}
@@ -149,7 +149,7 @@ class Share(NamedTuple):
 
 
 def shares(n_rows: int, size: int, *, process: int, n_processes: int) -> list[Share]:
-    """Every row once among all processes, ``size`` at a time in each; all processes make as many passes."""
+    """Split rows over processes in batches; pad so that all run the same number of batches."""
     width = size * n_processes
     starts = [start + process * size for start in range(0, n_rows, width)]
     mine = [tuple(range(min(start, n_rows), min(start + size, n_rows))) for start in starts]

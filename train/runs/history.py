@@ -36,7 +36,7 @@ _AXES = ("step", "epoch")
 _METHOD_PREFIXES = ("parts/", "groups/")
 """Prefixes of the metrics that a method of reinforcement learning adds."""
 COLUMNS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text())
-"""Of a trainer's log, by program; ``plotted`` have an entry of their own on the asset's page."""
+"""Columns of a trainer's log, by program; ``plotted`` have an entry of their own on the asset's page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ class CodeVersion:
 
     commit: str | None
     dirty: bool | None = None
-    """Whether the checkout has changed or untracked files: then the commit alone does not identify the code."""
+    """True if the checkout has changed or untracked files: then the commit alone does not identify the code."""
     unknown: str = ""
 
     @property
     def in_words(self) -> str:
-        """For a person: ``1a2b3c4d5e6f, with uncommitted changes``."""
+        """The version in words: ``1a2b3c4d5e6f, with uncommitted changes``."""
         if self.commit is None:
             return f"unknown: {self.unknown}"
         return self.commit[:12] + (", with uncommitted changes" if self.dirty else "")
 
 
 def code_version(root: Path = _ROOT) -> CodeVersion:
-    """The git commit of the checkout at ``root``. Code that is installed elsewhere belongs to no commit."""
+    """Read the git commit of the checkout at ``root``. Code that is installed elsewhere belongs to no commit."""
     try:
         top = _git(root, "rev-parse", "--show-toplevel")
         if Path(top).resolve() != root.resolve():
@@ -77,9 +77,9 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def read_steps(log: Steps, program: str) -> list[dict[str, Any]]:
-    """The training steps of a trainer's log: step, epoch, and of the columns those that ``program`` keeps.
+    """Select the training steps of a trainer's log: step, epoch, and the columns that ``program`` keeps.
 
-    What was evaluated after a step is a part of it.
+    Values of an evaluation after a step are a part of it.
     """
     of_method = sorted({name for entry in log for name in entry if name.startswith(_METHOD_PREFIXES)})
     names = (*_AXES, *COLUMNS[program]["told"], *of_method, *COLUMNS[program]["kept"])
@@ -94,7 +94,7 @@ def package_versions() -> dict[str, str]:
 
 
 def step_table(steps: Steps, *, most: int = 30) -> str:
-    """The steps as a Markdown table; of many steps, ``most`` evenly spaced ones."""
+    """Render the steps as a Markdown table; of many steps, ``most`` evenly spaced ones."""
     stride = max(1, -(-len(steps) // most))
     rows = [*steps[:-1][::stride], *steps[-1:]]
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -102,7 +102,7 @@ def step_table(steps: Steps, *, most: int = 30) -> str:
 
 
 def embedded(png: bytes, alt: str) -> str:
-    """A PNG as a Markdown image that needs no file."""
+    """Embed a PNG as a Markdown image that needs no file."""
     return f"![{alt}]({data_url(png)})"
 
 
@@ -113,17 +113,17 @@ def number_columns(steps: Steps) -> list[str]:
 
 
 def column_plot(steps: Steps, column: str, *, title: str) -> bytes:
-    """One column over the steps as a small PNG; dotted lines where an epoch ends."""
+    """Plot one column over the steps as a small PNG; dotted lines where an epoch ends."""
     figure = new_figure(2.6, width=5)
     axes = figure.subplots()
     _draw(axes, steps, column, epochs=True)
     axes.set(xlabel="step", ylabel=column)
-    axes.set_title(title, y=1.0)  # a place of its own choice takes a fifth of the time
+    axes.set_title(title, y=1.0)  # a computed position takes a fifth of the time
     return _png(figure)
 
 
 def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
-    """A small plot for every column (at most ``MOST_PANELS``), four in a row, as one PNG of few colours."""
+    """Plot every column (at most ``MOST_PANELS``), four in a row, as one PNG of few colours."""
     plotted = list(columns)[:MOST_PANELS]
     n_rows, n_across = max(1, -(-len(plotted) // N_ACROSS)), min(N_ACROSS, max(1, len(plotted)))
     height = 1.6 * n_rows + 0.4
@@ -142,7 +142,7 @@ def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
 
 
 def tiny_plot(steps: Steps, column: str, *, size: tuple[int, int] = (240, 56)) -> bytes:
-    """One column as a black line on white, a PNG of some 400 bytes: short enough to be inlined on an asset page."""
+    """Plot one column as a black line on white, a PNG of some 400 bytes that an asset page can hold inline."""
     values = [float(step[column]) for step in steps if is_number(step.get(column))]
     width, height = size
     image = Image.new("1", size, 1)

@@ -37,7 +37,7 @@ Train = Callable[[Staging, RunReporter], list[dict[str, Any]]]
 
 
 def run_job(job: TrainingJob, train: Train, *, force: bool = False) -> dict[str, Any]:
-    """Trains ``job.output`` unless it is complete, and returns its history."""
+    """Train ``job.output`` unless it is complete, and return its history."""
     datasets = [folder_digest(folder, "*.parquet") for folder in job.folders or (job.dataset,)]
     dataset = datasets[0] if len(datasets) == 1 else digest(datasets)
     inputs = CheckpointInputs(dataset, folder_digest(job.model), job.arguments)
@@ -55,7 +55,7 @@ def run_job(job: TrainingJob, train: Train, *, force: bool = False) -> dict[str,
 
 
 def with_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """``arguments`` with the digest of the rows to evaluate on in the place of their folder, as datasets are inputs."""
+    """Replace the folder of the rows to evaluate on by their digest, as datasets are inputs."""
     folder = arguments.get("eval_dataset")
     if not folder:
         return dict(arguments)
@@ -94,7 +94,7 @@ def _make(job: TrainingJob, inputs: CheckpointInputs, train: Train, report: RunR
 
 
 def _write(job: TrainingJob, record: dict[str, Any], folder: Path) -> None:
-    """The history, its plots, and the page with the sample rollouts if there are any."""
+    """Write the history, its plots, and the page with the sample rollouts if there are any."""
     (folder / HISTORY).write_text(json.dumps(record, indent=2) + "\n")
     title = job.program if job.output.name == job.program else f"{job.program}: {job.output.name}"
     steps = record["steps"]

@@ -1,26 +1,73 @@
-"""Arguments of TRL and transformers that the programs have no option for: ``--set trainer.NAME=VALUE``, ``trainer:``.
+"""Options that several programs share: arguments of TRL and transformers (``--set trainer.NAME=VALUE``), and
+``--prompt``.
 
     trainer:                       # in a --config file
       epsilon_high: 0.28
       attn_implementation: flash_attention_2
 
-Any field of ``SFTConfig`` or ``GRPOConfig``, and ``attn_implementation`` of the model. Those that a program or a method
-sets itself are rejected with the reason, unknown ones with the nearest name.
-
-The prompt that ``--prompt`` names, for training and evaluation alike.
+Any field of ``SFTConfig`` or ``GRPOConfig``, and ``attn_implementation`` of the model. Fields that a program or a
+method sets itself are rejected with the reason, unknown ones with the nearest name.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from darkroom.pipelines.models.paper_prompts import PaperPrompt, paper_prompt
 from darkroom.pipelines.models.prompts import PromptError
 from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import Flag, Values
+
+MaxPixels = Annotated[
+    int | None,
+    Field(ge=784, description="Scale larger images down to this many pixels; default: the model's own limit."),
+]
+
+Bf16Weights = Annotated[
+    bool,
+    Field(
+        description="On a GPU, keep all weights in bfloat16: half the memory, but at the papers' RL rates few of them "
+        "move. LoRA's base weights are so anyway."
+    ),
+]
+
+
+_LATER = {
+    *("trainer", "bf16_weights", "loss_policy", "without_comments", "options", "method_file"),
+    *(f"repetition{field}" for field in ("", "_chars", "_share", "_times", "_min_chars")),
+    *("eval_dataset", "eval_limit", "keep_best"),
+}
+_OFF_AT_0 = {"eval_every", "early_stop"}
+
+
+TrainerOptions = Annotated[
+    dict[str, Any],
+    Flag(json=True),
+    Field(
+        description="JSON object of arguments of TRL's trainer; best as `trainer:` in a --config file, or one by one "
+        "as --set trainer.NAME=VALUE."
+    ),
+]
+
+
+def without_unset(record: Values) -> Values:
+    """Leave out unset options that checkpoints of earlier versions do not name, so that those stay valid."""
+    unset = {name for name in _LATER & record.keys() if record[name] in (None, "", {}) or record[name] is False}
+    unset |= {name for name in _OFF_AT_0 & record.keys() if record[name] == 0}
+    return {name: value for name, value in record.items() if name not in unset}
+
+
+def local_datasets(names: Sequence[str]) -> list[Path]:
+    """Find folders, and local copies of URLs (below DARKROOM_LOCAL). Raises ``StorageError``."""
+    from darkroom.pipelines.storage.workspace import Workspace  # heavy, for --help
+
+    return [Workspace.from_environment().local_dataset(name) if "://" in name else Path(name) for name in names]
+
 
 MODEL_OPTIONS = frozenset({"attn_implementation"})
 """Arguments of the model's loading."""
@@ -84,11 +131,11 @@ FIXED: Mapping[str, Mapping[str, str]] = {
         "repetition_penalty": f"{_OPTION}: --repetition-penalty",
     },
 }
-"""By program: names that are not passed on, with the reason."""
+"""Names that are not passed on, by program, with the reason."""
 
 
 def assigned(texts: Any) -> dict[str, Any]:
-    """``["trainer.epsilon_high=0.28", …]`` as names and values, a JSON object, or a mapping. Raises ``TrainError``."""
+    """Read ``["trainer.epsilon_high=0.28", …]``, a JSON object, or a mapping. Raises ``TrainError``."""
     if isinstance(texts, str):
         texts = _object(texts) if texts else {}
     if isinstance(texts, Mapping):
@@ -97,14 +144,14 @@ def assigned(texts: Any) -> dict[str, Any]:
     return {name: _value(name, text) for name, text in pairs}
 
 
-def split_options(given: Mapping[str, Any], program: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What goes to the trainer's configuration, and what to the model. Raises ``TrainError`` for what goes nowhere."""
-    own = {name: value for name, value in given.items() if name in MODEL_OPTIONS}
-    return _checked({name: value for name, value in given.items() if name not in own}, program), own
+def split_options(options: Mapping[str, Any], program: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split options of the trainer's configuration from those of the model. Raises ``TrainError`` for any other."""
+    of_model = {name: value for name, value in options.items() if name in MODEL_OPTIONS}
+    return _checked({name: value for name, value in options.items() if name not in of_model}, program), of_model
 
 
 def configured(kind: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
-    """The trainer's configuration of ``kind``. Raises ``TrainError`` where the library rejects the options."""
+    """Make the trainer's configuration of ``kind``. Raises ``TrainError`` where the library rejects the options."""
     try:
         return kind(**{**arguments, **options})
     except (ValueError, ImportError) as error:
@@ -113,20 +160,20 @@ def configured(kind: Any, arguments: Mapping[str, Any], options: Mapping[str, An
         raise TrainError(f"trainer.{', trainer.'.join(options)}: {' '.join(str(error).split())}") from error
 
 
-def _checked(given: Mapping[str, Any], program: str) -> dict[str, Any]:
-    if not given:
+def _checked(options: Mapping[str, Any], program: str) -> dict[str, Any]:
+    if not options:
         return {}
-    known = get_type_hints(_configuration(program))
-    for name in given:
+    types = get_type_hints(_configuration(program))
+    for name in options:
         if reason := FIXED[program].get(name):
             raise TrainError(f"trainer.{name} cannot be set: {reason}")
-        if name not in known:
-            near = get_close_matches(name, [*known, *MODEL_OPTIONS], n=1)
+        if name not in types:
+            near = get_close_matches(name, [*types, *MODEL_OPTIONS], n=1)
             raise TrainError(
                 f"no argument trainer.{name} in {_configuration(program).__name__}"
                 + (f"; the nearest is trainer.{near[0]}" if near else "; its documentation lists them")
             )
-    return {name: _typed(name, value, known[name]) for name, value in given.items()}
+    return {name: _typed(name, value, types[name]) for name, value in options.items()}
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
@@ -158,7 +205,7 @@ def _object(text: str) -> Any:
 
 
 def _value(name: str, text: str) -> Any:
-    """As YAML reads it, but 1e-5 is a number."""
+    """Read a value as YAML does, but 1e-5 is a number."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -172,7 +219,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPrompt | None:
-    """The prompt; None where none is named. Raises ``TrainError`` for an unknown one, and for another ``protocol``."""
+    """Open the prompt of ``--prompt``; None without. Raises ``TrainError`` for an unknown one or ``protocol``."""
     if not name:
         return None
     try:
@@ -187,6 +234,6 @@ def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPro
 
 
 def wording_record(name: str | None) -> dict[str, Any]:
-    """Its part of a record; nothing where none is named, so that older records stay valid."""
+    """Record the prompt; nothing where none is named, so that older records stay valid."""
     wording = chosen_wording(name)
     return {} if wording is None else {"prompt_file": wording.record}

@@ -1,12 +1,10 @@
-"""Reports of a training program: to the terminal, and to Dagster (Pipes) where ``DAGSTER_PIPES_CONTEXT`` is set.
+"""Reports of a training program: to the terminal, to Dagster (Pipes) where ``DAGSTER_PIPES_CONTEXT`` is set, and to
+trackers.
 
 Dagster gets every step with all numbers of the trainer's log, from the first process:
 {"kind": "step", "step": 3, "n_steps": 12, "said": "step 3/12, …", "metrics": {"loss": 5.12, …}}.
-Nothing heavy is imported here, so that a program can report before it loads a model.
-
-Where a training's figures are reported beside Darkroom's own pages: the trackers that transformers knows.
-
-What is trained does not depend on it, so it is no part of a checkpoint's inputs.
+Nothing heavy is imported here, so that a program can report before it loads a model. Trackers are those that
+transformers knows; they are no part of a checkpoint's inputs.
 """
 
 import math
@@ -27,20 +25,20 @@ STEP = "step"
 
 
 class RunReporter:
-    """Sends lines, steps and results to the terminal and to Dagster."""
+    """Reporter of lines, steps and results to the terminal and to Dagster."""
 
     def __init__(self, pipes: Any = None) -> None:
         self._pipes = pipes
 
     def line(self, text: str) -> None:
-        """One line for a person."""
+        """Report one line for a person."""
         if is_first_process():
             typer.echo(text)
         if self._pipes is not None:
             self._pipes.log.info(text)
 
     def step(self, step: int, n_steps: int, *, line: str, metrics: Mapping[str, Any], is_printed: bool = True) -> None:
-        """One step: the finite ones of ``metrics`` to Dagster, ``line`` to the terminal if ``is_printed``."""
+        """Report one step: the finite ``metrics`` to Dagster, ``line`` to the terminal if ``is_printed``."""
         if is_printed and is_first_process():
             typer.echo(line)
         if self._pipes is not None:
@@ -49,14 +47,14 @@ class RunReporter:
             self._pipes.report_custom_message(message)
 
     def materialized(self, metadata: Mapping[str, Any], *, data_version: str | None = None) -> None:
-        """The result: metadata and data version of the asset that Dagster is materialising."""
+        """Report the result: metadata and data version of the asset that Dagster is materialising."""
         if self._pipes is not None and self._pipes.is_asset_step:
             self._pipes.report_asset_materialization(metadata=dict(metadata), data_version=data_version)
 
 
 @contextmanager
 def reporting() -> Iterator[RunReporter]:
-    """A reporter to the terminal, and to Dagster where Dagster started this process."""
+    """Open a reporter to the terminal, and to Dagster where Dagster started this process."""
     if "DAGSTER_PIPES_CONTEXT" not in os.environ or not is_first_process():
         yield RunReporter()
         return
@@ -67,13 +65,13 @@ def reporting() -> Iterator[RunReporter]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a logged value is finite and can be plotted."""
+    """True if a logged value is finite and can be plotted."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 VARIABLE = "DARKROOM_REPORT_TO"
 TRACKERS = ("trackio", "wandb", "tensorboard", "mlflow", "swanlab")
-"""By the names of their packages."""
+"""Names of their packages."""
 ReportTo = Annotated[
     str,
     typer.Option(
@@ -86,7 +84,7 @@ ReportTo = Annotated[
 
 
 def choose_trackers(names: str, output: Path) -> None:
-    """Chooses the trackers of this process's training. Raises ``TrainError`` as ``trackers`` does."""
+    """Choose the trackers of this process's training. Raises ``TrainError`` as ``trackers`` does."""
     os.environ[VARIABLE] = names
     if "tensorboard" in trackers():
         # transformers' own default is a folder below the one where this is run
@@ -94,7 +92,7 @@ def choose_trackers(names: str, output: Path) -> None:
 
 
 def trackers() -> list[str]:
-    """The trackers of this training. Raises ``TrainError`` for one that is unknown or not installed."""
+    """Read the trackers of this training. Raises ``TrainError`` for one that is unknown or not installed."""
     names = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip() not in ("", "none")]
     for name in names:
         if name not in TRACKERS:

@@ -1,6 +1,5 @@
-"""What a trainer reports of its steps, in the place of what it prints itself.
-
-Evaluates a trainer on held-out rows while it trains, stops it, and keeps the weights of its best evaluation.
+"""Callbacks of trainers: reports of steps, evaluations on held-out rows, early stop, and the weights of the best
+evaluation.
 
 The best weights are in ``best-<step>`` beside the trainer's checkpoints, as ``save_model`` writes them. Those that a
 restart point names stay until the next restart point is complete.
@@ -23,10 +22,10 @@ LINES = 20
 
 
 class StepReporter(TrainerCallback):
-    """Reports every step of a trainer: ``step 3/12, epoch 0.50: loss 5.12``."""
+    """Reporter of every step of a trainer: ``step 3/12, epoch 0.50: loss 5.12``."""
 
     def __init__(self, report: RunReporter, columns: Mapping[str, str]) -> None:
-        """``columns`` maps names of the trainer's log to what a person reads."""
+        """``columns`` maps names of the trainer's log to labels."""
         self._report, self._columns = report, columns
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
@@ -40,7 +39,7 @@ class StepReporter(TrainerCallback):
 
 
 def report_steps(trainer: Any, report: RunReporter, program: str) -> None:
-    """Reports the steps of ``trainer``, in the place of what it prints itself."""
+    """Report the steps of ``trainer``, in the place of its own output."""
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(StepReporter(report, history.COLUMNS[program]["told"]))
 
@@ -61,12 +60,12 @@ class PeriodicEvaluation(TrainerCallback):
 
     @property
     def evaluations(self) -> Evaluations:
-        """So far, also those before a restart."""
+        """All so far, also those before a restart."""
         return Evaluations.of_log(self._trainer.state.log_history, self._metric)
 
     @property
     def best_weights(self) -> Path | None:
-        """Where the best weights are; None where the last step's are to be saved."""
+        """The folder of the best weights; None where the last step's are to be saved."""
         best = self.evaluations.best
         return self._folder(best.step) if best is not None and self._settings.keep_best else None
 
@@ -87,7 +86,7 @@ class PeriodicEvaluation(TrainerCallback):
         self._remove_others()
 
     def run(self) -> dict[str, float]:
-        """Evaluates; training goes on as if it had not."""
+        """Evaluate; training goes on as if it had not."""
         trainer, state = self._trainer, self._trainer.state
         was_training = trainer.model.training
         trainer.model.eval()
@@ -99,7 +98,7 @@ class PeriodicEvaluation(TrainerCallback):
         finally:
             trainer.model.train(was_training)
         trainer.control = trainer.callback_handler.on_evaluate(trainer.args, state, trainer.control, values)
-        self._tell(values)
+        self._report_values(values)
         best = self.evaluations.best
         if self._settings.keep_best and best is not None and best.step == state.global_step:
             self._keep(self._folder(best.step))
@@ -108,7 +107,7 @@ class PeriodicEvaluation(TrainerCallback):
             self._report.line(f"stopped: {self._settings.early_stop} evaluations in sequence are no better")
         return values
 
-    def _tell(self, values: Mapping[str, float]) -> None:
+    def _report_values(self, values: Mapping[str, float]) -> None:
         state, best = self._trainer.state, self.evaluations.best
         value = f"{self._metric.words} {values[self._metric.name]:.4g}"
         so_far = f" (best: {best.value:.4g} at step {best.step})" if best is not None else ""
@@ -119,16 +118,16 @@ class PeriodicEvaluation(TrainerCallback):
         return Path(self._trainer.args.output_dir) / f"{_PREFIX}{step}"
 
     def _keep(self, folder: Path) -> None:
-        """Saves the model; called by every process."""
-        trainer, beside = self._trainer, folder.with_name(f".{folder.name}")
+        """Save the model; called by every process."""
+        trainer, part = self._trainer, folder.with_name(f".{folder.name}")
         if trainer.args.should_save:
-            shutil.rmtree(beside, ignore_errors=True)  # of a process that was killed
+            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
         trainer.accelerator.wait_for_everyone()
-        trainer.save_model(str(beside), _internal_call=True)
+        trainer.save_model(str(part), _internal_call=True)
         if trainer.args.should_save:
-            (beside / "training_args.bin").unlink(missing_ok=True)
+            (part / "training_args.bin").unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
-            beside.rename(folder)
+            part.rename(folder)
         trainer.accelerator.wait_for_everyone()
         if trainer.args.save_strategy == "no":
             self._remove_others()
@@ -148,7 +147,7 @@ class EvaluatesPeriodically:
     def evaluate_periodically(
         self, settings: HeldOutSettings, metric: Metric, *, measure: Measure, report: RunReporter
     ) -> None:
-        """Called before ``train``."""
+        """Set evaluations up, before ``train``."""
         trainer: Any = self
         self.periodic = PeriodicEvaluation(trainer, settings, metric, measure=measure, report=report)
         trainer.add_callback(self.periodic)

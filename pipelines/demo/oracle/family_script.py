@@ -14,10 +14,10 @@ from typing import Any
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.grammar import some_form
 from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up
-from darkroom.pipelines.models.policies.base import CompletionRequest
 from darkroom.pipelines.models.policies.embedded import Script
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme
-from darkroom.pipelines.models.protocols.base import Protocol
+from darkroom.pipelines.models.protocols.protocol import Protocol
 from darkroom.pipelines.models.tasks import Task, spelled_answer
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.answers import split_choice

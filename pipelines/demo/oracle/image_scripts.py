@@ -34,7 +34,7 @@ from darkroom.pipelines.demo.oracle.family_script import (
 )
 from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up, target_region
 from darkroom.pipelines.generation.recipes.further_enhancement import generous
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme, ToolCall
 from darkroom.pipelines.models.protocols.tools import crop_line
 from darkroom.pipelines.models.tasks import Task, spelled_answer

@@ -8,7 +8,7 @@ from random import Random
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.grammar import some_form
 from darkroom.pipelines.demo.oracle.family_script import family_script
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme, ToolCall
 from darkroom.pipelines.models.protocols.markup import write_box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError

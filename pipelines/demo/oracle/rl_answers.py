@@ -15,7 +15,7 @@ from random import Random
 
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.generation.recipes import as_fractions, with_margin
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import ToolCall
 from darkroom.pipelines.models.protocols.tools import crop_line
 from darkroom.pipelines.records import Sample

@@ -46,7 +46,7 @@ from darkroom.pipelines.verification.checks import (
     shows_an_image,
     two_programs,
 )
-from darkroom.pipelines.verification.checks.base import CheckFunction
+from darkroom.pipelines.verification.checks.check import CheckFunction
 from darkroom.pipelines.verification.checks.necessity import Necessity
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL, resized, shown_side
 from darkroom.sandbox.errors import UserError

@@ -21,7 +21,7 @@ from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
-from darkroom.pipelines.verification.checks.legibility import legibility_gain
+from darkroom.pipelines.verification.checks.image_operations import legibility_gain
 from darkroom.pipelines.vision.legibility import FAINT, contrast, likeness, sample_degradation
 
 MAX_SIDE = 2048

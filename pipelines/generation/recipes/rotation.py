@@ -20,7 +20,7 @@ from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
-from darkroom.pipelines.verification.checks.rotation import angle_undone, angle_unspoken, upright
+from darkroom.pipelines.verification.checks.image_operations import angle_undone, angle_unspoken, upright
 from darkroom.pipelines.vision.orientation import orientation
 from darkroom.pipelines.vision.registration import degrees_between, pose_of
 

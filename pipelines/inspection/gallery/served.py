@@ -19,8 +19,7 @@ from darkroom.pipelines.inspection.gallery.page import gallery_page
 from darkroom.pipelines.inspection.pages import data_url, embedded_json
 from darkroom.pipelines.publishing.dataset_reader import row_at
 from darkroom.pipelines.records import Reject, Sample, from_row
-from darkroom.pipelines.services import LOOPBACK
-from darkroom.pipelines.services.access import is_let_in
+from darkroom.pipelines.services import LOOPBACK, is_let_in
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.sandbox.errors import UserError

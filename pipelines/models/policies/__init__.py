@@ -1,6 +1,9 @@
 """Policies continue conversations: ``OpenAIPolicy`` at OpenAI-compatible endpoints, ``OraclePolicy`` with no key."""
 
-from darkroom.pipelines.models.policies.base import (
+from darkroom.pipelines.models.policies.budget import BudgetPool, BudgetSpent, SpendLimit, SpendTracker
+from darkroom.pipelines.models.policies.embedded import RL_STAGES, OraclePolicy, oracle_policy, oracle_script, oracles
+from darkroom.pipelines.models.policies.openai import OpenAIPolicy
+from darkroom.pipelines.models.policies.policy import (
     Completion,
     CompletionRequest,
     Policy,
@@ -9,9 +12,6 @@ from darkroom.pipelines.models.policies.base import (
     PolicyUnavailable,
     SentImage,
 )
-from darkroom.pipelines.models.policies.budget import BudgetPool, BudgetSpent, SpendLimit, SpendTracker
-from darkroom.pipelines.models.policies.embedded import RL_STAGES, OraclePolicy, oracle_policy, oracle_script, oracles
-from darkroom.pipelines.models.policies.openai import OpenAIPolicy
 from darkroom.pipelines.models.policies.recorded import RecordedPolicy
 from darkroom.pipelines.models.policies.settings import Endpoint
 

@@ -22,7 +22,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from darkroom.pipelines.models.policies.base import PolicyUnavailable
+from darkroom.pipelines.models.policies.policy import PolicyUnavailable
 from darkroom.pipelines.records import Usage
 from darkroom.pipelines.storage.database import create_table, transact
 from darkroom.pipelines.storage.ledger import Ledger
@@ -69,7 +69,7 @@ class Spending:
 
 
 class SpendTracker:
-    """This process's row under ``name``, and the sum of all other rows as last read (``others``)."""
+    """Row of this process under ``name``, and the sum of all other rows as last read (``others``)."""
 
     def __init__(self, ledger: Ledger, name: str) -> None:
         self.name = name
@@ -166,7 +166,7 @@ class BudgetPool:
         return 0.0 if self._start is None else (self._clock() - self._start) / 3600
 
     def require(self) -> None:
-        """To be called before every call to a model. Raises ``BudgetSpent``."""
+        """Check the budget, before every call to a model. Raises ``BudgetSpent``."""
         if self._start is None:
             self._start = self._clock()
         reached = self._reached()

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity, PolicyUnavailable
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity, PolicyUnavailable
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.stage_runs import code_digest
 from darkroom.pipelines.storage.user_files import loaded

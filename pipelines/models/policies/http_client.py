@@ -2,6 +2,14 @@
 
 Requests go straight to aiohttp: the client of OpenAI's SDK takes several times its CPU time, and still twice as much
 where only the HTTP client inside it is used (docs/policies.md).
+
+The body of a request is JSON in fragments, of which the images are those of the cache:
+
+    [b'{"model":"qwen",…,"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"',
+     b'data:image/png;base64,iVBORw0…', b'"}},{"type":"text","text":"How many?"}]}]}']
+
+An image of a few hundred kilobytes would otherwise be escaped and copied for each of the calls that send it, while all
+other calls wait.
 """
 
 import asyncio
@@ -16,13 +24,67 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx2
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
-from darkroom.pipelines.models.messages import Message
-from darkroom.pipelines.models.policies import failures
-from darkroom.pipelines.models.policies.base import PolicyError
-from darkroom.pipelines.models.policies.failures import StatusError
-from darkroom.pipelines.models.policies.request_body import Fragments, body_of
+from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text
+from darkroom.pipelines.models.policies import calls
+from darkroom.pipelines.models.policies.calls import StatusError
+from darkroom.pipelines.models.policies.policy import PolicyError
+
+_PIECE_BYTES = 2**17
+"""What the socket does not take at once is copied, so it gets pieces and may say when to go on."""
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def body_of(fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> tuple[bytes, ...]:
+    """Encode ``fields`` and ``messages``; ``urls`` are those of the messages' images by sha256, without quotes in them.
+
+    Raises ``ValueError`` for texts that are no UTF-8 and numbers that are not finite.
+    """
+    text: list[str] = [_encoder.encode(fields)[:-1], ',"messages":[' if fields else '"messages":[']
+    fragments: list[bytes] = []
+    for number, message in enumerate(messages):
+        text.append("," if number else "")
+        if message.role == "user":
+            text.append('{"role":"user","content":[')
+            for place, part in enumerate(message.parts):
+                text.append("," if place else "")
+                if isinstance(part, ImagePart):
+                    text.append('{"type":"image_url","image_url":{"url":"')
+                    fragments += ["".join(text).encode(), urls[part.image.sha256]]
+                    text = ['"}}']
+                else:
+                    text.append(_encoder.encode({"type": "text", "text": part.text}))
+            text.append("]}")
+        else:
+            text.append(_encoder.encode({"role": message.role, "content": _text(message.parts)}))
+    return (*fragments, ("".join(text) + "]}").encode())
+
+
+def _text(parts: Sequence[Part]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, Text))
+
+
+class Fragments(aiohttp.Payload):
+    """Sent one after the other with their length in all; may be sent again."""
+
+    def __init__(self, fragments: Sequence[bytes]) -> None:
+        super().__init__(fragments, content_type="application/json")
+        self._size = sum(map(len, fragments))
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return b"".join(self._value).decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        for fragment in self._value:
+            if len(fragment) <= _PIECE_BYTES:
+                await writer.write(fragment)
+            else:
+                view = memoryview(fragment)
+                for first in range(0, len(fragment), _PIECE_BYTES):
+                    await writer.write(view[first : first + _PIECE_BYTES])
+
 
 CHECK_SECONDS = 10.0
 _TITLE_BYTES = 4096
@@ -42,7 +104,7 @@ class ChatClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> Any:
-        """The endpoint's answer as JSON, to the request that ``request_body.body_of`` makes.
+        """The endpoint's answer as JSON, to the request that ``body_of`` makes.
 
         Raises ``StatusError`` for an HTTP error, ``aiohttp.ClientError`` for a lost connection, ``PolicyError`` for a
         page of HTML, ``ValueError`` for a request that is no UTF-8 or an answer that is no JSON.
@@ -61,7 +123,7 @@ class ChatClient:
         try:
             return await self._models_status()
         except (aiohttp.ClientError, TimeoutError):
-            await asyncio.sleep(failures.FIRST_WAIT_SECONDS)
+            await asyncio.sleep(calls.FIRST_WAIT_SECONDS)
             return await self._models_status()
 
     async def _models_status(self) -> int:
@@ -75,15 +137,15 @@ class ChatClient:
 
     def _open(self) -> aiohttp.ClientSession:
         try:
-            given = URL(self._base_url)
+            credentials = URL(self._base_url)
         except ValueError as error:
             raise aiohttp.InvalidURL(self._base_url, str(error)) from None
-        self._url = given.with_user(None) if given.user else given
+        self._url = credentials.with_user(None) if credentials.user else credentials
         self._completions = URL(f"{self._url}/chat/completions")
         certificates = httpx2.create_ssl_context() if self._url.scheme == "https" else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ssl=certificates),
-            headers={**_headers(self._key), **_credentials(given)},
+            headers={**_headers(self._key), **_credentials(credentials)},
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # `EndpointCalls` limits each try
             proxy=proxy_for(self._url),
@@ -121,7 +183,8 @@ def _headers(key: str) -> dict[str, str]:
 
 
 def _credentials(url: URL) -> dict[str, str]:
-    """Those in the URL of a server behind a password (``https://me:secret@host/v1``), which needs them, not a key."""
+    """Credentials in the URL of a server behind a password (``https://me:secret@host/v1``), which needs them, not a
+    key."""
     if not url.user:
         return {}
     pair = f"{url.user}:{url.password or ''}"
@@ -129,7 +192,7 @@ def _credentials(url: URL) -> dict[str, str]:
 
 
 def proxy_for(url: URL) -> str | None:
-    """As the environment says (``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``, …)."""
+    """Look up the proxy in the environment (``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``, …)."""
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
     return None if proxy is None or proxy_bypass(f"{url.host}:{url.port}") else proxy

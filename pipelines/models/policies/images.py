@@ -66,7 +66,7 @@ class ImageEncoder:
         return self._limits.fit(image.width, image.height)
 
     async def url(self, image: ImageRef) -> bytes:
-        """``data:image/png;base64,…``. Raises ``ImageMissing``."""
+        """Make ``data:image/png;base64,…``. Raises ``ImageMissing``."""
         async with self._encoding.setdefault(image.sha256, asyncio.Lock()):
             if image.sha256 not in self._urls:
                 url = await asyncio.get_running_loop().run_in_executor(self._threads, self._encode, image)

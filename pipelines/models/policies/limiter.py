@@ -1,4 +1,4 @@
-"""How many calls to an endpoint are in flight: found by trying, as TCP finds a line's capacity."""
+"""Number of calls in flight to an endpoint: found by trying, as TCP finds a line's capacity."""
 
 import asyncio
 import time
@@ -37,7 +37,7 @@ class ConcurrencyLimiter:
         self._is_ramping = True
         self._n_cuts = 0
         self._was_served = True
-        """Whether a call that started after the last cut was served."""
+        """Return whether a call that started after the last cut was served."""
         self._closed_until = 0.0
 
     async def enter(self, *, first: bool = False) -> int:
@@ -76,7 +76,7 @@ class ConcurrencyLimiter:
         return self.n_in_flight + len(self._waiting)
 
     def lease(self, n_calls: int) -> None:
-        """At most ``n_calls`` in flight from now on; those beyond finish."""
+        """Allow ``n_calls`` in flight from now on; those beyond finish."""
         self.leased = n_calls
         self._admit()
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from darkroom.pipelines.models.messages import as_json
-from darkroom.pipelines.models.policies.base import (
+from darkroom.pipelines.models.policies.policy import (
     Completion,
     CompletionRequest,
     Policy,
@@ -21,7 +21,7 @@ from darkroom.pipelines.storage.tracing import span
 
 
 class RecordedPolicy:
-    """``policy`` with a memory. ``n_written`` completions were made in this run; ``spent`` is their cost."""
+    """Policy with a memory. ``n_written`` completions were made in this run; ``spent`` is their cost."""
 
     def __init__(self, policy: Policy, ledger: Ledger) -> None:
         self._policy, self._ledger = policy, ledger
@@ -61,7 +61,7 @@ class RecordedPolicy:
 
     @property
     def gives_several(self) -> bool:
-        """Always: where the inner policy cannot, each answer is a request of its own."""
+        """Always true: where the inner policy cannot, each answer is a request of its own."""
         return True
 
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:

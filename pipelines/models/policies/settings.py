@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from darkroom.pipelines.models.policies.base import PolicyIdentity, PolicyUnavailable
 from darkroom.pipelines.models.policies.budget import SpendLimit
+from darkroom.pipelines.models.policies.policy import PolicyIdentity, PolicyUnavailable
 from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
 
 
@@ -55,12 +55,12 @@ class Endpoint:
 
     @property
     def is_local(self) -> bool:
-        """Whether the endpoint is on this machine: such servers take any key."""
+        """Return whether the endpoint is on this machine: such servers take any key."""
         return urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1")
 
     @property
     def has_prices(self) -> bool:
-        """Whether calls cost money that can be counted."""
+        """Return whether calls cost money that can be counted."""
         return self.usd_per_million_prompt_tokens > 0 or self.usd_per_million_completion_tokens > 0
 
     @property
@@ -86,7 +86,7 @@ FAMILY = "{family}"
 
 
 class EndpointSettings(EnvironmentSettings):
-    """Which model answers in one role, how it is called, and what it may cost."""
+    """Settings of the model that answers in one role: how it is called, and the most it may cost."""
 
     kind: Literal["oracle", "openai", "local"] = setting(
         "",

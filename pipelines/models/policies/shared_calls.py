@@ -38,7 +38,7 @@ _leases = sa.Table(
 
 
 def fair_shares(total: int, demands: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
-    """``total`` calls divided so that no holder has less than another while it demands more.
+    """Divide ``total`` calls so that no holder has less than another while it demands more.
 
     ``turn`` says who is first where they cannot be divided evenly.
     """
@@ -56,7 +56,7 @@ def fair_shares(total: int, demands: Mapping[str, int], *, turn: int = 0) -> dic
 
 
 class SharedCalls:
-    """This process's part of the ``total`` calls that may be in flight at ``endpoint``, its URL and model.
+    """Part of this process in the ``total`` calls that may be in flight at ``endpoint``, its URL and model.
 
     >>> shared = SharedCalls(workspace.ledger, "http://gpu:8000/v1 qwen", 32)
     >>> shared.keep(limiter, give_up)  # from now on the limiter admits as many calls as are leased
@@ -99,7 +99,7 @@ class SharedCalls:
             await asyncio.sleep(PERIOD_SECONDS)
 
     def renew(self, held: int, demand: int) -> int:
-        """How many calls may be in flight from now on, by a process that may have ``held`` and would have ``demand``.
+        """Renew the lease of a process that holds ``held`` calls and wants ``demand``; returns its new lease.
 
         The row says ``held`` until a later renewal shows that those beyond the new lease have ended.
         """

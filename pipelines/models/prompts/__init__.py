@@ -114,12 +114,13 @@ def bundled_prompt(name: str) -> Prompt:
 
 @cache
 def earlier_versions(prompt: Prompt) -> tuple[Prompt, ...]:
-    """What shipped before a bundled prompt, the newest first: ``earlier/<name>.<version>.md``. None of a user's own."""
+    """Earlier versions of a bundled prompt, the newest first: ``earlier/<name>.<version>.md``. A user's own has
+    none."""
     folder = Path(__file__).parent
     if not (folder / f"{prompt.name}.md").is_file() or bundled_prompt(prompt.name) != prompt:
         return ()
-    found = map(load_prompt, (folder / "earlier").glob(f"{prompt.name}.*.md"))
-    return tuple(sorted(found, key=lambda earlier: earlier.version, reverse=True))
+    versions = map(load_prompt, (folder / "earlier").glob(f"{prompt.name}.*.md"))
+    return tuple(sorted(versions, key=lambda earlier: earlier.version, reverse=True))
 
 
 def _front_matter(path: Path, text: str) -> _FrontMatter:

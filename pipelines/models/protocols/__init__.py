@@ -1,7 +1,7 @@
 """Protocols: how a policy writes code and answers, and how observations are wrapped for it."""
 
-from darkroom.pipelines.models.protocols.base import Protocol, TurnStream, render
 from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn
+from darkroom.pipelines.models.protocols.protocol import Protocol, TurnStream, render
 from darkroom.pipelines.models.protocols.pyvision import PyVision
 from darkroom.pipelines.models.protocols.thyme import Thyme
 from darkroom.pipelines.models.protocols.tool_call import ToolCall

@@ -123,7 +123,7 @@ def write_box(answer: str) -> str:
 
 
 def fits_a_box(answer: str) -> bool:
-    """Whether the boxed answer parses as itself: its braces are balanced and the last one is not escaped."""
+    """Return whether the boxed answer parses as itself: its braces are balanced and the last one is not escaped."""
     text = write_box(answer)
     return find_boxes(text) == [Boxed(0, len(text), answer)]
 

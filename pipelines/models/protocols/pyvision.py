@@ -19,7 +19,6 @@ Images are already open as variables. A video is only such a variable: the polic
 
 from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text, joined, message
 from darkroom.pipelines.models.prompts import bundled_prompt
-from darkroom.pipelines.models.protocols.base import Protocol
 from darkroom.pipelines.models.protocols.markup import (
     Malformed,
     ParsedTurn,
@@ -30,6 +29,7 @@ from darkroom.pipelines.models.protocols.markup import (
     unfenced,
     write_box,
 )
+from darkroom.pipelines.models.protocols.protocol import Protocol
 from darkroom.pipelines.models.tasks import video_info
 from darkroom.pipelines.records import ImageRef, VideoRef
 from darkroom.pipelines.records.samples import FRAME
@@ -86,7 +86,7 @@ class PyVision(Protocol):
 
 
 def frame_label(image: ImageRef, videos: tuple[VideoRef, ...]) -> str:
-    """``frame 12 of video_clue_0, 1.0 seconds, ``; empty for an image that is no frame of these videos."""
+    """Label ``frame 12 of video_clue_0, 1.0 seconds, ``; empty for an image that is no frame of these videos."""
     number = (image.made_by or "").removeprefix(FRAME)
     index = next((n for n, video in enumerate(videos) if video.sha256 == image.parent), None)
     if index is None or number == image.made_by:

@@ -15,8 +15,8 @@ import re
 
 from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text, opening_messages
 from darkroom.pipelines.models.prompts import bundled_prompt
-from darkroom.pipelines.models.protocols.base import Protocol
 from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn, code_or_answer, excerpt, tag, unfenced
+from darkroom.pipelines.models.protocols.protocol import Protocol
 from darkroom.pipelines.models.tasks import image_sizes
 from darkroom.pipelines.records import ImageRef, Observation, VideoRef
 

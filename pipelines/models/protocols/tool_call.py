@@ -20,7 +20,6 @@ import re
 
 from darkroom.pipelines.models.messages import Message, opening_messages
 from darkroom.pipelines.models.prompts import bundled_prompt
-from darkroom.pipelines.models.protocols.base import Protocol
 from darkroom.pipelines.models.protocols.markup import (
     Malformed,
     ParsedTurn,
@@ -31,6 +30,7 @@ from darkroom.pipelines.models.protocols.markup import (
     tag,
     write_box,
 )
+from darkroom.pipelines.models.protocols.protocol import Protocol
 from darkroom.pipelines.models.protocols.tools import CODE_TOOL, CROP_SETUP, CROP_TOOL, read_call, write_call
 from darkroom.pipelines.models.tasks import image_sizes
 from darkroom.pipelines.records import ImageRef, VideoRef

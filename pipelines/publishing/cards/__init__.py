@@ -17,7 +17,7 @@ from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
 from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.verification.checks.base import CheckFunction, MeasuredCheck
+from darkroom.pipelines.verification.checks.check import CheckFunction, MeasuredCheck
 from darkroom.pipelines.verification.proportion import Proportion
 
 if TYPE_CHECKING:

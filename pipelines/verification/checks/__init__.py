@@ -2,7 +2,7 @@
 
 from darkroom.pipelines.verification.checks.answer import answer_judged, answer_matches, answer_verified, consistency
 from darkroom.pipelines.verification.checks.anticipation import answer_not_anticipated
-from darkroom.pipelines.verification.checks.base import (
+from darkroom.pipelines.verification.checks.check import (
     CheckFunction,
     CheckResult,
     Flaw,
@@ -12,15 +12,7 @@ from darkroom.pipelines.verification.checks.base import (
     check,
     judged,
 )
-from darkroom.pipelines.verification.checks.calls import calls_are_valid, mode_is_obeyed, zooms_on_target
 from darkroom.pipelines.verification.checks.claims import claims_hold
-from darkroom.pipelines.verification.checks.code_runs import (
-    executes,
-    has_tool_turns,
-    no_program,
-    no_round_is_broken,
-    shows_an_image,
-)
 from darkroom.pipelines.verification.checks.crop import (
     crop_contains_target,
     crop_is_tight,
@@ -34,17 +26,27 @@ from darkroom.pipelines.verification.checks.frames import (
     relevant_frames_shown,
     visual_tokens_within_budget,
 )
-from darkroom.pipelines.verification.checks.hint import hint_stays_hidden, solution_stays_hidden
-from darkroom.pipelines.verification.checks.leak import judge_leak
+from darkroom.pipelines.verification.checks.hint import hint_stays_hidden, judge_leak, solution_stays_hidden
+from darkroom.pipelines.verification.checks.image_operations import judge_effective, operation_applied
 from darkroom.pipelines.verification.checks.necessity import BlindScores, Necessity, blind_scores
-from darkroom.pipelines.verification.checks.operation import judge_effective, operation_applied
 from darkroom.pipelines.verification.checks.output import (
     drawing_needed,
     figure_rendered,
     output_supports_answer,
     program_computes,
 )
-from darkroom.pipelines.verification.checks.text import not_repetitive, not_too_long
+from darkroom.pipelines.verification.checks.rounds import (
+    calls_are_valid,
+    executes,
+    has_tool_turns,
+    mode_is_obeyed,
+    no_program,
+    no_round_is_broken,
+    not_repetitive,
+    not_too_long,
+    shows_an_image,
+    zooms_on_target,
+)
 
 EVERY_FAMILY: tuple[MeasuredCheck, ...] = (not_repetitive, not_too_long, answer_not_anticipated, claims_hold)
 """Checks that a recipe need not list."""

@@ -8,7 +8,7 @@ from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.records.answers import letter_of, matches, split_choice
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import (
+from darkroom.pipelines.verification.checks.check import (
     CheckResult,
     Flaw,
     by_votes,
@@ -19,9 +19,8 @@ from darkroom.pipelines.verification.checks.base import (
     passed,
 )
 from darkroom.pipelines.verification.grading import Grade, grade
-from darkroom.pipelines.verification.grading.judge_injection import rejection_reason
-from darkroom.pipelines.verification.grading.judged import PROMPT, answer_slots
-from darkroom.pipelines.verification.judges.base import Judge, JudgeQuestion
+from darkroom.pipelines.verification.grading.judged import PROMPT, answer_slots, rejection_reason
+from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 
 
 @check()
@@ -49,7 +48,7 @@ def _is_right(case: Case) -> bool:
 
 
 ANSWER = JudgeQuestion("judge_answer", PROMPT, _is_right)
-"""Whether an answer says what the sample's answer says; the embedded judge grades."""
+"""Return whether an answer says what the sample's answer says; the embedded judge grades."""
 
 
 @judged(ANSWER, version=2)

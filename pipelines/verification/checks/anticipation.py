@@ -13,7 +13,7 @@ from darkroom.pipelines.models.tasks import spelled_answer
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.checks.crop import locate_round, shows_whole
 from darkroom.pipelines.verification.checks.hint import comments, spelled
 
@@ -58,53 +58,53 @@ def names_answer(text: str, sample: Sample) -> str | None:
 def _names_choice(text: str, sample: Sample) -> str | None:
     if letter := re.search(rf"\b(?:choice|option|answer(?: is)?) \(?{re.escape(sample.answer)}\b", text):
         return letter[0]
-    named = {letter: _named(text, choice, sample.question) for letter, choice in map(split_choice, sample.choices)}
-    if any(words for letter, words in named.items() if letter != sample.answer):
+    mentions = {letter: _named(text, choice, sample.question) for letter, choice in map(split_choice, sample.choices)}
+    if any(words for letter, words in mentions.items() if letter != sample.answer):
         return None
     is_public = set(_stems(spelled_answer(sample))) <= set(_stems(sample.question))
-    return None if is_public else named.get(sample.answer)
+    return None if is_public else mentions.get(sample.answer)
 
 
 def _named(text: str, answer: str, question: str) -> str | None:
-    wanted = _stems(answer)
-    if not wanted or (len(wanted) == 1 and wanted[0] in _EVERYDAY):
+    stems = _stems(answer)
+    if not stems or (len(stems) == 1 and stems[0] in _EVERYDAY):
         return None
-    if len(wanted) == 1 and (len(wanted[0]) == 1 or wanted[0] in _SMALL_NUMBERS):
-        return _counted(text, wanted[0], question)
+    if len(stems) == 1 and (len(stems[0]) == 1 or stems[0] in _SMALL_NUMBERS):
+        return _counted(text, stems[0], question)
     plain = _IDIOMS.sub(" ", text)
     words = [(match.start(), match[0], _stem(match[0])) for match in _WORD.finditer(plain)]
     words = [word for word in words if word[2] not in _IGNORED]
-    for first in range(len(words) - len(wanted) + 1):
-        run = words[first : first + len(wanted)]
-        if [stem for *_, stem in run] == wanted and not _is_lean(plain, run[0][0], wanted):
-            return " ".join(word for _, word, _ in run)
-    return _spelled_out(plain, wanted)
+    for first in range(len(words) - len(stems) + 1):
+        window = words[first : first + len(stems)]
+        if [stem for *_, stem in window] == stems and not _is_lean(plain, window[0][0], stems):
+            return " ".join(word for _, word, _ in window)
+    return _spelled_out(plain, stems)
 
 
-def _spelled_out(text: str, wanted: list[str]) -> str | None:
-    """``forty-one`` for 41."""
-    is_number = len(wanted) == 1 and wanted[0].isdecimal() and len(wanted[0]) < 5
-    words = spelled(float(wanted[0])) if is_number else None
+def _spelled_out(text: str, expected: list[str]) -> str | None:
+    """Find ``forty-one`` for 41."""
+    is_number = len(expected) == 1 and expected[0].isdecimal() and len(expected[0]) < 5
+    words = spelled(float(expected[0])) if is_number else None
     return words if words and re.search(rf"\b{words}\b", text, re.IGNORECASE) else None
 
 
-def _is_lean(text: str, start: int, wanted: list[str]) -> bool:
-    """Whether the word says which way the image leans, and not where something is."""
-    return set(wanted) <= _SIDES and bool(_LEANING.search(text, max(0, start - 60), start))
+def _is_lean(text: str, start: int, stems: list[str]) -> bool:
+    """Return whether the word says which way the image leans, and not where something is."""
+    return set(stems) <= _SIDES and bool(_LEANING.search(text, max(0, start - 60), start))
 
 
 def _counted(text: str, number: str, question: str) -> str | None:
-    """``three signs``, of signs that the question is about; a lone digit or letter may mean anything."""
+    """Find ``three signs``, of signs that the question is about; a lone digit or letter may mean anything."""
     if number in _SMALL_NUMBERS:
         number = str(_SMALL_NUMBERS.index(number))
     if not number.isdecimal():
         return None
     words = rf"{number}|{_SMALL_NUMBERS[int(number)]}"
-    asked = {stem for stem in _stems(question) if len(stem) > 2}
+    question_words = {stem for stem in _stems(question) if len(stem) > 2}
     for match in re.finditer(rf"\b(?:{words})\s+(\w+)(?:\s+(\w+))?", text, re.IGNORECASE):
-        if _stem(match[1]) in asked:
+        if _stem(match[1]) in question_words:
             return match[0][: match.end(1) - match.start()]
-        if match[2] and _stem(match[2]) in asked:
+        if match[2] and _stem(match[2]) in question_words:
             return match[0]
     return None
 
@@ -114,13 +114,13 @@ def _stems(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    """In lower case and the singular, as far as an ending tells."""
+    """Reduce a word to lower case and the singular, as far as an ending tells."""
     plain = unicodedata.normalize("NFKC", word).casefold()
     return plain[:-1] if len(plain) > 3 and plain.endswith("s") and not plain.endswith("ss") else plain
 
 
 def _may_tell(case: Case, n: int) -> bool:
-    """Whether round ``n`` (from 0) may have shown the answer: the target, or anything where none is known."""
+    """Return whether round ``n`` (from 0) may have shown the answer: the target, or anything where none is known."""
     turn, boxes = case.trajectory.rounds[n], case.sample.truth.boxes
     if not boxes or not case.trajectory.images or names_answer(turn.observation.text, case.sample):
         return True

@@ -1,13 +1,18 @@
-"""What a thought or a comment claims of size, contrast, orientation, zoom and turning, compared with measurements.
+"""Claims of a thought or a comment about size, contrast, orientation, zoom and turning, compared with measurements.
 
-Refused is what the measurements contradict, and nothing else: a target between 28 and 56 pixels of the model may be
+Rejected is what the measurements contradict, and nothing else: a target between 28 and 56 pixels of the model may be
 called too small or readable, and what cannot be measured (an image of unknown orientation, a view that has
 nothing in common with the question's image) is not judged.
+
+The words of claims (``claim_words.toml``) were measured on sentences that were written before the patterns, half of
+them not looked at while the patterns were written: ``python -m measurements.claims``.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
 
 from darkroom.pipelines.models.parsing import literal_boxes
 from darkroom.pipelines.records import ImageRef, Round
@@ -15,12 +20,63 @@ from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.visibility import SEEN_LEVELS, SEEN_SIDE, SMALL_SIDE, Visibility
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from darkroom.pipelines.verification.checks.claim_words import Claim, claims_in
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.checks.crop import executed_code
 from darkroom.pipelines.verification.checks.hint import comments
+from darkroom.pipelines.verification.grading.word_lists import read_words
 from darkroom.pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, trimmed
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL, levels_shown, resized, visibility_as_given
+
+ClaimKind = Literal["too_small", "clear", "lit", "too_faint", "turned", "upright", "enlarge", "zoom", "turn", "relight"]
+_PATTERNS: dict[str, re.Pattern[str]] = {
+    kind: re.compile("|".join(patterns), re.IGNORECASE | re.VERBOSE)
+    for kind, patterns in read_words(__file__, "claim_words").items()
+}
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_QUOTED = re.compile(r"'[^'\n]{3,80}'(?!\w)|\"[^\"\n]{3,80}\"|“[^”\n]{3,80}”")
+_DENIED = re.compile(
+    r"\b(?:not|no|never|nothing|cannot|without|neither|nor|hardly|barely|nobody|would|could|might|if|whether|unless|until"
+    r"|(?:no|any) need to|than)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(r"\b(?:nothing|neither|nobody|no (?:need|reason|point|use))\b", re.IGNORECASE)
+_TURN = re.compile(r"\b(?:but|so|because|while|then|instead)\b", re.IGNORECASE)
+"""What a sentence says after this, "nothing" before it no longer denies; a list of things it denies to its end."""
+_CLAUSE = re.compile(r"[,:]\s|\b(?:but|so|because|while|before|then|and)\b", re.IGNORECASE)
+_STILL = re.compile(r"\b(?:still|even (?:now|enlarged)|remains?)\b", re.IGNORECASE)
+_MAX_CHARS = 16_000
+
+
+class Claim(NamedTuple):
+    """A claim and its words; ``of_now``: expressly of what was shown last ("still too small")."""
+
+    kind: ClaimKind
+    phrase: str
+    of_now: bool
+
+
+def claims_in(text: str) -> Iterator[Claim]:
+    """The claims of a text, sentence by sentence; nothing is claimed by a question, a denial or a quotation."""
+    for sentence in _SENTENCE.split(_QUOTED.sub("''", text[:_MAX_CHARS])):
+        plain = " ".join(sentence.split())
+        if plain.endswith("?"):
+            continue
+        of_now = bool(_STILL.search(plain))
+        for kind, pattern in _PATTERNS.items():
+            for match in pattern.finditer(plain):
+                if not _is_denied(plain, match):
+                    yield Claim(kind, match[0].strip(), of_now)  # type: ignore[arg-type]  # the file's keys are kinds
+                    break
+
+
+def _is_denied(sentence: str, match: re.Match[str]) -> bool:
+    """Return whether the clause denies it before the words of the claim begin."""
+    end = match.start()
+    return any(
+        denial.search(sentence, max((clause.end() for clause in boundary.finditer(sentence, 0, end)), default=0), end)
+        for denial, boundary in ((_DENIED, _CLAUSE), (_NOTHING, _TURN))
+    )
+
 
 MIN_ENLARGEMENT = 1.1
 """Pixels per pixel, along a side: less is the tremor of the measurement."""
@@ -43,7 +99,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What was measured where a text stands.
+    """Measurements at the point where a text stands.
 
     ``start``: the image as the policy was given it. ``now``: the last view before the text, None before any.
     ``views``: those that the text may speak of, its own round's among them.
@@ -55,27 +111,27 @@ class Situation:
 
 
 def contradiction(claim: Claim, facts: Situation) -> str | None:
-    """How the measurements contradict a claim, in words; None where they don't."""
+    """Say how the measurements contradict a claim; None if they do not."""
     if claim.kind in _DEEDS:
         return _undone(claim.kind, facts.views)
     now = facts.now or facts.start
     match claim.kind:
         case "too_small":
-            seen = [now] if claim.of_now else [facts.start, now]
-            sides = [view.side for view in seen if view.side is not None]
+            views = [now] if claim.of_now else [facts.start, now]
+            sides = [view.side for view in views if view.side is not None]
             return f"it has {min(sides):g} pixels of the model" if sides and min(sides) >= SEEN_SIDE else None
         case "too_faint":
-            seen = [now] if claim.of_now else [facts.start, now]
-            levels = [view.levels for view in seen if view.levels is not None]
+            views = [now] if claim.of_now else [facts.start, now]
+            levels = [view.levels for view in views if view.levels is not None]
             return f"it spreads over {min(levels):g} grey levels" if levels and min(levels) >= SEEN_LEVELS else None
         case "clear" if now.side is not None and now.side < SMALL_SIDE:
             return f"it has {now.side:g} pixels of the model"
         case "clear" | "lit":
             return f"it spreads over {now.levels:g} grey levels" if now.is_faint else None
         case "turned":
-            seen = [now] if claim.of_now else [facts.start, now]
-            known = [view for view in seen if view.angle is not None]
-            return "the image is upright" if known and not any(view.is_turned for view in known) else None
+            views = [now] if claim.of_now else [facts.start, now]
+            measured = [view for view in views if view.angle is not None]
+            return "the image is upright" if measured and not any(view.is_turned for view in measured) else None
         case "upright":
             return f"the image is turned by {now.angle:g} degrees" if now.is_turned else None
         case _:
@@ -83,7 +139,7 @@ def contradiction(claim: Claim, facts: Situation) -> str | None:
 
 
 def _undone(kind: str, views: Iterable[View]) -> str | None:
-    """Whether no view shows what is said to have been done; a view that could not be measured may show it."""
+    """Return whether no view shows what is said to have been done; a view that could not be measured may show it."""
     why = "no code showed anything"
     for view in views:
         if _shows(kind, view):
@@ -122,13 +178,13 @@ def claims_hold(case: Case) -> CheckResult:
             n_claims += 1
             if why := contradiction(claim, measured.situation(claim, n_before, n_views)):
                 return failed(
-                    Flaw.CLAIM_CONTRADICTED, f"{where} says {claim.words!r}, but {why}", score=float(n_claims)
+                    Flaw.CLAIM_CONTRADICTED, f"{where} says {claim.phrase!r}, but {why}", score=float(n_claims)
                 )
     return passed(f"{n_claims} claims", score=float(n_claims))
 
 
 def _texts(rounds: Sequence[Round], final_thought: str) -> Iterator[tuple[str, str, int, int]]:
-    """Where it stands, the text, how many rounds came before it, and how many it may speak of."""
+    """Each text with its location, the number of rounds before it, and of those that it may speak of."""
     for n, turn in enumerate(rounds):
         yield f"the thought of round {n + 1}", turn.thought, n, n + 1
         yield f"a comment of round {n + 1}", "\n".join(comments(turn.code)), n, n + 1
@@ -160,7 +216,7 @@ class _Measured:
         return visibility_as_given(case.sample, case.trajectory.images, case.hint, case.store)
 
     def _views(self, turn: Round) -> Iterator[View]:
-        """What a round showed, the last image first."""
+        """Views that a round showed, the last image first."""
         boxes = tuple(literal_boxes(executed_code(turn)))
         for image in reversed(turn.observation.images):
             yield self._view(image, _transform(self._case.store, image, self._image, boxes, self.start.is_turned))
@@ -186,16 +242,16 @@ class _Measured:
 
     @property
     def _is_altered(self) -> bool:
-        """Whether the target's box is not in the frame of the image that the policy was given."""
+        """Return whether the target's box is not in the frame of the image that the policy was given."""
         original = self._case.sample.images[self._index]
         return (self._image.width, self._image.height) != (original.width, original.height)
 
 
 @lru_cache(maxsize=512)
 def _transform(
-    store: ImageStore, shown: ImageRef, original: ImageRef, boxes: tuple[Box, ...], is_tilted: bool
+    store: ImageStore, image: ImageRef, original: ImageRef, boxes: tuple[Box, ...], is_tilted: bool
 ) -> ImageTransform | None:
-    return measure_transform(trimmed(store.open(shown)), store.open(original), boxes, is_tilted=is_tilted)
+    return measure_transform(trimmed(store.open(image)), store.open(original), boxes, is_tilted=is_tilted)
 
 
 @lru_cache(maxsize=512)

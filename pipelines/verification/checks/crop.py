@@ -12,8 +12,8 @@ from darkroom.pipelines.records import ImageRef, Round
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
-from darkroom.pipelines.verification.checks.hint_phrases import phrases
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
+from darkroom.pipelines.verification.checks.hint import phrases
 from darkroom.pipelines.vision.crop_localization import CropLocation, locate_crop
 from darkroom.sandbox.neutral import neutralise
 
@@ -27,9 +27,9 @@ def locate_round(case: Case, turn: Round) -> CropLocation | None:
 
 
 @lru_cache(maxsize=512)
-def _located(store: ImageStore, shown: ImageRef, original: ImageRef, boxes: tuple[Box, ...]) -> CropLocation | None:
+def _located(store: ImageStore, image: ImageRef, original: ImageRef, boxes: tuple[Box, ...]) -> CropLocation | None:
     """Remembered: several checks of a row ask for the same crop."""
-    return locate_crop(store.open(shown), store.open(original), boxes)
+    return locate_crop(store.open(image), store.open(original), boxes)
 
 
 def executed_code(turn: Round) -> str:
@@ -63,7 +63,8 @@ def crop_is_tight(case: Case) -> CheckResult:
 
 
 def containment(location: CropLocation | None, target: Box) -> CheckResult:
-    """Whether a crop shows the whole target: not_a_crop, target_cut; ``score`` is the share of it that it shows."""
+    """Return whether a crop shows the whole target: not_a_crop, target_cut; ``score`` is the share of it that it
+    shows."""
     if location is None:
         return failed(Flaw.NOT_A_CROP, "the image shown is no part of the question's image", score=0.0)
     share = round(location.box.intersection(target).area / target.area, 4)
@@ -72,12 +73,12 @@ def containment(location: CropLocation | None, target: Box) -> CheckResult:
 
 
 def shows_whole(crop: Box, target: Box) -> bool:
-    """Whether a crop that was searched for shows the whole target, as far as the search can tell."""
+    """Return whether a crop that was searched for shows the whole target, as far as the search can tell."""
     return crop.contains(target, slack=SLACK_PIXELS + max(crop.width, crop.height) // 100)
 
 
 def tightness(location: CropLocation | None, image: ImageRef) -> CheckResult:
-    """Whether a crop is small enough: not_a_crop, crop_too_large; ``score`` is its share of the image."""
+    """Return whether a crop is small enough: not_a_crop, crop_too_large; ``score`` is its share of the image."""
     if location is None:
         return failed(Flaw.NOT_A_CROP, "the image shown is no part of the question's image", score=1.0)
     share = location.box.area / (image.width * image.height)

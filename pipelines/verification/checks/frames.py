@@ -8,7 +8,7 @@ from darkroom.pipelines.records.samples import temporal_segments
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import Thumbnails, thumbnails
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.vision.frames import SIDE, FrameMatch, match_frames
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, visual_tokens
 

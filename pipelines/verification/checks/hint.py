@@ -3,23 +3,112 @@
 Secret are the numbers of the hint and what follows from them. Public are numbers that anyone can read: in the question,
 its choices and answer, and the images' sizes. Numbers of one digit are never secret. A trajectory that was converted
 from a solution must not mention that solution.
+
+Privileged facts show in five ways (``hint_phrases.toml``). Anywhere: a source outside of the image is named, or the
+hint's own words and the order to hide it are repeated. Before the first look: certainty where nothing was seen yet,
+coordinates and angles that cannot be seen, and what the look will show. A thought may guess ("roughly in the upper
+left"), look ("the sign seems tilted") and measure in code. Measured by ``python -m measurements.leaks``.
+
+A judge can read the thoughts for paraphrases that have none of these words. It costs votes, so it is off until asked
+for (``DARKROOM_LEAK_JUDGE``). The judge sees the question and the thoughts, between fences, and no image, answer or
+hint: what only they tell is measured elsewhere.
 """
 
+import ast
+import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
+from functools import cache
 
+from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.models.prompts import bundled_prompt, escaped, nonce
+from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from darkroom.pipelines.verification.checks.hint_phrases import (
-    hint_name,
-    hint_phrase,
-    phrases,
-    reads_file_name,
-    tokens,
-    unseen_phrase,
-)
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, by_votes, check, failed, judged, passed
 from darkroom.pipelines.verification.grading.number_words import ONES, TENS
+from darkroom.pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
+
+PHRASES: dict[str, list[str]] = read_words(__file__, "hint_phrases")
+"""The five ways, ``name`` of names in code, ``solution`` of a solution that was there before, ``planned`` of a plan."""
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PATHS = re.compile(r"image_path(?:_\d+)?|video_path(?:_\d+)?")
+
+
+@cache
+def phrases(way: str) -> re.Pattern[str]:
+    """One pattern of all of a way's, compiled when it is first asked for."""
+    return re.compile("|".join(PHRASES[way]), re.IGNORECASE)
+
+
+def hint_phrase(text: str) -> str | None:
+    """The words by which a text refers to a hint; None when there are none."""
+    return _first_of(("source", "pretence"), text)
+
+
+def unseen_phrase(thought: str) -> str | None:
+    """The words by which a thought before the first look is sure of what only the look can show; else None."""
+    return _first_of(("certain", "numbers", "foreseen"), thought)
+
+
+def _first_of(ways: Sequence[str], text: str) -> str | None:
+    plain = " ".join(text.split()).replace("\u2019", "'")
+    return next((match[0].strip() for way in ways if (match := phrases(way).search(plain))), None)
+
+
+def hint_name(code: str) -> str | None:
+    """A variable, function, argument or attribute of the code whose name says that its value was given; else None."""
+    return next((name for name in _names(code) if phrases("name").search(_CAMEL.sub("_", name))), None)
+
+
+def reads_file_name(code: str) -> bool:
+    """Return whether the code turns a part of an input's path into a number: then the path, not the image, tells it."""
+    tree = parsed(code)
+    if tree is None:
+        return False
+    numbers = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) in ("int", "float")]
+    names = {name.id for call in numbers for name in ast.walk(call) if isinstance(name, ast.Name)}
+    variables = _from_paths(tree)
+    return any(_PATHS.fullmatch(name) or name in variables for name in names)
+
+
+def tokens(code: str) -> Iterator[tokenize.TokenInfo]:
+    """The tokens of code, as far as it can be read: code that does not parse fails ``executes``."""
+    try:
+        yield from tokenize.generate_tokens(io.StringIO(code).readline)
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return
+
+
+def _from_paths(tree: ast.AST) -> set[str]:
+    """Variables that are assigned from an input's path, also by way of others."""
+    variables: set[str] = set()
+    assignments = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and not _opened(node.value)]
+    for node in assignments * 3:
+        names = [name.id for name in ast.walk(node.value) if isinstance(name, ast.Name)]
+        if any(_PATHS.fullmatch(name) or name in variables for name in names):
+            variables |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return variables
+
+
+def _opened(value: ast.expr) -> bool:
+    """Detect `Image.open(image_path)`, `cv2.imread(image_path)`: their value is the image."""
+    calls = [_called(node) for node in ast.walk(value) if isinstance(node, ast.Call)]
+    return any(call in ("open", "imread", "VideoReader") for call in calls)
+
+
+def _called(call: ast.Call) -> str:
+    return getattr(call.func, "id", getattr(call.func, "attr", ""))
+
+
+def _names(code: str) -> list[str]:
+    tree = parsed(code)
+    if tree is None:
+        return re.findall(r"[A-Za-z_]\w*", code)
+    values = [getattr(node, field, None) for node in ast.walk(tree) for field in ("id", "attr", "arg", "name")]
+    return [value for value in values if isinstance(value, str)]
+
 
 _NUMBER = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -35,7 +124,7 @@ def secret_numbers(case: Case) -> set[float]:
 
 
 def spelled(number: float) -> str | None:
-    """``forty-seven``, ``two hundred ten``: how a whole number below ten thousand is written out; else None."""
+    """Spell a whole number below ten thousand: ``forty-seven``, ``two hundred ten``; None for others."""
     if number % 1 or not _LEAST <= number < 10_000:
         return None
     return _words(int(number))
@@ -47,7 +136,7 @@ def numbers_in(text: str) -> set[float]:
 
 
 def spelled_in(text: str, numbers: set[float]) -> list[float]:
-    """Those of the numbers that the text writes out in words."""
+    """Numbers that the text writes out in words."""
     plain = f" {' '.join(re.sub(r'[^a-z]+', ' ', text.lower()).replace(' and ', ' ').split())} "
     return sorted(
         number for number in numbers if (words := spelled(number)) and f" {words.replace('-', ' ')} " in plain
@@ -55,7 +144,7 @@ def spelled_in(text: str, numbers: set[float]) -> list[float]:
 
 
 def _numbers_of_hint(value: object, case: Case) -> Iterator[float]:
-    """Only values that are numbers: a solution in prose is not secret word by word."""
+    """Numbers of a hint's value, where it is made of numbers: a solution in prose is not secret word by word."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return
     if isinstance(value, str) and not _ONLY_NUMBERS.fullmatch(value):
@@ -150,3 +239,34 @@ def _thoughts_and_code(case: Case) -> Iterator[tuple[str, str]]:
         yield f"the thought of round {n}", turn.thought
         yield f"the program of round {n}", turn.code.replace("_", " ")
     yield "the final thought", case.trajectory.final_thought
+
+
+def _no_words_of_a_hint(case: Case) -> bool:
+    return hint_stays_hidden(case).passed
+
+
+LEAK = JudgeQuestion("judge_leak", bundled_prompt("judge_leak"), _no_words_of_a_hint)
+"""Return whether thoughts are free of privileged facts; the embedded judge goes by the words."""
+
+
+@judged(LEAK)
+async def judge_leak(case: Case, judge: Judge) -> CheckResult:
+    """A judge says that no thought leans on what only the row's maker can know."""
+    question, thoughts = question_text(case.sample), [*_thoughts(case)]
+    slots = {
+        "question": escaped(question),
+        "thoughts": "\n".join(f"{when}: {escaped(thought)}" for when, thought in thoughts),
+        "nonce": nonce(question, *(thought for _, thought in thoughts)),
+    }
+    return by_votes(await judge.ask(LEAK, case, slots=slots), Flaw.HINT_MENTIONED)
+
+
+def _thoughts(case: Case) -> Iterator[tuple[str, str]]:
+    """Each thought with what its writer had seen by then."""
+    rounds = case.trajectory.rounds
+    context = "having seen the image as it was given"
+    for turn in rounds:
+        yield context, turn.thought
+        n_images = len(turn.observation.images)
+        context = f"having seen {n_images} new image{'s' * (n_images != 1)} and the code's output"
+    yield context, case.trajectory.final_thought

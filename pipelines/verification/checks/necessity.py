@@ -1,11 +1,11 @@
-"""Whether a row needs its image, and needs its tools: the question is asked without them.
+"""Need of a row for its image and its tools, measured by asking the question without them.
 
     scores = await blind_scores(case, policy, Necessity())     # RecordedPolicy: every answer is on the ledger
     checks = necessity_checks(scores, Necessity())             # needs_image, needs_tools
 
 A policy answers ``k`` times with a blank image of the same size (what it gets right there, it gets right without
 looking) and ``k`` times with the image that the row's policy saw and no tools. Where ``k`` blind answers leave it open
-whether the image is needed, a sequential test asks for more (``pipelines/verification/sequential.py``). A question
+whether the image is needed, a sequential test asks for more (``pipelines/verification/proportion.py``). A question
 without an image is asked without tools only; of a video nothing can be seen without tools, so it is asked blind only.
 Seeds depend on nothing but the sample, so all rows of a sample that were shown the same share their answers.
 """
@@ -18,7 +18,7 @@ from typing import Any, Literal
 from PIL import Image
 
 from darkroom.pipelines.models.messages import opening_messages
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, Policy, reseeded
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, reseeded
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.self_consistency import Vote, collect_votes
 from darkroom.pipelines.models.tasks import Task, question_text
@@ -27,8 +27,8 @@ from darkroom.pipelines.records.answers import final_answer, matches
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, decided, record
-from darkroom.pipelines.verification.sequential import SequentialTest
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, decided, record
+from darkroom.pipelines.verification.proportion import SequentialTest
 from darkroom.pipelines.vision.visibility import visibility_hint
 
 View = Literal["blind", "without_tools"]
@@ -45,7 +45,7 @@ _EITHER_OR = frozenset({"yes", "no", "true", "false"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Necessity:
-    """How it is measured, and what is too much. A bound of None, or a share of 1, rejects nothing: it only measures.
+    """Settings of the measurement and its bounds. A bound of None, or a share of 1, rejects nothing: it only measures.
 
     ``max_without_tools``: a row is rejected when a larger share of ``k`` answers is right. ``max_blind``: a question
     that is answered blind at this rate does not need its image, one at ``needed_blind`` does; of the first, the test
@@ -82,7 +82,7 @@ class Necessity:
 
 @dataclass(frozen=True, slots=True)
 class BlindScores:
-    """Of ``k`` answers each, how many were right blind and without tools; None where that was not asked.
+    """Counts of right answers among ``k`` each, blind and without tools; None where that was not asked.
 
     ``n_blind_asked``: the blind answers, if they are not ``k``; ``chance``: the rate at which the answer is guessed.
     """
@@ -105,19 +105,19 @@ async def blind_scores(case: Case, policy: Policy, limits: Necessity) -> BlindSc
         images["without_tools"] = originals
     chance = guessing_rate(sample)
     tests = {"blind": limits.blind_test(chance)}
-    seen = visibility_hint(sample, case.store)
+    visibility = visibility_hint(sample, case.store)
     polled = await asyncio.gather(
-        *(_votes(sample, policy, view, images[view], k, tests.get(view), hint=seen) for view in images)
+        *(_votes(sample, policy, view, images[view], k, tests.get(view), hint=visibility) for view in images)
     )
-    asked = dict(zip(images, polled, strict=True))
-    n_right = {view: sum(votes.n_yes for votes in rounds) for view, rounds in asked.items()}
-    n_blind_asked = sum(len(votes.ballots) for votes in asked["blind"]) if "blind" in asked else None
+    votes_by_view = dict(zip(images, polled, strict=True))
+    n_right = {view: sum(votes.n_yes for votes in rounds) for view, rounds in votes_by_view.items()}
+    n_blind_asked = sum(len(votes.ballots) for votes in votes_by_view["blind"]) if "blind" in votes_by_view else None
     usage = sum((votes.usage for rounds in polled for votes in rounds), Usage())
     return BlindScores(k, n_right.get("blind"), n_right.get("without_tools"), usage, n_blind_asked, chance)
 
 
 def guessing_rate(sample: Sample) -> float:
-    """How often the answer is guessed by who knows nothing: one in so many choices; half of yes-or-no questions."""
+    """Rate at which the answer is guessed without knowledge: one in so many choices; half of yes-or-no questions."""
     if sample.choices:
         return 1 / max(2, len(sample.choices))
     return 0.5 if sample.answer.strip(" .").casefold() in _EITHER_OR else 0.0

@@ -13,7 +13,7 @@ from darkroom.pipelines.models.parsing import parsed
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.grading import grade
 
 MAX_LINES = 30
@@ -29,7 +29,7 @@ _COMPUTING = (
 
 @check()
 def output_supports_answer(case: Case) -> CheckResult:
-    """What a program printed holds the sample's answer, by value and not by chance of spelling."""
+    """Printed output holds the sample's answer, by value and not by chance of spelling."""
     samples = _as_asked(case.sample)
     for candidate in islice(dict.fromkeys(_candidates(case.trajectory)), MAX_CANDIDATES):
         if any(grade(candidate, sample).right for sample in samples):
@@ -115,7 +115,7 @@ def figure_rendered(case: Case) -> CheckResult:
     shares = []
     for n, image in enumerate(images, 1):
         if any(np.abs(_small(case, image) - original).mean() < _SAME for original in originals):
-            return failed(Flaw.NOT_DRAWN, f"image {n} is an image of the question")
+            return failed(Flaw.FIGURE_NOT_DRAWN, f"image {n} is an image of the question")
         share, spread = _ink(_grey(case, image))
         if min(image.width, image.height) < MIN_SIDE or share < MIN_EDGE_SHARE or spread < MIN_SPREAD:
             what = f"{image.width}x{image.height} pixels, edges {share:.2%}, reaching across {spread:.0%}"

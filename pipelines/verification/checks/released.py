@@ -12,7 +12,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import Observation, Sample
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.grading import grade
 
 MAX_DIFFERENCE = 8.0
@@ -21,7 +21,8 @@ _MARKER = re.compile(r"</?\w{1,20}>")
 
 
 def release_of(sample: Sample) -> dict[str, Any] | None:
-    """What the source kept of the released trajectory (``pipelines/sources/transcripts.py``); None without one."""
+    """Record that the source kept of the released trajectory (``pipelines/sources/transcripts.py``); None without
+    one."""
     release = details_of(sample).get("released")
     return release if isinstance(release, dict) else None
 
@@ -42,8 +43,8 @@ def replays_as_released(case: Case) -> CheckResult:
     images = list(case.sample.images[release["n_question_images"] :])
     others = []
     for number, (turn, recorded) in enumerate(zip(rounds, observations, strict=True), start=1):
-        shown, images = images[: recorded["n_images"]], images[recorded["n_images"] :]
-        released, now = ([case.store.open(ref) for ref in refs] for refs in (shown, turn.observation.images))
+        described, images = images[: recorded["n_images"]], images[recorded["n_images"] :]
+        released, now = ([case.store.open(ref) for ref in refs] for refs in (described, turn.observation.images))
         protocol, text = case.trajectory.protocol, recorded["text"]
         if difference := observation_difference(protocol, turn.observation, now, text, released):
             others.append(f"round {number}: {difference}")
@@ -73,7 +74,7 @@ def observation_difference(
     *,
     max_difference: float = MAX_DIFFERENCE,
 ) -> str:
-    """What an observation with ``images`` shows other than was released; empty where nothing is.
+    """Describe how an observation with ``images`` differs from the released one; empty if it does not.
 
     ``max_difference``: of pixels, on average, in levels of 255.
     """

@@ -11,10 +11,10 @@ Whether a grader tells right from wrong is tried on corrupted answers (``measure
 judge about free text.
 """
 
-from darkroom.pipelines.verification.grading.corrupted_values import Corruption
-from darkroom.pipelines.verification.grading.corruptions import corruptions
-from darkroom.pipelines.verification.grading.discrimination import (
+from darkroom.pipelines.verification.grading.corruptions import (
+    Corruption,
     Discrimination,
+    corruptions,
     measure_discrimination,
     require_discrimination,
 )

@@ -55,7 +55,7 @@ def _without_one_layer(text: str) -> str:
 
 
 def levels(text: str, brackets: str = "()[]{}") -> list[int]:
-    """How many of the brackets (pairs: opening, closing) are open after each letter."""
+    """Count the open brackets (pairs: opening, closing) after each letter."""
     steps = {bracket: -1 if n % 2 else 1 for n, bracket in enumerate(brackets)}
     return list(accumulate(steps.get(letter, 0) for letter in text))
 

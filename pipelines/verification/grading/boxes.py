@@ -54,7 +54,7 @@ def same_box(answer: str, expected: str, question: str = "") -> float | None:
     """The overlap (IoU, 0..1) of two boxes; None where one of them is no box, or they are in different frames."""
     box, expected_box = read_box(answer), read_box(expected)
     if box is None and len(answer) <= _MAX_CHARS:
-        box = next((found for core in cores(answer, question) if (found := read_box(core))), None)
+        box = next((read for core in cores(answer, question) if (read := read_box(core))), None)
     if box is None or expected_box is None or _in_fractions(box) != _in_fractions(expected_box):
         return None
     return iou(box, expected_box)

@@ -1,4 +1,4 @@
-"""Which choice an answer names: by its letter, its text, its value, or letter and text that agree.
+"""The choice that an answer names: by its letter, its text, its value, or letter and text that agree.
 
 ``B``, ``(B) cat``, ``B - cat``, ``cat (B)``, ``{"answer": "B"}``, ``I choose B.``, ``It is a cat.``, ``four`` where a
 choice is ``4``. An answer that names two choices names none.
@@ -11,8 +11,7 @@ from darkroom.pipelines.records.answers import letter_of, split_choice
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
 from darkroom.pipelines.verification.grading.maths import same_spelling
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
-from darkroom.pipelines.verification.grading.polarity import same_polarity
-from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, stem
+from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, same_polarity, stem
 from darkroom.pipelines.verification.grading.text_match import same_text, same_words
 
 _NAMED = re.compile(r"\A(?:option|choice|answer|statement)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
@@ -84,7 +83,8 @@ def _distinguished(answer: str, choices: Sequence[str], question: str) -> set[st
 
 
 def _in_one_order(answer_words: Sequence[str], choice: Sequence[str]) -> bool:
-    """Whether what is said of a choice's words has their order: the dog on the left of the car is no car left of it."""
+    """Return whether what is said of a choice's words has their order: the dog on the left of the car is no car left of
+    it."""
     remaining = iter(choice)
     return all(word in remaining for word in answer_words if word in choice and word not in FILLERS)
 
@@ -106,10 +106,10 @@ def _concluded(parts: Sequence[str], choices: Sequence[str], question: str) -> s
         return None
     letter = chosen_letter(conclusion, choices, question)
     texts = {name: f" {' '.join(_WORDS.findall(text.casefold()))} " for name, text in map(split_choice, choices)}
-    said = f" {' '.join(_WORDS.findall(' '.join(reasons).casefold()))} "
-    named = {name for name, text in texts.items() if text.strip() and text in said}
-    named |= {name for name in _LETTER.findall(" ".join(reasons)) if name in texts}
-    return letter if letter and named <= {letter} else None
+    reason_words = f" {' '.join(_WORDS.findall(' '.join(reasons).casefold()))} "
+    letters = {name for name, text in texts.items() if text.strip() and text in reason_words}
+    letters |= {name for name in _LETTER.findall(" ".join(reasons)) if name in texts}
+    return letter if letter and letters <= {letter} else None
 
 
 def _letter(text: str, choices: Sequence[str], question: str) -> str | None:
@@ -146,7 +146,7 @@ def _text(words: str, choices: Sequence[str], question: str) -> str | None:
 
 
 def _valued(text: str, choices: Sequence[str], question: str) -> str | None:
-    """By the words without an article, else as a number: the only choice of that value."""
+    """Find the only choice of that value, by the words without an article, else as a number."""
     split = list(map(split_choice, choices))
     same = [letter for letter, choice in split if same_words(text, choice)]
     same = same or [letter for letter, choice in split if same_text(text, choice, question)]

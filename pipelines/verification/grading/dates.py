@@ -1,9 +1,10 @@
-"""Dates and times of day, in the spellings that people use for one: 3 March 2021, March 3rd, 2021, 2021-03-03.
+"""Answers that are more than their letters: dates, times of day, infinity, ratios and scores, years in a row.
 
-A date is a year, a month and a day, as far as they are written; a date without its year is no date with one. A date in
-figures alone ("03/04/2021") may be read day first or month first: it is another spelling of a written date only where
-one reading is possible or both are the same. A time is hours and minutes; "am" and "pm" count where both have them, and
-an hour above twelve is one of the afternoon. Nothing here looks at a clock.
+A date (3 March 2021, March 3rd, 2021, 2021-03-03) is a year, a month and a day, as far as they are written; a date
+without its year is no date with one. A date in figures alone ("03/04/2021") may be read day first or month first: it is
+another spelling of a written date only where one reading is possible or both are the same. A time is hours and minutes;
+"am" and "pm" count where both have them, and an hour above twelve is one of the afternoon. Nothing here looks at a
+clock.
 """
 
 import re
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
-from darkroom.pipelines.verification.grading.number_words import ONES, TENS
+from darkroom.pipelines.verification.grading.number_words import ONES, TENS, in_digits
 from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_CHARS = 60
@@ -86,25 +87,25 @@ class TimeOfDay(NamedTuple):
 
 
 def same_date(answer: str, expected: str) -> bool | None:
-    """None where the expected answer is no date."""
+    """Compare dates; None where the expected answer is none."""
     figures, expected_figures = _figures(answer), _figures(expected)
     if expected_figures is not None and len(set(_readings(expected_figures))) > 1:
         # which is the day is not known: the same figures in the same order, or nothing
         return figures == expected_figures
-    wanted = _day(expected)
-    if wanted is None:
+    expected_day = _day(expected)
+    if expected_day is None:
         return None
-    return _day(answer) == wanted
+    return _day(answer) == expected_day
 
 
 def same_time(answer: str, expected: str) -> bool | None:
-    """None where the expected answer is no time of day."""
-    wanted = _time(expected)
-    return None if wanted is None else _time(answer) == wanted
+    """Compare times of day; None where the expected answer is none."""
+    expected_time = _time(expected)
+    return None if expected_time is None else _time(answer) == expected_time
 
 
 def wants_the_letters(question: str) -> bool:
-    """Whether the question asks what is written, so that another spelling is no answer."""
+    """Return whether the question asks what is written, so that another spelling is no answer."""
     return _VERBATIM.search(question) is not None
 
 
@@ -145,7 +146,7 @@ def _readings(figures: tuple[int, int, int]) -> Iterator[CalendarDate]:
 
 
 def _in_figures(text: str) -> CalendarDate | None:
-    """None where two different dates may be meant."""
+    """Read a date in figures; None where two different ones may be meant."""
     figures = _figures(text)
     readings = set(_readings(figures)) if figures else set()
     return readings.pop() if len(readings) == 1 else None
@@ -185,9 +186,9 @@ def _time(text: str) -> TimeOfDay | None:
 
 def _beside(match: re.Match[str]) -> TimeOfDay | None:
     """ "a quarter to seven", "half past four"."""
-    word, named = match["minutes"], match["hour"]
+    word, hour_word = match["minutes"], match["hour"]
     minutes = int(word) if word.isdigit() else {"half": 30, "quarter": 15}.get(word) or _MINUTE_WORDS[word]
-    hour = int(named) if named.isdigit() else _HOUR_WORDS.index(named) + 1
+    hour = int(hour_word) if hour_word.isdigit() else _HOUR_WORDS.index(hour_word) + 1
     if not 0 < minutes < 60 or (word == "half" and match["way"] not in ("past", "after")) or not 1 <= hour <= 12:
         return None
     if match["way"] in ("past", "after"):
@@ -203,3 +204,43 @@ def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> TimeOfD
     if half:
         return TimeOfDay(hour % 12 + (12 if half == "p" else 0), minute, second)
     return TimeOfDay(hour, minute, second)
+
+
+_INFINITE = re.compile(r"\A(minus|negative|plus|positive|[-+])?\s*(?:\\infty|∞|infinity|inf)\Z", re.IGNORECASE)
+_RATIO = re.compile(r"\A(\d{1,9})\s*(?:[:∶]|to)\s*(\d{1,9})\Z", re.IGNORECASE | re.ASCII)
+_SCORE = re.compile(r"\A(\d{1,3})\s*(?:[-:∶]|to)\s*(\d{1,3})\Z", re.IGNORECASE | re.ASCII)
+_SPAN = re.compile(r"\A(?:from |between )?(\d{3,4})\s*(?:-|to|and|until)\s*(\d{3,4})\Z", re.IGNORECASE | re.ASCII)
+_IS_SCORE = re.compile(r"\b(?:score|result|standing|won|win|lead)\b", re.IGNORECASE)
+_MAX_CHARS = 60
+
+
+def infinity(text: str) -> int | None:
+    """Return 1 for infinity, -1 for minus infinity; None for anything else."""
+    match = _INFINITE.match(text) if len(text) <= _MAX_CHARS else None
+    if match is None:
+        return None
+    return -1 if (match[1] or "").casefold() in ("-", "minus", "negative") else 1
+
+
+def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
+    """Return whether the two are one, read as what ``expected`` is; None where it is none of these."""
+    if len(expected) > _MAX_CHARS or len(answer) > 4 * _MAX_CHARS or wants_the_letters(question):
+        return None
+    if (expected_infinity := infinity(expected)) is not None:
+        return infinity(answer) == expected_infinity
+    ratio = _SCORE if _IS_SCORE.search(question) else _RATIO
+    read = [same_date(answer, expected), same_time(answer, expected)]
+    read += [_pair(pattern, answer, expected) for pattern in (ratio, _SPAN)]
+    verdicts = [same for same in read if same is not None]
+    return any(verdicts) if verdicts else None
+
+
+def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:
+    expected_match = pattern.match(expected)
+    if expected_match is None:
+        return None
+    first, *second = " ".join(answer.split()).split(" to ", maxsplit=1)
+    match = pattern.match(f"{in_digits(first)} to {in_digits(second[0])}" if second else answer)
+    return match is not None and [int(part) for part in match.groups()] == [
+        int(part) for part in expected_match.groups()
+    ]

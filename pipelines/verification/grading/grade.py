@@ -22,27 +22,29 @@ from darkroom.pipelines.verification.grading.answer_text import (
 )
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
 from darkroom.pipelines.verification.grading.choices import chosen_letter
-from darkroom.pipelines.verification.grading.equations import in_symbols, other_variable, result, same_form_of
-from darkroom.pipelines.verification.grading.foreign_numbers import as_english
+from darkroom.pipelines.verification.grading.dates import same_reading
 from darkroom.pipelines.verification.grading.lists import elements, same_list, solutions
 from darkroom.pipelines.verification.grading.maths import (
     asks_for_a_form,
+    in_symbols,
+    other_variable,
     read_expression,
+    result,
     same_expression,
+    same_form_of,
     same_spelling,
 )
+from darkroom.pipelines.verification.grading.number_words import as_english
 from darkroom.pipelines.verification.grading.numeric import (
     as_number,
+    read_quantity,
     same_form,
     same_number,
     spellings,
     with_unit,
     without_about,
 )
-from darkroom.pipelines.verification.grading.polarity import same_polarity
-from darkroom.pipelines.verification.grading.quantity import read_quantity
-from darkroom.pipelines.verification.grading.readings import same_reading
-from darkroom.pipelines.verification.grading.sentences import cores
+from darkroom.pipelines.verification.grading.sentences import cores, same_polarity
 from darkroom.pipelines.verification.grading.text_match import reads_the_same, same_text, same_words, similarity
 
 Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "judged", "none"]
@@ -51,7 +53,8 @@ Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "ju
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """Whether an answer is right, by which rule, and what was compared. ``score`` is 1.0 or 0.0, or the rule's own."""
+    """Grade of an answer: whether it is right, by which rule, and what was compared. ``score`` is 1.0 or 0.0, or the
+    rule's own."""
 
     right: bool
     kind: Kind
@@ -97,9 +100,9 @@ def by_value(bare_answer: str, expected: str, answer: str, sample: Sample, *, to
         return graded(same, "numeric", answer, sample)
     if read_quantity(expected) is None and read_expression(expected) is None:
         return None
-    named = read_expression(bare_answer)
-    if named and named.name and other_variable(named.name, sample.question):
-        return graded(False, "maths", answer, sample, how=f"the value of {named.name}")
+    expression = read_expression(bare_answer)
+    if expression and expression.name and other_variable(expression.name, sample.question):
+        return graded(False, "maths", answer, sample, how=f"the value of {expression.name}")
     compared = same_expression(bare_answer, expected, question=sample.question)
     if compared is None:
         return None if read_quantity(expected) is None else graded(False, "numeric", answer, sample)
@@ -114,10 +117,10 @@ def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
     expected = as_number(with_unit(as_number(as_english(bare(sample.answer), sample.question)), grader.unit))
     if read_quantity(expected) is None:
         return _reading(answer, sample)
-    said = without_quotes_of(sample.question, answer)
-    if (hedging_words(said) | turning_words(said)) - (hedging_words(expected) | turning_words(expected)):
+    unquoted = without_quotes_of(sample.question, answer)
+    if (hedging_words(unquoted) | turning_words(unquoted)) - (hedging_words(expected) | turning_words(expected)):
         return graded(False, "numeric", answer, sample, how="hedged or denied")
-    verdicts = (_one_number(core, expected, answer, sample, grader) for core in cores(said, sample.question))
+    verdicts = (_one_number(core, expected, answer, sample, grader) for core in cores(unquoted, sample.question))
     return next((verdict for verdict in verdicts if verdict.right), graded(False, "numeric", answer, sample))
 
 
@@ -136,12 +139,12 @@ def _one_number(core: str, expected: str, answer: str, sample: Sample, grader: G
 
 
 def _reading(answer: str, sample: Sample) -> Grade:
-    """Of what is no plain number: infinity, a ratio, a time."""
+    """Grade an answer that is no plain number: infinity, a ratio, a time."""
     expected = bare(sample.answer)
-    found = [same_reading(core, expected, question=sample.question) for core in cores(answer, sample.question)]
-    if found[0] is None:
+    verdicts = [same_reading(core, expected, question=sample.question) for core in cores(answer, sample.question)]
+    if verdicts[0] is None:
         return refused(answer, sample, "the expected answer is no number")
-    return graded(any(found), "numeric", answer, sample)
+    return graded(any(verdicts), "numeric", answer, sample)
 
 
 def _maths(answer: str, sample: Sample, _: Grader) -> Grade:
@@ -159,12 +162,12 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
         return graded(True, "maths", answer, sample, how="spelled the same")
     if asks_for_a_form(sample.question):
         return graded(same_spelling(core, expected), "maths", answer, sample, how="in the form that is asked for")
-    expression, wanted = in_symbols(core), in_symbols(expected)
-    same = same_form_of(expression, wanted)
+    expression, expected_expression = in_symbols(core), in_symbols(expected)
+    same = same_form_of(expression, expected_expression)
     if same is not None:
         return graded(same, "maths", answer, sample, how="compared as an equation or an interval")
     for part in (expression, result(expression, sample.question)):
-        verdict = by_value(part, wanted, answer, sample) if part else None
+        verdict = by_value(part, expected_expression, answer, sample) if part else None
         if verdict and verdict.right:
             return replace(verdict, kind="maths")
     return graded(False, "maths", answer, sample)
@@ -172,11 +175,11 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
 
 def _solved(answer: str, expected: str, sample: Sample) -> Grade | None:
     """Several values of one variable, "x = 2 or x = -3", where such are expected."""
-    wanted = solutions(expected)
-    if len(wanted) < 2:
+    expected_values = solutions(expected)
+    if len(expected_values) < 2:
         return None
-    found = solutions(answer) or elements(answer)
-    same = same_list(", ".join(found), ", ".join(wanted), question=sample.question)
+    values = solutions(answer) or elements(answer)
+    same = same_list(", ".join(values), ", ".join(expected_values), question=sample.question)
     return graded(same, "maths", answer, sample, how="compared as solutions") if same else None
 
 
@@ -224,7 +227,8 @@ READ_CATEGORIES = ("ocr", "text", "document")
 
 
 def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
-    """Whether ``answer`` is the sample's answer. Raises ``GradingError`` when expressions cannot be compared at all.
+    """Return whether ``answer`` is the sample's answer. Raises ``GradingError`` when expressions cannot be compared at
+    all.
 
     A ``judged`` grader finds right only what is spelled like the answer;
     ``darkroom.pipelines.verification.grading.judged`` asks a judge.

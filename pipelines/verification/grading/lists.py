@@ -39,21 +39,23 @@ _SURROUNDED = re.compile(r"\A(?:\[(.*)\]|\\?\{(.*?)\\?\}|\((.*)\))\Z", re.DOTALL
 def same_list(
     answer: str, expected: str, *, question: str = "", is_ordered: bool = False, tolerance: float = 0
 ) -> bool:
-    """Whether the answer, or a list in its sentence, has the elements of ``expected``."""
+    """Return whether the answer, or a list in its sentence, has the elements of ``expected``."""
     return any(_same(core, expected, question, is_ordered, tolerance) for core in cores(answer, question))
 
 
 def _same(answer: str, expected: str, question: str, is_ordered: bool, tolerance: float) -> bool:
     """Split at commas alone or at every "and" too, or as the steps of an order."""
     compared = _in_order if is_ordered else _paired
-    wanted = [elements(expected, at_and=at_and) for at_and in (True, False)]
-    found = [elements(answer, at_and=at_and) for at_and in (True, False)]
-    same = [(found[0], wanted[0]), (found[1], wanted[1])]
+    expected_parts = [elements(expected, at_and=at_and) for at_and in (True, False)]
+    parts_of_answer = [elements(answer, at_and=at_and) for at_and in (True, False)]
+    same = [(parts_of_answer[0], expected_parts[0]), (parts_of_answer[1], expected_parts[1])]
     if any(_fits(*pair, compared, question, tolerance) for pair in same):
         return True
     others = [solutions(answer), *(split for split in _other_splits(answer, is_ordered) if split)]
     return any(
-        _fits(parts, each, compared, question, tolerance) for parts in others for each in (*wanted, solutions(expected))
+        _fits(parts, each, compared, question, tolerance)
+        for parts in others
+        for each in (*expected_parts, solutions(expected))
     )
 
 
@@ -100,10 +102,10 @@ def _split_at(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
 def solutions(text: str) -> tuple[str, ...]:
     """The values of "x = -2 or x = 5", of "x_1 = -2, x_2 = 5" and of "x ∈ {-2, 5}"; none if two letters are named."""
     parts = _BETWEEN.split(" ".join(bare(text).split()))
-    named = [_ASSIGNED.match(part) for part in parts]
-    if not named[0] or len({match[1] for match in named if match}) > 1 or not all(named):
+    assigned = [_ASSIGNED.match(part) for part in parts]
+    if not assigned[0] or len({match[1] for match in assigned if match}) > 1 or not all(assigned):
         return ()
-    values = [part[match.end() :].strip(" $") for part, match in zip(parts, named, strict=True) if match]
+    values = [part[match.end() :].strip(" $") for part, match in zip(parts, assigned, strict=True) if match]
     return elements(values[0]) if len(values) == 1 else tuple(values) if all(values) else ()
 
 
@@ -144,7 +146,7 @@ def _in_order(parts: Sequence[str], expected_parts: Sequence[str], question: str
 
 
 def _paired(parts: Sequence[str], expected_parts: Sequence[str], question: str, tolerance: float) -> bool:
-    """Whether each element finds one of its own; the first that fits is taken."""
+    """Return whether each element finds one of its own; the first that fits is taken."""
     remaining = list(expected_parts)
     for part in parts:
         fits = (

@@ -50,11 +50,11 @@ class MathsProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
-    def compare(self, left: str, expected: str) -> Comparison:
+    def compare(self, expression: str, expected: str) -> Comparison:
         """Two expressions in TeX. Raises ``GradingError`` when the process cannot be had."""
         with self._lock:
             process = self._running()
-            answer = self._asked(process, {"given": left, "expected": expected})
+            answer = self._asked(process, {"given": expression, "expected": expected})
         return Comparison(answer["same"], (answer["values"][0], answer["values"][1]), answer["fault"])
 
     def close(self) -> None:
@@ -110,11 +110,11 @@ class MathsProcesses:
             self._free.put(process)
         self.compare = lru_cache(maxsize=REMEMBERED)(self._compare)
 
-    def _compare(self, left: str, expected: str) -> Comparison:
-        """As ``MathsProcess.compare``."""
+    def _compare(self, expression: str, expected: str) -> Comparison:
+        """Compare in a free process (``MathsProcess.compare``)."""
         process = self._free.get()
         try:
-            return process.compare(left, expected)
+            return process.compare(expression, expected)
         finally:
             self._free.put(process)
 

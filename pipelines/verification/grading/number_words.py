@@ -1,7 +1,13 @@
-"""Number words as digits: "twenty-one birds" is "21 birds", "two and a half metres" "2 1/2 metres", "a dozen" "12".
+"""Number words as digits, and numbers of other languages as English writes them.
 
-Only what begins a text is read, and nothing where another number word follows: "twelve thirteen" stays as it is.
-Multipliers behind digits ("1.2 million", "12k") are multiplied out; "1.2 m" are metres.
+"twenty-one birds" is "21 birds", "two and a half metres" "2 1/2 metres", "a dozen" "12". Only the beginning of a text
+is read, and nothing where another number word follows: "twelve thirteen" stays as it is. Multipliers behind digits
+("1.2 million", "12k") are multiplied out; "1.2 m" are metres.
+
+Other languages (``foreign_numbers.toml``): ``18,50 €``, ``1.250 m``, ``tres``, ``五个人``, ``图中有5个人。``
+A comma before one or two decimals is read in any language. Digits grouped by points and number words up to twenty
+count only where the question is in a language that has them: "1.250" is 1.25 elsewhere, and "once" no eleven. Chinese
+and Japanese numbers go up to 99. The words of a sentence around a number are in ``sentences.py``.
 """
 
 import re
@@ -41,7 +47,7 @@ _FIGURE = re.compile(r"\A(\d+)(?=\s+and\s+(?:a|one)\s)")
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def in_digits(text: str) -> str:
-    """``text`` with the number words that it begins with as digits; as it is where it begins with none."""
+    """Write the number words at the beginning of ``text`` as digits; without any it stays as it is."""
     if (measure := _MEASURES.match(text)) and (second := _words(text[measure.end() :])):
         return f"{in_digits(_AN.sub('1 ', measure[1]))} {second}"
     sign = _SIGN.match(text)
@@ -55,9 +61,9 @@ def in_digits(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Empty where ``text`` begins with no number word."""
-    if one := _ONE_AND_A_HALF.match(text):
-        return f"1 1/2 {one[1]}"
+    """Read number words at the beginning of ``text``; empty where there are none."""
+    if article := _ONE_AND_A_HALF.match(text):
+        return f"1 1/2 {article[1]}"
     if dozen := _DOZEN.match(text):
         return f"{6 if dozen[1] else 12}{text[dozen.end() :]}"
     if part := _A_PART.match(text):
@@ -83,7 +89,7 @@ def _with_part(number: str, rest: str) -> str:
 
 
 def _rest(text: str, start: int) -> str:
-    """Behind "half": "half an hour" has its unit after an article."""
+    """Text behind "half": "half an hour" has its unit after an article."""
     return re.sub(r"\A\s+(?:an?|of an?)\s+", " ", text[start:])
 
 
@@ -93,12 +99,12 @@ def _cardinal(text: str) -> tuple[int | None, str]:
     end = stop = n_known = 0
     while len(words) < _MAX_WORDS and (match := _NEXT.match(text, end)):
         word = match[1].casefold()
-        known = word in _VALUES or word in _LARGE
-        if not known and not (word == "and" and words) and not (word == "a" and not words):
+        is_number = word in _VALUES or word in _LARGE
+        if not is_number and not (word == "and" and words) and not (word == "a" and not words):
             break
         words.append("one" if word == "a" else word)
         end = match.end()
-        if known:
+        if is_number:
             n_known, stop = len(words), end
     read = words[:n_known]
     number = _value(read)
@@ -139,3 +145,64 @@ def _multiplied(text: str) -> str:
         return text
     value = Fraction(match[2].replace(",", "")) * _MULTIPLIERS[match[3] or match[4]]
     return f"{match[1]}{value}{text[match.end() :]}"
+
+
+_FOREIGN = read_words(__file__, "foreign_numbers")
+_QUESTION = re.compile(_FOREIGN["question"], re.IGNORECASE)
+VERBS, SUBJECTS = frozenset(_FOREIGN["verb"]), frozenset(_FOREIGN["subject"])
+_FOREIGN_VALUES = {word: n for n, words in enumerate(_FOREIGN["ones"]) for word in words.split("|")}
+_FIRST_WORD = re.compile(r"\A([^\W\d_]+(?:-[^\W\d_]+)?)(?=\s|\Z)")
+_DECIMAL_COMMA = re.compile(r"\A([^\d,.]{0,8}-?\d{1,9}),(\d{1,2})(?![\d,.])")
+_GROUPED = re.compile(r"\A([^\d,.]{0,8}-?\d{1,3}(?:\.\d{3})+)(?:,(\d+))?(?![\d,.])")
+
+_CJK = _FOREIGN["cjk"]
+_LETTER = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_DIGITS: dict[str, int] = {digit: n for n, digit in enumerate(_CJK["digits"])} | {"零": 0, "两": 2, "兩": 2}
+_NUMERAL = re.compile(rf"\d+(?:\.\d+)?|[{''.join(_DIGITS)}十]{{1,3}}", re.ASCII)
+_COUNTER = re.compile(rf"\A\s*(?:{_CJK['counters']})")
+_FILLERS, _DENIALS = frozenset(_CJK["fillers"]), frozenset(_CJK["denials"])
+_MAX_CHARS = 60
+
+
+def is_foreign(question: str) -> bool:
+    """Return whether the question is in a language of ``foreign_numbers.toml`` that is written in Latin letters."""
+    return _QUESTION.search(question) is not None
+
+
+def as_english(text: str, question: str) -> str:
+    """Write a number that ``text`` begins with, or is, in the English way; any other text stays as it is."""
+    if len(text) > _MAX_CHARS:
+        return text
+    if _LETTER.search(question) or _LETTER.match(text):
+        return _from_cjk(text, question)
+    if is_foreign(question):
+        if (word := _FIRST_WORD.match(text)) and word[1].casefold() in _FOREIGN_VALUES:
+            return f"{_FOREIGN_VALUES[word[1].casefold()]}{text[word.end() :]}"
+        if grouped := _GROUPED.match(text):
+            decimals = f".{grouped[2]}" if grouped[2] else ""
+            return f"{grouped[1].replace('.', '')}{decimals}{text[grouped.end() :]}"
+    return _DECIMAL_COMMA.sub(r"\1.\2", text)
+
+
+def _from_cjk(text: str, question: str) -> str:
+    """The one number, if around it stand a counter, letters of the question and such as say nothing; else the text."""
+    plain = text.replace("一共", "").strip()
+    numerals = list(_NUMERAL.finditer(plain))
+    if len(numerals) != 1 or not _DENIALS.isdisjoint(plain) or (number := _cjk_value(numerals[0][0])) is None:
+        return text
+    behind = _COUNTER.sub("", plain[numerals[0].end() :]).strip(" 。.")
+    neutral = _FILLERS | set(question) | {" "}
+    if not neutral.issuperset(plain[: numerals[0].start()]):
+        return text
+    return number if neutral.issuperset(behind) else f"{number} {behind}"
+
+
+def _cjk_value(numeral: str) -> str | None:
+    if numeral[0].isascii():
+        return numeral
+    tens, ten, ones = numeral.rpartition("十")
+    if not ten:
+        return str(_DIGITS[numeral]) if len(numeral) == 1 else None
+    if len(tens) > 1 or len(ones) > 1:
+        return None
+    return str(10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0))

@@ -1,4 +1,4 @@
-"""Which grader a sample's answer asks for.
+"""Choice of the grader for a sample's answer.
 
 Choices ask for their letters; four corners, where a place is asked for, for a box; numbers, expressions, lists and
 short texts for their own rules; a sentence for a judge. ``truth.details`` may hold ``{"tolerance": 0.05, "unit":
@@ -16,12 +16,10 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
-from darkroom.pipelines.verification.grading.dates import same_date
+from darkroom.pipelines.verification.grading.dates import infinity, same_date
 from darkroom.pipelines.verification.grading.lists import elements
 from darkroom.pipelines.verification.grading.maths import read_expression
-from darkroom.pipelines.verification.grading.numeric import is_named
-from darkroom.pipelines.verification.grading.quantity import read_quantity
-from darkroom.pipelines.verification.grading.readings import infinity
+from darkroom.pipelines.verification.grading.numeric import is_named, read_quantity
 from darkroom.pipelines.verification.grading.text_match import asks_for_version
 from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 

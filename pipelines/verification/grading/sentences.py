@@ -1,4 +1,4 @@
-"""An answer inside a sentence: ``The car is red.`` to "What colour is the car?" holds ``red``.
+"""An answer inside a sentence: ``The car is red.`` to "What colour is the car?" holds ``red``; and yes or no in one.
 
     list(cores("The car is red.", "What colour is the car?"))     # ["The car is red", "red"]
 
@@ -6,6 +6,10 @@ Around the answer may stand only words of the question and words that say nothin
 before it a subject and a verb, behind it a verb or a preposition. A denial, a hedge, a number or a name that the
 question does not hold stays part of the core, so that no rule finds it right. Where the question itself offers
 alternatives ("a cat or a dog"), none of its words count.
+
+Yes and no (``polarity.toml``) may stand alone or in a sentence: "No, there is no person in it." to "Is there a person
+in the image?". Around them may stand the question's words and words that say nothing of their own, with one denial if
+the answer is no and none if it is yes: "No, the door is open" says two things and is neither.
 """
 
 import re
@@ -16,8 +20,8 @@ from itertools import takewhile
 
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
-from darkroom.pipelines.verification.grading.foreign_numbers import SUBJECTS, VERBS, is_foreign
-from darkroom.pipelines.verification.grading.quantity import UNITS
+from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS, is_foreign
+from darkroom.pipelines.verification.grading.numeric import UNITS
 from darkroom.pipelines.verification.grading.word_lists import read_words
 
 MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
@@ -52,9 +56,9 @@ _MIN_STEM = 3
 
 
 def cores(answer: str, question: str) -> Iterator[str]:
-    """What of the answer may be the answer itself, the whole of it first; each once, at most ``MAX_CORES``."""
+    """Parts of the answer that may be the answer itself, the whole of it first; each once, at most ``MAX_CORES``."""
     text = bare(answer)
-    found = dict.fromkeys([text])
+    texts = dict.fromkeys([text])
     if len(text) <= MAX_CHARS:
         places = [(match.start(), match.end()) for match in _WORD.finditer(text)]
         if len(places) <= MAX_WORDS:
@@ -69,8 +73,8 @@ def cores(answer: str, question: str) -> Iterator[str]:
             spans = ((start, end) for start in reversed(starts) for end in ends if start < end)
             for start, end in spans:
                 if end - start < len(places):
-                    found.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
-    yield from list(found)[:MAX_CORES]
+                    texts.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
+    yield from list(texts)[:MAX_CORES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +97,13 @@ class _Question:
 
 
 def is_action(question: str) -> bool:
-    """Whether the question asks what a person does."""
+    """Return whether the question asks what a person does."""
     return _ACTION.search(question) is not None
 
 
 @lru_cache(maxsize=1024)
 def _question(question: str) -> _Question:
-    """Nothing of a question that offers alternatives."""
+    """Stems of a question; none of one that offers alternatives."""
     if len(question) > 4 * MAX_CHARS or OFFERS.search(question):
         return _Question()
     words = [word for match in _WORD.finditer(question) if (word := _plain(match[0]))]
@@ -113,7 +117,7 @@ def _question(question: str) -> _Question:
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
     leads += [word for word in words if word in _PREPOSITIONS]
     nouns = [word for word in words if not _is_bent(word)]
-    kin = [other for word in words for other in _KIN.get(word, ())]
+    kin = [relative for word in words for relative in _KIN.get(word, ())]
     than = words.index("than") if "than" in words else len(words)
     beyond = {*map(stem, words[than:])} - {*map(stem, words[:than])} - FILLERS
     subject_verbs = _of_subject(words)
@@ -163,7 +167,7 @@ def _plain(word: str) -> str:
 
 
 def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
-    """Whether words may stand before an answer that begins with ``first``."""
+    """Return whether words may stand before an answer that begins with ``first``."""
     if any(stem(word) in sentence.beyond for word in before) and "than" not in before:
         return False
     is_code = len(first) == 1 or any(character.isdigit() for character in first)
@@ -203,7 +207,7 @@ def _behind_labels(text: str, places: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _is_label(before: Sequence[str], sentence: _Question) -> bool:
-    """Whether words before a colon are only what was asked for: "Total: 12"."""
+    """Return whether words before a colon are only what was asked for: "Total: 12"."""
     return all(
         (word.isalpha() and (word in _SUBJECT or stem(word) in sentence.stems)) or word == "=" for word in before
     )
@@ -212,7 +216,7 @@ def _is_label(before: Sequence[str], sentence: _Question) -> bool:
 def _behind_adverb(
     text: str, places: Sequence[tuple[int, int]], words: Sequence[str], sentence: _Question
 ) -> Iterator[int]:
-    """Behind "In 2015," and "According to the chart,", which the question holds."""
+    """Starts of words behind "In 2015," and "According to the chart,", if the question holds these."""
     if words and words[0] in _PREPOSITIONS | _ADVERBS:
         for n, (_, end) in enumerate(places[:-1], 1):
             if text[end - 1] == "," and all(word in _SUBJECT or stem(word) in sentence.stems for word in words[:n]):
@@ -226,7 +230,7 @@ def _is_verb(word: str, sentence: _Question) -> bool:
 
 
 def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
-    """Whether words may stand behind an answer that ends in ``last``."""
+    """Return whether words may stand behind an answer that ends in ``last``."""
     joint = _JOINT | SUBJECTS if sentence.is_foreign else _JOINT
     if not all(word in joint or stem(word) in sentence.stems for word in after):
         return False
@@ -238,3 +242,43 @@ def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
         return False
     is_noun = stem(after[0]) in sentence.heads or (sentence.is_foreign and stem(after[0]) in sentence.stems)
     return is_noun or last in _UNITS or any(character.isdigit() for character in last)
+
+
+_YES_NO = read_words(__file__, "polarity")
+_POLARITY = dict.fromkeys(_YES_NO["yes"], True) | dict.fromkeys(_YES_NO["no"], False)
+_AUXILIARIES = frozenset(_YES_NO["auxiliary"])
+_WORD_OR_MARK = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,.;!]")
+_MARKS = frozenset(",.;!")
+_MIN_CONTENT = 3
+
+
+def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
+    """Compare yes and no; None where neither is expected, or the question offers something else."""
+    is_yes = {"yes": True, "no": False}.get(bare(expected).casefold())
+    if is_yes is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
+        return None
+    words = _WORD_OR_MARK.findall(bare(answer).casefold().replace("’", "'"))
+    if not words:
+        return False
+    polarity = _POLARITY.get(words[0])
+    if polarity is not None and (len(words) == 1 or words[1] in _MARKS):
+        rest = [word for word in words[1:] if word not in _MARKS]
+        return polarity is is_yes and (not rest or _says(rest, is_yes, question))
+    rest = [word for word in words if word not in _MARKS]
+    return _content(question) <= {stem(word) for word in rest} and _says(rest, is_yes, question)
+
+
+def _says(words: list[str], is_yes: bool, question: str) -> bool:
+    n_denials = sum(turning_words(" ".join(words)).values())
+    stems = question_stems(question)
+    is_neutral = words[0] not in _POLARITY and all(
+        stem(word) in stems or word in FILLERS or word in _AUXILIARIES for word in words
+    )
+    return is_neutral and n_denials == (0 if is_yes else 1)
+
+
+def _content(question: str) -> set[str]:
+    """The stems that a sentence which answers the question repeats."""
+    words = [word for word in _WORD_OR_MARK.findall(question.casefold()) if len(word) >= _MIN_CONTENT]
+    content = {stem(word) for word in words if word not in FILLERS and word not in _AUXILIARIES}
+    return content or {""}

@@ -12,9 +12,8 @@ from functools import lru_cache
 
 from darkroom.pipelines.records.answers import compatible, edit_distance, matches
 from darkroom.pipelines.verification.grading.answer_text import bare
-from darkroom.pipelines.verification.grading.dates import ORDINALS, wants_the_letters
+from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
 from darkroom.pipelines.verification.grading.number_words import in_digits
-from darkroom.pipelines.verification.grading.readings import same_reading
 from darkroom.pipelines.verification.grading.sentences import is_action, stem
 from darkroom.pipelines.verification.grading.word_lists import read_words
 
@@ -39,7 +38,7 @@ _ONE_SPELLING = str.maketrans({"‘": "'", "’": "'", "ʼ": "'", "“": '"', "�
 
 
 def same_words(answer: str, expected: str) -> bool:
-    """Whether ``answer`` is ``expected``, letter by letter, but for the spelling of what stands around it."""
+    """Return whether ``answer`` is ``expected``, letter by letter, but for the spelling of what stands around it."""
     words, expected_words = _read(answer), _read(expected)
     return bool(words) and (
         matches(words, expected_words) or matches(_without_article(words), _without_article(expected_words))
@@ -47,7 +46,8 @@ def same_words(answer: str, expected: str) -> bool:
 
 
 def same_text(answer: str, expected: str, question: str) -> bool:
-    """Whether one spelling of an answer is ``expected``: its words, or what they are read as, or usual short forms."""
+    """Return whether one spelling of an answer is ``expected``: its words, or what they are read as, or usual short
+    forms."""
     text, expected_text = bare(answer), bare(expected)
     if _CODE.search(question) and any(letter.isdigit() for letter in expected_text):
         return _as_code(text, question) == _as_code(expected_text, question)
@@ -61,7 +61,7 @@ def same_text(answer: str, expected: str, question: str) -> bool:
 
 
 def asks_for_version(question: str) -> bool:
-    """Whether the question asks for a version, which looks like a number and is none."""
+    """Return whether the question asks for a version, which looks like a number and is none."""
     return _VERSION.search(question) is not None
 
 
@@ -140,7 +140,7 @@ def similarity(answer: str, expected: str) -> float:
 
 
 def reads_the_same(answer: str, expected: str) -> bool:
-    """Whether ``answer`` is ``expected`` but for a slip of the reader."""
+    """Return whether ``answer`` is ``expected`` but for a slip of the reader."""
     text, expected_text = _plain(answer), _plain(expected)
     if len(expected_text) < MIN_CHARS or _DIGITS.findall(text) != _DIGITS.findall(expected_text):
         return False

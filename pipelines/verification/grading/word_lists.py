@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 
-def read_words(module: str) -> dict[str, Any]:
+def read_words(module: str, name: str = "") -> dict[str, Any]:
     """The entries of the file beside ``module`` (its ``__file__``), without ``parts``, which are filled in.
+
+    ``name`` is that of the file, where it is not the module's.
 
     Raises ``KeyError`` for a part that is not there.
     """
-    words = tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
+    words = tomllib.loads(Path(module).with_name(f"{name or Path(module).stem}.toml").read_text(encoding="utf-8"))
     parts: dict[str, str] = {}
     for name, part in words.pop("parts", {}).items():
         parts[name] = _filled(any_of(part) if isinstance(part, list) else part, parts)

@@ -27,8 +27,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, reject
 from darkroom.pipelines.rl.suitability import VOTES
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.verification.judges.calibration import CalibrationError
-from darkroom.pipelines.verification.judges.labels import read_labels
+from darkroom.pipelines.verification.judges.calibration import CalibrationError, read_labels
 from tests.annotation.desk import ANN, EVE, choice, text
 from tests.annotation.queues.test_base import enter, raw
 from tests.annotation.rounds.test_sync import Studio

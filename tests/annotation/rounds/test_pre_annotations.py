@@ -17,7 +17,7 @@ from darkroom.annotation.rounds.pre_annotations import (
 )
 from darkroom.annotation.rounds.submissions import ImageRules, read_submission
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
-from darkroom.pipelines.models.policies.base import SentImage as Seen
+from darkroom.pipelines.models.policies.policy import SentImage as Seen
 from darkroom.pipelines.records import ImageRef, PoolImage, PreAnnotation, Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.workspace import Workspace

@@ -89,7 +89,7 @@ def test_the_page_of_rejects_has_the_command_that_explains_each_reason(
 ) -> None:
     (record,) = metadata(result, asset)["rejects_by_reason"]
     explained = explain(worked, shlex.split(record.data["more"])[-1])
-    passages = [*explained.intake, *(passage for history in explained.ways for passage in history.passages)]
+    passages = [*explained.intake, *(passage for history in explained.histories for passage in history.passages)]
     assert record.data["reason"] in {passage.reason for passage in passages}
 
 

@@ -1,6 +1,6 @@
 """The oracle of ``shout``, as a package would bring it."""
 
-from darkroom.pipelines.models.policies.base import CompletionRequest
+from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme
 
 

@@ -21,7 +21,7 @@ from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Sample, Trajectory, Truth
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.verification.judges.labels import read_labels
+from darkroom.pipelines.verification.judges.calibration import read_labels
 from tests.e2e.annotators import choice, http_client, text
 
 

@@ -21,10 +21,10 @@ from darkroom.pipelines.models.policies import (
 )
 from darkroom.pipelines.records import Trajectory, Usage
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.calibration_store import BUNDLED, CalibrationStore
 from darkroom.pipelines.verification.checks import consistency
 from darkroom.pipelines.verification.judges import PolicyJudge
 from darkroom.pipelines.verification.judges.calibration import CalibrationError
-from darkroom.pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore
 from tests.conftest import Unlocated
 
 PARTITION = "small-0000"

@@ -14,10 +14,10 @@ from darkroom.pipelines.models.policies import CompletionRequest, PolicyError, o
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Trajectory
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.calibration_store import BUNDLED, CalibrationStore, stored_calibration
 from darkroom.pipelines.verification.checks import Necessity, consistency
 from darkroom.pipelines.verification.judges import PolicyJudge
-from darkroom.pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore, stored_calibration
-from darkroom.pipelines.verification.judges.labels import read_labels
+from darkroom.pipelines.verification.judges.calibration import read_labels
 from tests.conftest import Unlocated
 from tests.pipelines.scripted import Scripted
 
@@ -139,8 +139,8 @@ def test_an_answer_that_cannot_be_had_quarantines_the_row(crops: Family) -> None
 def test_explain_shows_every_answer_without_aid(crops: Family) -> None:
     crops.check(unaided=Scripted(never_right), necessity=Necessity(k=2))
     row = crops.workspace.tables.read(crops.key("verdicts"), Trajectory)[0]
-    (way,) = explain(crops.workspace, row.trajectory_id).ways
-    asked = sorted(act.what for act in way.acts if act.what.startswith("answer"))
+    (way,) = explain(crops.workspace, row.trajectory_id).histories
+    asked = sorted(act.what for act in way.calls if act.what.startswith("answer"))
     blind, without_tools = ([f"answer {n}, {view}" for n in range(1, most + 1)] for view, most in VIEWS_ASKED)
     assert asked == sorted(blind + without_tools)
 

@@ -15,7 +15,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, reject
 from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.verification.judges.policy import judge_seed
+from darkroom.pipelines.verification.judges.judge import judge_seed
 from tests.pipelines.publishing.shipping import PARTITION
 
 STAGES = ["crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories"]
@@ -32,7 +32,7 @@ def trajectory(made: Workspace) -> Trajectory:
 
 
 def only_way(found: Explanation) -> FamilyHistory:
-    (way,) = found.ways
+    (way,) = found.histories
     return way
 
 
@@ -61,16 +61,16 @@ def test_the_way_has_every_stage_in_order_and_what_each_made(made: Workspace, tr
 
 
 def test_the_acts_are_the_rows_own_and_are_all_there(made: Workspace, trajectory: Trajectory) -> None:
-    acts = only_way(explain(made, trajectory.trajectory_id)).acts
+    acts = only_way(explain(made, trajectory.trajectory_id)).calls
     assert sorted((act.what, act.kind) for act in acts) == [
         ("code 1", "sandbox"),
         ("turn 1", "policy"),
         ("turn 2", "policy"),
     ]
     program = next(act for act in acts if act.kind == "sandbox")
-    assert (program.said, program.seconds > 0) == ("ok", True)
+    assert (program.output, program.seconds > 0) == ("ok", True)
     total = made.ledger.totals()
-    assert total["sandbox"].acts == 4  # of which only one is this row's
+    assert total["sandbox"].calls == 4  # of which only one is this row's
 
 
 def test_a_judges_votes_are_found_by_their_seeds(made: Workspace, trajectory: Trajectory) -> None:
@@ -78,9 +78,9 @@ def test_a_judges_votes_are_found_by_their_seeds(made: Workspace, trajectory: Tr
         seed = judge_seed("crop_is_tight", trajectory.trajectory_id) + vote
         request = {"identity": {"model": "judge-7b"}, "seed": seed}
         made.ledger.put(f"{vote}" * 64, "policy", request, CachedCall({"text": '{"verdict": true}'}, 1.5, 0.25))
-    votes = [act for act in only_way(explain(made, trajectory.trajectory_id)).acts if "vote" in act.what]
+    votes = [act for act in only_way(explain(made, trajectory.trajectory_id)).calls if "vote" in act.what]
     assert [act.what for act in votes] == ["crop_is_tight, vote 1", "crop_is_tight, vote 2"]
-    assert {(act.model, act.cost_usd, act.said) for act in votes} == {("judge-7b", 0.25, '{"verdict": true}')}
+    assert {(act.model, act.cost_usd, act.output) for act in votes} == {("judge-7b", 0.25, '{"verdict": true}')}
 
 
 def test_a_reject_of_the_drafts_has_its_reason_and_evidence(made: Workspace) -> None:
@@ -117,7 +117,7 @@ def test_a_row_that_failed_a_check_names_the_check(made: Workspace, trajectory: 
 
 def test_a_row_that_intake_took_out_is_found_by_its_place(made: Workspace) -> None:
     found = explain(made, "small:row/5")
-    assert (found.subject.kind, found.sample, found.ways) == ("source row", None, ())
+    assert (found.subject.kind, found.sample, found.histories) == ("source row", None, ())
     assert [passage.reason for passage in found.intake] == ["truncated_image"]
 
 
@@ -160,4 +160,4 @@ def test_an_empty_workspace_is_told_how_to_begin(workspace: Workspace) -> None:
 
 def test_an_explanation_is_json(made: Workspace, trajectory: Trajectory) -> None:
     again = json.loads(json.dumps(asdict(explain(made, trajectory.sample_id))))
-    assert again["ways"][0]["row"]["answer"] == trajectory.answer
+    assert again["histories"][0]["row"]["answer"] == trajectory.answer

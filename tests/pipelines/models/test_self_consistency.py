@@ -19,7 +19,7 @@ from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Sample, Truth, Votes
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.rl import majority
-from darkroom.pipelines.verification.judges.policy import yes_or_no
+from darkroom.pipelines.verification.judges.judge import yes_or_no
 from tests.pipelines.scripted import Scripted
 
 

@@ -172,13 +172,13 @@ def test_difficulty_is_the_share_of_right_answers(n_right, difficulty):
 
 
 def test_everything_that_was_asked_about_a_sample_is_found_again(finished):
-    way = next(way for way in explain(finished.workspace, "sign/0").ways if way.family == RL)
+    way = next(way for way in explain(finished.workspace, "sign/0").histories if way.family == RL)
     assert [passage.stage for passage in way.passages] == [
         "rl_candidates",
         "checked_labels",
         "pass_rates",
         "tool_necessity",
     ]
-    kinds = Counter(act.what.split(",")[0].split(" ")[0] for act in way.acts)
+    kinds = Counter(act.what.split(",")[0].split(" ")[0] for act in way.calls)
     once = {"belongs_together": 1, "self_contained": 1}
     assert kinds == {**once, "relabel": 4, "pass_rate": 8, "forced": 2, "forbidden": 4}

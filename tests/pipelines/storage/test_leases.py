@@ -136,16 +136,16 @@ def test_who_is_cancelled_while_claiming_keeps_no_claim(ledger_url, monkeypatch)
         while rows(ledger) or not is_taken:
             await asyncio.sleep(0.01)
 
-    is_taking, is_taken, take = [], [], Ledger.take
+    is_taking, is_taken, claim = [], [], Ledger.claim
 
     def slow(self, keys):
         is_taking.append(keys)
         time.sleep(0.2)
-        answers = take(self, keys)
+        answers = claim(self, keys)
         is_taken.append(keys)
         return answers
 
-    monkeypatch.setattr(Ledger, "take", slow)
+    monkeypatch.setattr(Ledger, "claim", slow)
     with Ledger(ledger_url) as ledger:
         asyncio.run(asyncio.wait_for(cancelled(ledger), 120))
 

@@ -90,7 +90,7 @@ def test_a_killed_process_loses_nothing_that_was_returned(ledger_url):
     with Ledger(ledger_url) as ledger:
         found = [ledger.get(call_key("policy", {"n": n})) for n in returned]
         assert [act.result["text"] for act in found if act] == [str(n) for n in returned]
-        assert ledger.totals()["policy"].acts in (len(returned), len(returned) + 1)
+        assert ledger.totals()["policy"].calls in (len(returned), len(returned) + 1)
 
 
 def test_processes_that_start_at_once_agree_on_who_was_first(ledger_url):
@@ -108,7 +108,7 @@ def test_processes_that_start_at_once_agree_on_who_was_first(ledger_url):
     assert [racer.returncode for racer in racers] == [0, 0, 0]
     assert said[0] == said[1] == said[2]
     with Ledger(ledger_url) as ledger:
-        assert ledger.totals()["policy"].acts == 20
+        assert ledger.totals()["policy"].calls == 20
 
 
 def test_the_first_writer_wins(ledger):
@@ -229,7 +229,7 @@ def test_what_is_made_at_once_is_durable_together(ledger):
         await asyncio.gather(*(made(question) for question in range(1000)))
 
     asyncio.run(all_made())
-    assert ledger.totals()["policy"].acts == 8000
+    assert ledger.totals()["policy"].calls == 8000
     assert len(n_durable) > 1
     assert all(n % 8 == 0 for n in n_durable)
 

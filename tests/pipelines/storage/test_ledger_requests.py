@@ -155,7 +155,7 @@ def test_hundreds_of_acts_at_once_are_a_few_transactions(tmp_path, monkeypatch):
 
     with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
         assert len(asyncio.run(run(ledger))) == 256
-        assert ledger.totals()["policy"].acts == 256
+        assert ledger.totals()["policy"].calls == 256
     assert sum(sizes) == 256
     assert len(sizes) < 64
 
@@ -167,7 +167,7 @@ def test_one_ledger_serves_one_event_loop_after_the_other(tmp_path):
     with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
         for n in range(3):
             asyncio.run(ledger.get_or_run("policy", {"n": n}, perform))
-        assert ledger.totals()["policy"].acts == 3
+        assert ledger.totals()["policy"].calls == 3
 
 
 def test_no_act_that_was_returned_is_lost_by_a_kill(tmp_path):

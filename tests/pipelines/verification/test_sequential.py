@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.pipelines.verification.sequential import SequentialTest
+from darkroom.pipelines.verification.proportion import SequentialTest
 
 TEST = SequentialTest(low=0.2, high=0.5)
 GUESSED = [SequentialTest(low=max(0.2, chance), high=0.5 + chance / 2) for chance in (0.5, 1 / 3, 0.25, 0.2, 0.1)]

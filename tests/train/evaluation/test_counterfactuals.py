@@ -108,7 +108,7 @@ def stage(store, ledger, questions):
 
 def controlled(stage, rollouts, control):
     async def run():
-        return [await stage.play(one, control) for one in rollouts]
+        return [await stage.run(one, control) for one in rollouts]
 
     return asyncio.run(run())
 

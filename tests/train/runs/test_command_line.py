@@ -50,9 +50,7 @@ class Speed(ProgramSettings):
     gear: int = Field(ge=1, le=6, description="Of six.")
     limit: float = Field(default=1.0, ge=0.0, description="Metres per second.")
     lights: bool = Field(default=False, description="At night.")
-    roads: Annotated[tuple[str, ...], Flag(name="road", type=list[str] | None, default=None)] = Field(
-        default=(), description="May be repeated."
-    )
+    roads: Annotated[tuple[str, ...], Flag("road", repeated=True)] = Field(default=(), description="May be repeated.")
     driver: Annotated[str, Flag(hidden=True)] = ""
 
 

@@ -51,14 +51,13 @@ class BenchmarkConfig(SourceConfig):
     """One benchmark file."""
 
     scoring: Scoring = "grader"
-    """Of questions without choices; a choice is a choice under every scoring."""
+    """Scoring of questions without choices; a choice is a choice under every scoring."""
     scoring_by_category: Mapping[str, Scoring] = Field(default={})
     """Categories with another one."""
     accepted: str | None = None
     """The column with all accepted answers; it is one of ``columns.details``."""
     cycle: str | None = None
-    """The column with the order of the choices, where each question comes in several orders; it is one of
-    ``columns.details``."""
+    """The column with the order of the choices of questions in several orders, one of ``columns.details``."""
     variants: str | None = None
     """The column that names a question which comes in several versions, with other images or texts; it is one of
     ``columns.details``. Only such groups count as independent, and ``circular`` is the share right in all versions."""

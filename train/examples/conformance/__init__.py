@@ -1,12 +1,10 @@
-"""Checks all rows of a dataset in batches and stores the verdicts, keyed by the digest of everything they depend on.
+"""The gate before training: every row is checked against the tokens that the trainer reads, and gets a verdict.
 
-A restart, and every process but the first, read the stored verdicts. The tokens of a row are those of the trainer's own
-collator, from the sizes of its images alone: scaling pixels takes most of a processor's time and changes no token. A
-sample of the rows is read with pixels, too, and must give the same tokens. Many rows are divided among processes.
-
-The gate before training: every row is checked against what the trainer makes of it, and gets a verdict.
-
-``gate.examine`` goes through the rows, ``rows`` judges them, ``report`` keeps the verdicts and says them.
+``examine`` goes through all rows of a dataset in batches, ``rows.py`` judges them, ``report.py`` stores and words the
+verdicts, keyed by the digest of everything they depend on: a restart, and every process but the first, read the stored
+ones. The tokens of a row are those of the trainer's own collator, from the sizes of its images alone: scaling pixels
+takes most of a processor's time and changes no token. A sample of the rows is read with pixels, too, and must give the
+same tokens. Many rows are divided among processes.
 """
 
 import copy
@@ -67,14 +65,14 @@ class SizesOnly:
 
 
 def without_pixels(reader: RowReader) -> RowReader:
-    """The same reader, of sizes only."""
+    """Copy a reader, of sizes only."""
     processor = copy.copy(reader.processor)
     processor.image_processor = SizesOnly(reader.processor.image_processor)
     return replace(reader, processor=processor)
 
 
 VERSION = 1
-"""Of the checks: verdicts of another version do not count."""
+"""Version of the checks: verdicts of another one do not count."""
 BATCH = 16
 READ_WHOLE = 16
 """Rows that are read with their pixels as well."""
@@ -86,7 +84,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class ConformanceGate:
-    """What is checked against what. ``folders`` are datasets; ``reader`` was opened from ``model``."""
+    """The rows of ``folders`` and the reader that they are checked against, opened from ``model``."""
 
     folders: Sequence[Path]
     model: Path
@@ -116,7 +114,8 @@ class ConformanceGate:
 def examine(
     gate: ConformanceGate, reports: Path, *, writes: bool = True, progress: Progress | None = None
 ) -> Conformance:
-    """The verdicts on all rows, from ``reports`` if they are there. ``writes`` is true for the first process only.
+    """Check all rows, or read their verdicts from ``reports`` if they are there. ``writes`` is true for the first
+    process only.
 
     Raises ``TrainError`` when the rows have other tokens with their pixels than without: then the gate is wrong.
     """
@@ -167,7 +166,7 @@ class BatchJudge:
         return without_pixels(self.reader)
 
     def __call__(self, batch: Sequence[IndexedRow]) -> list[RowVerdict]:
-        """A verdict on every row."""
+        """Judge every row."""
         verdicts = judge(batch, self.sizes, max_tokens=self.max_tokens)
         for entry, verdict in zip(batch, verdicts, strict=True):
             if entry.place % self.step == 0 and verdict.reason is None:
@@ -175,7 +174,7 @@ class BatchJudge:
         return verdicts
 
     def _check_whole(self, row: Row) -> None:
-        """The row has the same tokens, labels and number of patches when its pixels are read."""
+        """Raise ``TrainError`` unless the row has the same tokens, labels and number of patches with its pixels."""
         images = [Image.open(io.BytesIO(image["bytes"])) for image in row["images"] or []]
         opened = {**row, "images": images}
         whole, light = self.reader.read([opened]), self.sizes.read([opened])
@@ -188,7 +187,7 @@ class BatchJudge:
 
 
 _judgement: BatchJudge | None = None
-"""Of a process that judges for another."""
+"""The judge in a process that judges for another."""
 
 
 def _shared(judgement: BatchJudge, batches: Iterator[list[IndexedRow]], n_processes: int) -> Iterator[list[RowVerdict]]:

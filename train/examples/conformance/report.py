@@ -42,7 +42,7 @@ class Misfit(StrEnum):
 
 
 REMEDIES: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("remedies.yaml").read_text())
-"""What to do about each."""
+"""The remedies by reason."""
 
 
 class RowMisfit(Exception):
@@ -69,12 +69,12 @@ class RowVerdict:
     found: str = ""
 
     def refused(self, misfit: RowMisfit) -> RowVerdict:
-        """This row is not fit."""
+        """Reject this row."""
         return replace(self, reason=misfit.reason, found=misfit.found)
 
     @property
     def remedy(self) -> str:
-        """What to do about it."""
+        """The remedy, if it does not conform."""
         return REMEDIES[self.reason] if self.reason else ""
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class RowVerdict:
 
     @property
     def record(self) -> dict[str, Any]:
-        """As a row of the report."""
+        """The verdict as a row of the report."""
         remedy = {"found": self.found or None, "remedy": self.remedy or None}
         return {**asdict(self), "verdict": "refused" if self.reason else "conforms", **remedy}
 
@@ -124,7 +124,7 @@ class Conformance:
 
 @contextmanager
 def report_writer(path: Path, key: str) -> Iterator[Callable[[Iterable[RowVerdict]], None]]:
-    """Appends verdicts to a report that appears at ``path`` as a whole, or not at all when the block raises."""
+    """Append verdicts to a report that appears at ``path`` as a whole, or not at all when the block raises."""
     schema = SCHEMA.with_metadata({_KEY: key.encode()})
     with whole_file(path) as part, pq.ParquetWriter(part, schema) as writer:
         yield lambda verdicts: writer.write_table(
@@ -133,7 +133,7 @@ def report_writer(path: Path, key: str) -> Iterator[Callable[[Iterable[RowVerdic
 
 
 def read_report(path: Path, key: str) -> Conformance | None:
-    """The report at ``path`` if it is on ``key``."""
+    """Read the report at ``path`` if it is on ``key``."""
     if not path.is_file() or (pq.read_schema(path).metadata or {}).get(_KEY) != key.encode():
         return None
     table = pq.read_table(path)
@@ -151,7 +151,7 @@ def read_report(path: Path, key: str) -> Conformance | None:
 
 
 def copy_report(conformance: Conformance, to: Path) -> None:
-    """The report as JSON lines, or as parquet where ``to`` is called so."""
+    """Copy the report as JSON lines, or as parquet where ``to`` is called so."""
     to.parent.mkdir(parents=True, exist_ok=True)
     if to.suffix == ".parquet":
         to.write_bytes(conformance.report.read_bytes())

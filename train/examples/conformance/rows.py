@@ -1,12 +1,12 @@
-"""Checks rows by the tokens and labels that a reader gives them.
+"""Checks of rows, by the tokens and labels that a reader gives them.
 
 Before the tokens: the row renders, its images are the ones that it describes, each is shown once and in order. In the
 tokens: one run of image tokens per image, of the length that its size asks for; trained are exactly the model's own
 words with the ends of its turns, from the round on that the loss policy says, which leaves no observation and no border
 token; the row ends where its conversation ends, and the model reads it whole.
 
-What the model's own words are is taken from the turns of the row (``pipelines/publishing/layouts/turns.py``), not from
-the loss flags of the messages, which are checked with it.
+The model's own words are those of the turns of the row (``pipelines/publishing/layouts/turns.py``), not of the loss
+flags of the messages, which are checked with them.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class Tokens(NamedTuple):
 
 
 def judge(rows: Sequence[IndexedRow], reader: RowReader, *, max_tokens: int) -> list[RowVerdict]:
-    """A verdict on every row. ``reader`` may be one of sizes only; images are ``{"bytes": …}`` or images."""
+    """Judge every row. ``reader`` may be one of sizes only; images are ``{"bytes": …}`` or images."""
     verdicts: list[RowVerdict] = []
     opened: list[IndexedRow] = []
     for place, row in rows:
@@ -54,7 +54,7 @@ def judge(rows: Sequence[IndexedRow], reader: RowReader, *, max_tokens: int) -> 
 
 
 def trained_texts(row: Row, reader: RowReader) -> Iterator[str]:
-    """What has to be trained of a row, run by run: the model's turns with their ends, as its loss policy says."""
+    """Texts of a row that must be trained, run by run: the model's turns with their ends, as its loss policy says."""
     answers = [turn for turn in rendering.turns(reader.ablated(row)) if turn.role == "assistant"]
     for turn in answers:
         if turn.trained:

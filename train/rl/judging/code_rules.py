@@ -160,8 +160,7 @@ class Redline(StrEnum):
 
 
 def redlines(rounds: Sequence[Round], images: Sequence[ImageRef]) -> tuple[tuple[Redline, ...], ...]:
-    """Find the redlines of every round of one rollout; ``images`` are the question's, digested as those of the
-    rounds."""
+    """Find the redlines of every round; ``images`` are the question's, digested as those of the rounds."""
     known_digests = {image.sha256 for image in images}
     failures: set[str] = set()
     by_round = []
@@ -233,7 +232,7 @@ _REFUSED = re.compile(
     r")",
     re.DOTALL,
 )
-"""How the sandbox, the crop tool and Pillow reject a box."""
+"""Messages by which the sandbox, the crop tool and Pillow reject a box."""
 
 
 def _misses_its_image(observation: Observation) -> bool:

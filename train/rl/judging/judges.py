@@ -28,9 +28,8 @@ from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.grading import grade
-from darkroom.pipelines.verification.grading.judge_injection import rejection_reason
-from darkroom.pipelines.verification.grading.judged import grade_judged
-from darkroom.pipelines.verification.judges.policy import SCHEMA, judge_turn, last_vote, yes_or_no
+from darkroom.pipelines.verification.grading.judged import grade_judged, rejection_reason
+from darkroom.pipelines.verification.judges.judge import SCHEMA, judge_turn, last_vote, yes_or_no
 from darkroom.train.rl.settings import Rubric
 from darkroom.train.runs import JudgeDown, TrainError
 
@@ -41,7 +40,7 @@ CONCLUSION, PROCESS, EVIDENCE, EVIDENCE_TEXT, TARGET, SHARE = (
 CONCLUSION_CHARS = 500
 """Length of the end of the thinking that Thyme's consistency judge reads (appendix C.5.2)."""
 OUTPUT_CHARS = 4_000
-"""Of the output of code, for the judge of evidence."""
+"""Length of the output that the judge of evidence reads."""
 PROCESS_CHARS = 30_000
 """Longer thinking is not sent and scores 0: it is a loop, or exceeds the judge's context."""
 MATCHES: Mapping[Rubric, Mapping[str, float]] = {

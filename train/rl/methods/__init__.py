@@ -28,6 +28,80 @@ from darkroom.train.rl.methods.thyme import ThymeMethod
 from darkroom.train.rl.settings import METHODS_VARIABLE, GrpoSettings, MethodDefaults
 from darkroom.train.runs import TrainError
 
+METHODS: Mapping[str, Callable[[], Method]] = {
+    "thyme": ThymeMethod,
+    "thyme_without_consistency": lambda: ThymeMethod(addition="none"),
+    "thyme_code": lambda: ThymeMethod(addition="code"),
+    "thyme_process": lambda: ThymeMethod(addition="process"),
+    "thyme_released": lambda: ThymeMethod(variant="code"),
+    "pyvision": PyVisionMethod,
+    "pyvision_without_tool_reward": lambda: PyVisionMethod(reward_per_call=0.0),
+    "pyvision_without_sorting": lambda: PyVisionMethod(sorting=False),
+    "pyvision_released": lambda: PyVisionMethod(variant="code"),
+    "codev": CodeVMethod,
+    "codev_accuracy_only": lambda: CodeVMethod(weight_tool=0.0),
+    "codev_with_consistency": lambda: CodeVMethod(weight_tool=0.0, weight_consistency=0.5),
+    "adaptive": AdaptiveMethod,
+    "adaptive_without_necessity_rewards": lambda: AdaptiveMethod(necessity_rewards=False),
+    "adaptive_stored_necessity": lambda: AdaptiveMethod(necessity="stored"),
+    "figr": FigrMethod,
+    "figr_without_suitability": lambda: FigrMethod(by_suitability=False),
+    "figr_without_visual_reward": lambda: FigrMethod(visual_reward=False),
+    "figr_without_visual_feedback": lambda: FigrMethod(visual_feedback=False),
+    "figr_released": lambda: FigrMethod(variant="code"),
+}
+"""The methods by name. ``…_released``: as the paper's released code computes, where the paper says otherwise. The other
+additions are the papers' ablations, but ``figr_without_suitability``, which no paper has."""
+
+__all__ = ["METHODS", "Judges", "Method", "MethodDefaults", "RolloutScore", "named_method", "settings_of"]
+
+
+def named_method(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Method:
+    """A method by its name, with other values for some of its fields.
+
+    Raises ``TrainError`` for an unknown name or field, for a value of another type, and for a file of the user's that
+    defines no method.
+    """
+    own_files = added_methods(METHODS)
+    if name not in METHODS and name not in own_files:
+        raise TrainError(f"unknown method {name!r}; known: {', '.join([*METHODS, *own_files])}")
+    method = METHODS[name]() if name in METHODS else added_method(own_files[name])
+    own = options_of(method)
+    if unknown := sorted(options.keys() - own.keys()):
+        raise TrainError(f"{name} has no field {', '.join(unknown)}; it has {', '.join(own) or 'none'}")
+    if not options:
+        return method
+    try:
+        changed: Method = TypeAdapter(type(method)).validate_python({**own, **options})
+    except PydanticUserError as error:
+        raise TrainError(
+            f"{name} has a field of a type that --set cannot read: {str(error).splitlines()[0]}"
+        ) from error
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        value = wrong["input"] if wrong["loc"] else dict(options)
+        raise TrainError(f"{'.'.join(map(str, ('method', *wrong['loc'])))}: {wrong['msg']}; found {value!r}") from error
+    return changed
+
+
+def options_of(method: Method) -> dict[str, Any]:
+    """The fields of a method, which ``--set`` changes, with their values."""
+    return {field.name: getattr(method, field.name) for field in fields(method)}  # type: ignore[arg-type]
+
+
+def settings_of(method: str, **values: Any) -> GrpoSettings:
+    """Fill ``values`` from the method's terms; None is unset. Raises ``TrainError`` for contradicting values."""
+    chosen = named_method(method)
+    own = {name: value for name, value in values.items() if value is not None}
+    terms = {"method": method, "protocol": chosen.protocol, **chosen.terms.model_dump(), **own}
+    settings = GrpoSettings(**{"batch_size": terms["generations"], **terms})
+    changed = named_method(method, settings.options)
+    options = {name: getattr(changed, name) for name in settings.options}
+    own_file = added_methods(METHODS).get(method)
+    file_digest = digest_bytes(own_file.read_bytes()) if own_file else ""
+    return settings.model_copy(update={"options": options, "method_file": file_digest})
+
+
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -71,78 +145,3 @@ def _method_of(path: Path, digest: str) -> Method:
     if type(method).score is Method.score and type(method).score_one is Method.score_one:
         raise TrainError(f"{path}: {type(method).__name__} has neither score_one nor score")
     return method
-
-
-METHODS: Mapping[str, Callable[[], Method]] = {
-    "thyme": ThymeMethod,
-    "thyme_without_consistency": lambda: ThymeMethod(addition="none"),
-    "thyme_code": lambda: ThymeMethod(addition="code"),
-    "thyme_process": lambda: ThymeMethod(addition="process"),
-    "thyme_released": lambda: ThymeMethod(variant="code"),
-    "pyvision": PyVisionMethod,
-    "pyvision_without_tool_reward": lambda: PyVisionMethod(reward_per_call=0.0),
-    "pyvision_without_sorting": lambda: PyVisionMethod(sorting=False),
-    "pyvision_released": lambda: PyVisionMethod(variant="code"),
-    "codev": CodeVMethod,
-    "codev_accuracy_only": lambda: CodeVMethod(weight_tool=0.0),
-    "codev_with_consistency": lambda: CodeVMethod(weight_tool=0.0, weight_consistency=0.5),
-    "adaptive": AdaptiveMethod,
-    "adaptive_without_necessity_rewards": lambda: AdaptiveMethod(necessity_rewards=False),
-    "adaptive_stored_necessity": lambda: AdaptiveMethod(necessity="stored"),
-    "figr": FigrMethod,
-    "figr_without_suitability": lambda: FigrMethod(by_suitability=False),
-    "figr_without_visual_reward": lambda: FigrMethod(visual_reward=False),
-    "figr_without_visual_feedback": lambda: FigrMethod(visual_feedback=False),
-    "figr_released": lambda: FigrMethod(variant="code"),
-}
-"""By name. ``…_released``: as the paper's released code computes, where the paper says otherwise. The other additions
-are the papers' ablations, but ``figr_without_suitability``, which no paper has."""
-
-__all__ = ["METHODS", "Judges", "Method", "MethodDefaults", "RolloutScore", "named_method", "settings_of"]
-
-
-def named_method(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Method:
-    """A method by its name, with other values for some of its fields.
-
-    Raises ``TrainError`` for an unknown name or field, for a value of another type, and for a file of the user's that
-    defines no method.
-    """
-    own_files = added_methods(METHODS)
-    if name not in METHODS and name not in own_files:
-        raise TrainError(f"unknown method {name!r}; known: {', '.join([*METHODS, *own_files])}")
-    method = METHODS[name]() if name in METHODS else added_method(own_files[name])
-    own = options_of(method)
-    if unknown := sorted(options.keys() - own.keys()):
-        raise TrainError(f"{name} has no field {', '.join(unknown)}; it has {', '.join(own) or 'none'}")
-    if not options:
-        return method
-    try:
-        changed: Method = TypeAdapter(type(method)).validate_python({**own, **options})
-    except PydanticUserError as error:
-        raise TrainError(
-            f"{name} has a field of a type that --set cannot read: {str(error).splitlines()[0]}"
-        ) from error
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        value = wrong["input"] if wrong["loc"] else dict(options)
-        raise TrainError(f"{'.'.join(map(str, ('method', *wrong['loc'])))}: {wrong['msg']}; found {value!r}") from error
-    return changed
-
-
-def options_of(method: Method) -> dict[str, Any]:
-    """The fields of a method, which ``--set`` changes, with their values."""
-    return {field.name: getattr(method, field.name) for field in fields(method)}  # type: ignore[arg-type]
-
-
-def settings_of(method: str, **values: Any) -> GrpoSettings:
-    """Fill ``values`` from the method's terms; None is unset. Raises ``TrainError`` for values that do not fit
-    together."""
-    chosen = named_method(method)
-    own = {name: value for name, value in values.items() if value is not None}
-    terms = {"method": method, "protocol": chosen.protocol, **chosen.terms.model_dump(), **own}
-    settings = GrpoSettings(**{"batch_size": terms["generations"], **terms})
-    changed = named_method(method, settings.options)
-    options = {name: getattr(changed, name) for name in settings.options}
-    own_file = added_methods(METHODS).get(method)
-    file_digest = digest_bytes(own_file.read_bytes()) if own_file else ""
-    return settings.model_copy(update={"options": options, "method_file": file_digest})

@@ -62,8 +62,7 @@ class AdaptiveMethod(Method):
             raise ValueError("a group needs forced, forbidden and free rollouts: each is at least 1")
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
-        """Divide the group into forced, forbidden and free. Raises ``TrainError`` for a group that cannot be divided
-        so."""
+        """Divide the group into forced, forbidden and free. Raises ``TrainError`` for an indivisible group."""
         parts = {"forced": self.forced, "forbidden": self.forbidden, "free": self.free}
         n_parts = sum(parts.values())
         if n_rollouts % n_parts:

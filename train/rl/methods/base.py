@@ -26,11 +26,11 @@ class GradedQuestion:
     sample: Sample
     grader: Grader
     suitable: bool | None
-    """Whether a drawing would help; None where it is unknown."""
+    """True if a drawing would help; None where it is unknown."""
     necessity_prior: float | None = None
     """Accuracy with tools less accuracy without, as measured before training; -1..1."""
     visual_search: bool | None = None
-    """Whether it asks for something small at one place; None where that is unknown."""
+    """True if it asks for something small at one position; None where that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class RolloutOutcome:
     mode: str
     rollout: Rollout
     turns: tuple[str, ...]
-    """Of the model, turn by turn."""
+    """Texts of the model, turn by turn."""
     question_images: tuple[Image.Image, ...]
     pixels: Mapping[str, Image.Image]
     """The images that code showed, by ``ImageRef.sha256``."""
     n_tokens: int
-    """That the model wrote."""
+    """Tokens of the model."""
     seconds: float = 0.0
-    """That its code ran."""
+    """Run time of its code."""
     n_over_limit: int = 0
     """Images of its code that the sandbox did not show: too many, or too large."""
     sandbox_error: str | None = None
@@ -118,12 +118,12 @@ class Method:
 
     name: ClassVar[str]
     says: ClassVar[str]
-    """In one line."""
+    """The method in one line."""
     protocol: ClassVar[str]
     """The protocol of questions whose dataset names none."""
     terms: ClassVar[MethodDefaults]
     sources: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Where the paper states a term, and the size of its batch. All other terms are this project's choice."""
+    """The places where the paper states terms, and the size of its batch. Other terms are this project's choice."""
     wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
     """The question to a judge, and what counts without one."""
 

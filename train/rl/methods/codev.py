@@ -27,7 +27,7 @@ class CodeVMethod(Method):
     weight_accuracy: float = 1.0
     weight_tool: float = 0.5
     weight_consistency: float = 0.0
-    """Of a right answer that follows from its thoughts, as a judge sees it (table 2, "+ Consistency", as in Thyme)."""
+    """Weight of a right answer that follows from its thoughts, by a judge (table 2, "+ Consistency", as in Thyme)."""
     only_visual_search: bool = True
     """Elsewhere only redlines count (§4.3); a question is visual search unless its row says that it is not."""
     text_evidence: bool = True

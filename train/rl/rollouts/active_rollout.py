@@ -1,8 +1,8 @@
 """Rollouts of a model in training, through the one loop (``darkroom.pipelines.generation.rollout``).
 
 Every rollout is a coroutine that requests its next turn of a ``TurnWriter``: ``BatchedTurns`` writes the turns of all
-rollouts together, ``server_turns.py`` each by itself. Code runs meanwhile. A seed determines the rollouts, however long
-code and requests take.
+rollouts together, ``vllm_engine.ServerTurns`` each by itself. Code runs meanwhile. A seed determines the rollouts,
+however long code and requests take.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.pipelines.generation.rollout import Rollout, rollout
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Observation, Usage
@@ -73,10 +73,6 @@ class ActiveRollout:
 
 class TurnWriter(typing.Protocol):
     """A generator of the turns of a batch of rollouts."""
-
-    def start(self, rollouts: Sequence[ActiveRollout]) -> None:
-        """Begin a batch."""
-        ...
 
     async def next_turn(self, active: ActiveRollout, seed: int) -> GeneratedTurn:
         """The turn after the transcript. ``seed`` is the turn's; writers with a seed for each batch ignore it."""
@@ -151,7 +147,6 @@ class ModelInTraining:
         Raises what the writer of turns raises, after all rollouts have ended.
         """
         self._by_id = {active.task.trajectory_id: active for active in rollouts}
-        self._turns.start(rollouts)
         first = first or [None] * len(rollouts)
         tasks = [
             asyncio.ensure_future(self._run_rollout(active, turn)) for active, turn in zip(rollouts, first, strict=True)
@@ -218,15 +213,10 @@ class BatchedTurns:
     their rows are the same in every run, whichever code ends first.
     """
 
-    def __init__(self, write: Write) -> None:
-        self._write = write
-        self._waiting: list[tuple[ActiveRollout, asyncio.Future[GeneratedTurn]]] = []
-        self._order: dict[int, int] = {}
-        self._n_active = 0
-
-    def start(self, rollouts: Sequence[ActiveRollout]) -> None:
+    def __init__(self, write: Write, rollouts: Sequence[ActiveRollout]) -> None:
+        self._write, self._n_active = write, len(rollouts)
         self._order = {id(active): number for number, active in enumerate(rollouts)}
-        self._n_active = len(rollouts)
+        self._waiting: list[tuple[ActiveRollout, asyncio.Future[GeneratedTurn]]] = []
 
     async def next_turn(self, active: ActiveRollout, seed: int) -> GeneratedTurn:
         """Wait for the batch, whose rows are sampled together; ``seed`` is not used."""

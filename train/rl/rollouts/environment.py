@@ -137,7 +137,7 @@ _CALL = {
     "transform": {"type": "function", "function": {"name": "run_python", "arguments": {"code": "{content}"}}},
 }
 RESPONSE_TEMPLATE = {**PLAIN_RESPONSE, "fields": {"tool_calls": _CALL, **PLAIN_RESPONSE["fields"]}}
-"""For TRL's own tool loop: tells transformers that a ``<code>`` block of thyme is a call of ``run_python``."""
+"""A template for TRL's own tool loop: a ``<code>`` block of thyme is a call of ``run_python``."""
 
 
 class SandboxEnvironment:

@@ -30,9 +30,8 @@ from darkroom.train.rl.rollouts.active_rollout import (
 )
 from darkroom.train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from darkroom.train.rl.rollouts.sampling import Ending, TurnWatcher, greedily, repetition_rule, watched
-from darkroom.train.rl.rollouts.server_turns import ServerTurns
 from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript, processed_once
-from darkroom.train.rl.rollouts.vllm_engine import VllmServer, in_segments
+from darkroom.train.rl.rollouts.vllm_engine import ServerTurns, VllmServer, in_segments
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import EngineDown, TrainError
 
@@ -61,8 +60,8 @@ class RolloutGenerator(MixedGRPOTrainer):
         self._clock = EngineClock()
         kwargs["environment_factory"] = SandboxEnvironment
         super().__init__(*args, **kwargs)
-        self._processor: Any = self.processing_class
         processor: Any = self.processing_class
+        self._processor = processor
         added = processor.tokenizer.added_tokens_decoder.values()
         self._special_tokens = tuple(token.content for token in added if token.special)
         with_server = self.use_vllm and self.vllm_mode == "server"
@@ -100,7 +99,7 @@ class RolloutGenerator(MixedGRPOTrainer):
     def _finish(self, first: list[list[int]], logprobs: list[Any] | None) -> Generated:
         """Finish the rollouts of the batch, from their ``first`` turns on; those of a server are finished."""
         if self._server is None:
-            self._run_batch(BatchedTurns(self._next_turns), self._written(first, logprobs))
+            self._run_batch(BatchedTurns(self._next_turns, self._active), self._written(first, logprobs))
         if self._lockstep is not None:
             self._lockstep.finish()
         outcomes = [active.outcome(rollout) for active, rollout in zip(self._active, self._rollouts, strict=True)]
@@ -169,7 +168,7 @@ class RolloutGenerator(MixedGRPOTrainer):
         if self._lockstep is not None:
             self._lockstep.begin_turn()
         images = [active.transcript.all_images for active in rollouts]
-        flat = [image for player_images in images for image in player_images]
+        flat = [image for rollout_images in images for image in rollout_images]
         fields = dict(self._processor.image_processor(images=flat, return_tensors="pt")) if flat else {}
         self._next = list(rollouts)
         ids, logprobs = self._generate_single_turn(

@@ -18,7 +18,7 @@ from darkroom.train.rl.methods.base import RolloutOutcome
 from darkroom.train.rl.rollouts.scoring import Scores
 
 LONGEST_SIDE = 320
-"""Of a small copy, in pixels."""
+"""Pixels of a small copy."""
 PER_STEP = 8
 """Rollouts of a step: a group, or the beginning of one."""
 MOST_WRITTEN = 50_000
@@ -26,8 +26,7 @@ MOST_WRITTEN = 50_000
 EVERY = 10
 """The first steps are all logged, then every tenth."""
 Tracker = Callable[[Sequence[Mapping[str, Any]], Path, int], None]
-"""Receives the rollouts of a batch as they are written, the folder of their images, and how many steps were made
-before."""
+"""Receives a batch's rollouts as they are written, the folder of their images, and the number of earlier steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class SampleLog:
 
 
 KEY = "rollouts"
-"""Under which TRL logs its own traces, too."""
+"""The key of TRL's own traces, too."""
 _METADATA = ("sample_id", "mode", "gold", "answer", "reward", "parts", "advantage", "broken", "unanswered")
 
 

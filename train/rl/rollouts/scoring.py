@@ -15,7 +15,7 @@ from darkroom.train.rl.methods.base import RolloutOutcome
 from darkroom.train.rl.settings import Scale
 
 Rewards = Sequence[float | None]
-"""Of one group; None is broken."""
+"""Rewards of one group; None is broken."""
 Why = Literal["broken", "no_spread", "outranked"]
 """``broken``: no rollout of the group is whole. ``no_spread``: all that are get the same reward. ``outranked``: the
 group has less spread than those that were kept."""
@@ -28,7 +28,7 @@ class GroupSelection(NamedTuple):
     """The groups that are trained on, by their index."""
 
     kept: tuple[int, ...]
-    """Those with the largest spread first; of equal ones the earlier first."""
+    """The largest spread first; of equal ones the earlier first."""
     filtered: Mapping[int, Why]
     """All the others, and why."""
     spreads: tuple[float, ...]
@@ -119,7 +119,7 @@ class Scores:
 
     @property
     def untrained(self) -> list[bool]:
-        """For every rollout, True if it is left out of the loss."""
+        """One flag per rollout, True if it is left out of the loss."""
         return [reward is None for reward in self.rewards]
 
     def select_groups(self, size: int, *, keep: int, ranked: bool = True) -> tuple[list[int], list[bool]]:

@@ -32,10 +32,10 @@ class Transcript:
     ids: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
     logprobs: list[float | None] = field(default_factory=list)
-    """Of the tokens, where the engine that wrote them gave any; 0.0 for the sandbox's, None for greedy ones."""
+    """Log-probabilities of the tokens, where the engine gave any; 0.0 for the sandbox's, None for greedy ones."""
     images: list[Image.Image] = field(default_factory=list)
     turns: list[str] = field(default_factory=list)
-    """Of the model, turn by turn."""
+    """Texts of the model, turn by turn."""
 
     @property
     def all_images(self) -> list[Image.Image]:
@@ -88,7 +88,7 @@ class GeneratedTurn:
 
 
 _FEATURES = {"pixel_values", "image_grid_thw"}
-"""Of Qwen's processors: rows of patches, and a row of numbers per image. Both can be joined."""
+"""Features of Qwen's processors: rows of patches, and a row of numbers per image. Both can be joined."""
 _PLAIN = {"RGB", "L"}
 """Modes in which pixels are all that there is to an image."""
 

@@ -26,7 +26,7 @@ from darkroom.pipelines.demo.oracle.rl_answers import (
     wrong_answer,
 )
 from darkroom.pipelines.demo.rl_questions import DemoRLSource
-from darkroom.pipelines.models.policies.base import Completion, CompletionRequest
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest
 from darkroom.pipelines.models.protocols import ToolCall
 from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn
 from darkroom.pipelines.models.tasks import Task
@@ -36,7 +36,7 @@ from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.sources.ingest import ingest_shard
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.grading import grade, grader_of
-from darkroom.pipelines.verification.judges.policy import yes_or_no
+from darkroom.pipelines.verification.judges.judge import yes_or_no
 
 N = 1200
 ANSWERING = ("relabel", "pass_rate")

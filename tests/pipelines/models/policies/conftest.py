@@ -20,7 +20,7 @@ from darkroom.pipelines.models.policies import (
     Endpoint,
     OpenAIPolicy,
     RecordedPolicy,
-    failures,
+    calls,
 )
 from darkroom.pipelines.models.policies.shared_calls import SharedCalls
 from darkroom.pipelines.models.tasks import Task
@@ -129,7 +129,7 @@ def turn(make_case) -> Callable[..., CompletionRequest]:
 @pytest.fixture
 def open_policy(store, monkeypatch) -> Callable[..., Any]:
     """A policy at an endpoint, closed in the end; waits that we choose are short."""
-    monkeypatch.setattr(failures, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(calls, "FIRST_WAIT_SECONDS", 0.01)
 
     @asynccontextmanager
     async def opened(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.pipelines.models.policies.answers import is_same_model, read_answer, warn_of_oddities
-from darkroom.pipelines.models.policies.base import PolicyError
+from darkroom.pipelines.models.policies.openai import is_same_model, read_answer, warn_of_oddities
+from darkroom.pipelines.models.policies.policy import PolicyError
 
 
 def answer(**fields: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def test_a_spent_budget_stops_the_stage_and_records_what_was_in_flight(stage, le
     with pytest.raises(BudgetSpent, match=r"of 0\.2 USD.*larger budget"):
         stage(SpendLimit(usd=0.2), asked)
     assert 10 <= len(asked) <= 13  # ten are paid for, the three beside the tenth were in flight
-    assert ledger.totals()["policy"].acts == len(asked)
+    assert ledger.totals()["policy"].calls == len(asked)
 
 
 def test_going_on_with_a_larger_budget_pays_for_nothing_twice(stage, ledger):

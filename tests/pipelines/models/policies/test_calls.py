@@ -10,7 +10,7 @@ from email.utils import formatdate
 import pytest
 from aiohttp import web
 
-from darkroom.pipelines.models.policies import PolicyError, PolicyUnavailable, failures
+from darkroom.pipelines.models.policies import PolicyError, PolicyUnavailable, calls
 
 KEY = "sk-secret-0123456789"
 
@@ -119,21 +119,21 @@ def test_the_next_try_is_never_earlier_than_the_endpoint_asks(chat, open_policy,
 
 
 def test_a_date_to_come_back_is_honoured():
-    in_an_hour = failures.retry_after({"retry-after": formatdate(time.time() + 3600, usegmt=True)})
+    in_an_hour = calls.retry_after({"retry-after": formatdate(time.time() + 3600, usegmt=True)})
     assert in_an_hour == pytest.approx(3600, abs=5)
-    assert failures.retry_after({"retry-after": formatdate(time.time() - 3600, usegmt=True)}) == 0
+    assert calls.retry_after({"retry-after": formatdate(time.time() - 3600, usegmt=True)}) == 0
 
 
 @pytest.mark.parametrize("said", ["", "soon", "-1", "nan", "inf", "Wed, 99 Foo 2026 00:00:00 GMT"])
 def test_what_is_neither_seconds_nor_a_date_says_nothing(said):
-    assert failures.retry_after({"retry-after": said}) is None
+    assert calls.retry_after({"retry-after": said}) is None
 
 
 def test_waits_grow_are_bounded_and_repeat_with_the_seed():
-    busy = failures.Failure("busy", may_succeed=True)
-    waits = [failures.seconds_to_wait(busy, n_tries=n, seed=1) for n in range(1, 12)]
-    assert waits == [failures.seconds_to_wait(busy, n_tries=n, seed=1) for n in range(1, 12)]
-    assert waits != [failures.seconds_to_wait(busy, n_tries=n, seed=2) for n in range(1, 12)]
+    busy = calls.Failure("busy", may_succeed=True)
+    waits = [calls.seconds_to_wait(busy, n_tries=n, seed=1) for n in range(1, 12)]
+    assert waits == [calls.seconds_to_wait(busy, n_tries=n, seed=1) for n in range(1, 12)]
+    assert waits != [calls.seconds_to_wait(busy, n_tries=n, seed=2) for n in range(1, 12)]
     assert all(0.25 * 2**n <= wait <= 0.5 * 2**n for n, wait in enumerate(waits[:5]))
     assert max(waits) <= 30
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.pipelines.models.messages import ImagePart, Message, Text
-from darkroom.pipelines.models.policies.request_body import body_of
+from darkroom.pipelines.models.policies.http_client import body_of
 from darkroom.pipelines.records import ImageRef
 
 URLS = {str(n): b"data:image/png;base64," + b"QUJD" * n for n in range(3)}

@@ -8,8 +8,7 @@ import pytest
 
 from darkroom.pipelines.records import ImageRef, Observation, Round, Truth, TruthBox
 from darkroom.pipelines.verification.checks import Flaw
-from darkroom.pipelines.verification.checks.claim_words import claims_in
-from darkroom.pipelines.verification.checks.claims import claims_hold
+from darkroom.pipelines.verification.checks.claims import claims_hold, claims_in
 from measurements.claims import cases, measure
 
 REGION = (180, 100, 280, 170)

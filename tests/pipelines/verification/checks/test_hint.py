@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.verification.checks import hint_stays_hidden
-from darkroom.pipelines.verification.checks.hint import spelled
-from darkroom.pipelines.verification.checks.hint_phrases import PHRASES, phrases, unseen_phrase
+from darkroom.pipelines.verification.checks.hint import PHRASES, phrases, spelled, unseen_phrase
 from measurements.leaks import PARTS, flagged, read_thoughts
 
 CASES = json.loads((Path(__file__).parent / "cases" / "hints.json").read_text())

@@ -14,9 +14,9 @@ from PIL import Image, ImageOps
 from darkroom.pipelines.demo.images.notices import notices
 from darkroom.pipelines.records import Observation
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks import legibility
-from darkroom.pipelines.verification.checks.base import Flaw
-from darkroom.pipelines.verification.checks.legibility import legibility_gain
+from darkroom.pipelines.verification.checks import image_operations
+from darkroom.pipelines.verification.checks.check import Flaw
+from darkroom.pipelines.verification.checks.image_operations import legibility_gain
 from darkroom.pipelines.vision.legibility import Degradation, TextLine, anls, contrast, ocr_reader, plain
 
 NOTICE = notices(0)[0].build()
@@ -47,7 +47,7 @@ def faded(store, make_case) -> Callable[..., Case]:
 
 @pytest.fixture
 def without_reader(monkeypatch) -> None:
-    monkeypatch.setattr(legibility, "ocr_reader", lambda: None)
+    monkeypatch.setattr(image_operations, "ocr_reader", lambda: None)
 
 
 def stretched(image: Image.Image) -> Image.Image:

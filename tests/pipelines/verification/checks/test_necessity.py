@@ -26,7 +26,7 @@ from darkroom.pipelines.verification.checks.necessity import (
     guessing_rate,
     necessity_checks,
 )
-from darkroom.pipelines.verification.sequential import SequentialTest
+from darkroom.pipelines.verification.proportion import SequentialTest
 from tests.pipelines.scripted import Scripted
 
 
@@ -78,7 +78,7 @@ def test_answers_are_on_the_ledger_and_paid_for_once(make_case, tmp_path):
         again = measured(case, RecordedPolicy(second, ledger))
         assert (len(first.turns), len(second.turns)) == (9, 0)
         assert once == again
-        assert ledger.totals()["policy"].acts == 9
+        assert ledger.totals()["policy"].calls == 9
 
 
 def test_what_a_ledger_of_four_answers_holds_is_not_paid_again(make_case, tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from darkroom.pipelines.verification.checks import Flaw, OwnFlaw, check
-from darkroom.pipelines.verification.checks.base import decided, failed
+from darkroom.pipelines.verification.checks.check import decided, failed
 from darkroom.sandbox.errors import UserError
 
 NOT_MIRRORED = OwnFlaw("not_mirrored")

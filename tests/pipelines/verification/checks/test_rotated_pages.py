@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from darkroom.pipelines.demo.images.material import font, photograph_image
 from darkroom.pipelines.records import Observation, Truth
-from darkroom.pipelines.verification.checks.base import Flaw
-from darkroom.pipelines.verification.checks.rotation import angle_undone, upright
+from darkroom.pipelines.verification.checks.check import Flaw
+from darkroom.pipelines.verification.checks.image_operations import angle_undone, upright
 from tests.matrices import first_quickly
 
 SIZE = (620, 880)

@@ -11,8 +11,8 @@ from PIL import Image, ImageEnhance, ImageOps
 from darkroom.pipelines.demo.images.material import photograph_image
 from darkroom.pipelines.records import Observation, Round, Truth, TruthBox
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import Flaw
-from darkroom.pipelines.verification.checks.rotation import angle_undone, angle_unspoken, upright
+from darkroom.pipelines.verification.checks.check import Flaw
+from darkroom.pipelines.verification.checks.image_operations import angle_undone, angle_unspoken, upright
 from tests.matrices import first_quickly
 
 ANGLE = 132

@@ -10,7 +10,7 @@ import pytest
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.records import Observation, Round
 from darkroom.pipelines.verification.checks import EVERY_FAMILY, Flaw
-from darkroom.pipelines.verification.checks.text import MAX_CHARS, not_repetitive, not_too_long
+from darkroom.pipelines.verification.checks.rounds import MAX_CHARS, not_repetitive, not_too_long
 
 SENTENCE = "I look at the sign again to be sure of it. "
 WORDS = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from darkroom.pipelines.verification.grading.foreign_numbers import as_english
+from darkroom.pipelines.verification.grading.number_words import as_english
 
 GERMAN, SPANISH, CHINESE, ENGLISH = "Wie hoch ist der Turm?", "¿Cuántos perros hay?", "图中有几个人?", "How high is it?"
 

@@ -17,8 +17,13 @@ from darkroom.pipelines.models.policies import CompletionRequest, PolicyError
 from darkroom.pipelines.records import Sample, Truth
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
-from darkroom.pipelines.verification.grading.judge_injection import rejection_reason
-from darkroom.pipelines.verification.grading.judged import JudgedGrade, answer_slots, answer_turn, grade_judged
+from darkroom.pipelines.verification.grading.judged import (
+    JudgedGrade,
+    answer_slots,
+    answer_turn,
+    grade_judged,
+    rejection_reason,
+)
 from tests.pipelines.scripted import Scripted
 from tests.pipelines.verification.grading.cases import Said, said
 

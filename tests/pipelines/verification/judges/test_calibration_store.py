@@ -11,10 +11,7 @@ import pytest
 
 from darkroom.pipelines.models.policies import OraclePolicy, PolicyIdentity
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.verification.checks import consistency, judge_effective
-from darkroom.pipelines.verification.judges import EmbeddedJudge, PolicyJudge
-from darkroom.pipelines.verification.judges.calibration import Counts, Interval
-from darkroom.pipelines.verification.judges.calibration_store import (
+from darkroom.pipelines.verification.calibration_store import (
     BUNDLED,
     CalibrationStore,
     StoredCalibration,
@@ -22,7 +19,9 @@ from darkroom.pipelines.verification.judges.calibration_store import (
     inline_case,
     stored_calibration,
 )
-from darkroom.pipelines.verification.judges.labels import read_labels
+from darkroom.pipelines.verification.checks import consistency, judge_effective
+from darkroom.pipelines.verification.judges import EmbeddedJudge, PolicyJudge
+from darkroom.pipelines.verification.judges.calibration import Counts, Interval, read_labels
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.pipelines.verification.judges.labels import Labels, LabelsUnreadable, read_labels
+from darkroom.pipelines.verification.judges.calibration import Labels, LabelsUnreadable, read_labels
 
 GOOD = {"row": "t1", "family": "direct", "check": "consistency", "verdict": "accept"}
 

@@ -21,7 +21,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.verification.judges import EmbeddedJudge, JudgeQuestion, PolicyJudge
-from darkroom.pipelines.verification.judges.policy import SCHEMA
+from darkroom.pipelines.verification.judges.judge import SCHEMA
 
 YES, NO = '{"reason": "it can be read", "verdict": true}', '{"reason": "blurred", "verdict": false}'
 

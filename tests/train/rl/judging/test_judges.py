@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from darkroom.pipelines.models.policies import SpendTracker, failures
+from darkroom.pipelines.models.policies import SpendTracker, calls
 from darkroom.pipelines.records import Grader, Sample, Truth
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.rl.judging import judges
@@ -29,7 +29,7 @@ def asked(answer=EXPECTED, choices=()):
 @pytest.fixture
 def votes(tmp_path, monkeypatch):
     """What one question comes to when an endpoint gives these votes, and what the endpoint was sent."""
-    monkeypatch.setattr(failures, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(calls, "FIRST_WAIT_SECONDS", 0.01)
 
     def cast(ask, *said, n_votes=None, image=None, **settings):
         async def run():

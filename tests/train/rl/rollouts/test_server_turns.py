@@ -15,9 +15,8 @@ from darkroom.pipelines.records import Observation, Sample, Truth
 from darkroom.train.models.loading import load_processor
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelInTraining
 from darkroom.train.rl.rollouts.sampling import TurnWatcher
-from darkroom.train.rl.rollouts.server_turns import ServerTurns
 from darkroom.train.rl.rollouts.transcript import Transcript
-from darkroom.train.rl.rollouts.vllm_engine import VllmServer, readable_errors, require_nccl
+from darkroom.train.rl.rollouts.vllm_engine import ServerTurns, VllmServer, readable_errors, require_nccl
 from darkroom.train.runs import EngineDown, TrainError
 
 CODE = "<think>I look.\n<code>\n```python\nprint(%d)\n```\n</code>"

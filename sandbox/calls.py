@@ -1,8 +1,12 @@
-"""What a pool has done and is doing, in numbers: for the operator, and for Prometheus (`metrics`)."""
+"""Calls of a pool: the slots that admit them, and their numbers, for the operator and for Prometheus (`metrics`).
+
+More calls at a time than there are CPUs would only slow one another down.
+"""
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +84,7 @@ class Meter:
 
     @contextmanager
     def queued(self) -> Iterator[None]:
-        """Around the wait for a slot."""
+        """Count a call as waiting, around its wait for a slot."""
         with self._lock:
             self.waiting += 1
         try:
@@ -95,7 +99,7 @@ class Meter:
             self._queue.add(queue_seconds)
 
     def ended(self, observation: Observation | None) -> None:
-        """None: the call ended by an exception of the host."""
+        """Count the end of a call; None: by an exception of the host."""
         with self._lock:
             self.running -= 1
             if observation is not None:
@@ -138,12 +142,12 @@ class Meter:
 
 def processes_below(pid: int) -> list[int]:
     """The process and all its descendants."""
-    found = [pid]
-    for parent in found:
+    pids = [pid]
+    for parent in pids:
         for children in Path(f"/proc/{parent}/task").glob("*/children"):
             with suppress(OSError):  # it ended while we looked
-                found += [int(child) for child in children.read_text().split()]
-    return found
+                pids += [int(child) for child in children.read_text().split()]
+    return pids
 
 
 def proportional_mb(pids: Sequence[int]) -> float | None:
@@ -158,3 +162,57 @@ def proportional_mb(pids: Sequence[int]) -> float | None:
             continue  # it ended while we looked
         total += next((int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")), 0)
     return total / 1024
+
+
+class Slots:
+    """One per call that computes. One that sleeps lends its slot, and takes one back without waiting for it."""
+
+    def __init__(self, n_slots: int) -> None:
+        self._n_free = n_slots  # below zero where sleepers have woken up: later calls wait until it is made good
+        self._changed = threading.Condition()  # guards _n_free: calls begin and end in many threads
+
+    def wait(self, is_over: Callable[[], bool]) -> "Turn":
+        """A turn with a slot, or without one as soon as `is_over` says that the call has become pointless."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._n_free > 0 or is_over())
+            if is_over():
+                self._changed.notify()  # the slot that woke us is for another
+                return Turn(self, False)
+            self._n_free -= 1
+            return Turn(self, True)
+
+    def change(self, n_free: int) -> None:
+        with self._changed:
+            self._n_free += n_free
+            if self._n_free > 0:
+                self._changed.notify()
+
+    def wake(self) -> None:
+        """Let every call that waits look whether it is over."""
+        with self._changed:
+            self._changed.notify_all()
+
+
+class Turn:
+    """One call's, from its admission to its end."""
+
+    def __init__(self, slots: Slots, computes: bool) -> None:
+        self._slots, self._computes = slots, computes
+
+    def note(self, computes: bool) -> None:
+        if computes is not self._computes:
+            self._computes = computes
+            self._slots.change(-1 if computes else 1)
+
+    def end(self) -> None:
+        self.note(False)
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Resources that the calls of a pool share."""
+
+    slots: Slots
+    executor: Executor
+    """Runs the calls of event loops."""
+    meter: Meter

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.sandbox._guest.gallery import Budget, read_image
+from darkroom.sandbox._guest.shown_images import Budget, read_image
 
 NOISE = np.random.default_rng(5).integers(0, 256, (37, 53, 3), dtype=np.uint8)
 SMOOTH = cv2.GaussianBlur(NOISE, (9, 9), 0)

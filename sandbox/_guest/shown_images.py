@@ -38,8 +38,8 @@ class Pixels(NamedTuple):
     data: bytes
 
 
-class Gallery:
-    """What one call put up, in order: pixels as they were shown, files by path."""
+class ShownImages:
+    """Images of one call, in order: pixels as they were shown, files by path."""
 
     def __init__(self, links: ImageLinks, *, max_images: int, max_pixels: int) -> None:
         self._links, self._max_images, self._max_pixels = links, max_images, max_pixels
@@ -51,7 +51,7 @@ class Gallery:
         self.n_dropped = 0
 
     def install(self) -> None:
-        """Once per process: an audit hook cannot be taken back."""
+        """Hook into all that shows or writes images; once per process, since an audit hook cannot be removed."""
         sys.addaudithook(self._audit)
         write_file = cv2.imwrite
 
@@ -96,7 +96,7 @@ class Gallery:
         self._keep("figure", figure.canvas.get_width_height(), pixels)
 
     def _keep(self, kind: str, size: tuple[int, int], pixels: Callable[..., bytes]) -> None:
-        """Beyond the limit only counted: the pixels are not even computed."""
+        """Keep an image; beyond the limit it is only counted, its pixels not even computed."""
         width, height = size
         if width * height > self._max_pixels:
             raise ValueError(f"{kind} of {width}x{height} pixels is too large: at most {self._max_pixels} pixels")
@@ -141,7 +141,7 @@ class Gallery:
 
 
 def held_paths(variables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """What the variables called `...processed_path...` hold: a path or several (Thyme's convention)."""
+    """Paths in the variables called `...processed_path...`: one or several each (Thyme's convention)."""
     return {name: _paths_in(value) for name, value in list(variables.items()) if _PATH_VARIABLE in name.lower()}
 
 
@@ -179,7 +179,7 @@ class Budget:
     max_pixels: int
 
     def check(self, width: int, height: int) -> None:
-        """Raises OverLimit for an image of a size that would break one."""
+        """Check the limits for an image of this size. Raises OverLimit."""
         if width * height > self.max_pixels:
             raise OverLimit(f"not shown: {width}x{height} pixels, at most {self.max_pixels} pixels are shown")
         if self.n_images < 1:
@@ -201,9 +201,9 @@ class SavedFiles:
 
     def look(self, noticed: Container[str]) -> dict[str, int]:
         """Path to size of every file that is new, changed or `noticed` to be written, in alphabetical order."""
-        found, known = dict(self._walk()), self._known
-        new = {p: stamp.n_bytes for p, stamp in found.items() if known.get(p) != stamp or p in noticed}
-        self._known = found
+        files, earlier = dict(self._walk()), self._known
+        new = {p: stamp.n_bytes for p, stamp in files.items() if earlier.get(p) != stamp or p in noticed}
+        self._known = files
         return dict(sorted(new.items()))
 
     def name_of(self, path: str) -> str:
@@ -239,7 +239,7 @@ def _device_of(folder: str) -> int | None:
 
 
 def read_image(path: str, name: str, budget: Budget) -> Pixels:
-    """Raises ValueError with the reason for which the file cannot be shown."""
+    """Read an image file. Raises ValueError with the reason for which it cannot be shown."""
     try:
         with Image.open(path) as image:
             budget.check(*image.size)
@@ -251,7 +251,7 @@ def read_image(path: str, name: str, budget: Budget) -> Pixels:
 
 
 def _pixels_of_whole_jpeg(image: ImageFile.ImageFile, path: str) -> bytes | None:
-    """What Pillow decodes, in two thirds of the time: by OpenCV, which would also take a file that is cut short."""
+    """Decode like Pillow in two thirds of its time: by OpenCV, which would also take a file that is cut short."""
     if image.format != "JPEG" or image.mode != "RGB" or image.fp is None:
         return None
     image.fp.seek(-len(_END_OF_JPEG), os.SEEK_END)

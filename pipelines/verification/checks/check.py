@@ -1,7 +1,7 @@
-"""What a check is: a small function with a name, a version and typed reasons.
+"""Checks: small functions with a name, a version and typed reasons.
 
     @check(version=2)
-    def executes(case: Case) -> Verdict:
+    def executes(case: Case) -> CheckResult:
         ...
         return failed(Flaw.PROGRAM_FAILED, "round 1: NameError", score=0.5)
 
@@ -16,7 +16,7 @@ from typing import Self
 
 from darkroom.pipelines.records import Check, Votes
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.judges.base import Judge, JudgeQuestion
+from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 from darkroom.sandbox.errors import UserError
 
 
@@ -46,7 +46,7 @@ class Flaw(StrEnum):
     FRAMES_MISSED = "frames_missed"
     OTHER_OBSERVATION = "other_observation"
     FIGURE_BLANK = "figure_blank"
-    NOT_DRAWN = "not_drawn"
+    FIGURE_NOT_DRAWN = "not_drawn"
     ANSWER_PRINTED = "answer_printed"
     NO_LEGIBILITY_GAIN = "no_legibility_gain"
     TEXT_MISREAD = "text_misread"
@@ -66,8 +66,8 @@ class Flaw(StrEnum):
     ANSWERABLE_BLIND = "answerable_blind"
     ANSWERABLE_WITHOUT_TOOLS = "answerable_without_tools"
     # among others
-    DUPLICATE = "duplicate"
-    CONTAMINATED = "contaminated"
+    DUPLICATE_ROW = "duplicate"
+    CONTAMINATED_ROW = "contaminated"
     # samples
     MISMATCHED = "mismatched"
     NEEDS_KNOWLEDGE = "needs_knowledge"
@@ -85,7 +85,7 @@ class OwnFlaw(str):
         if not _OWN_FLAW.fullmatch(value):
             raise UserError(f"a flaw is named like 'not_mirrored', in at most 40 characters; found {value[:60]!r}")
         if value in set(Flaw):
-            raise UserError(f"the flaw {value!r} is there already: use Flaw.{value.upper()}")
+            raise UserError(f"the flaw {value!r} is there already: use Flaw.{Flaw(value).name}")
         return str.__new__(cls, value)
 
 
@@ -95,7 +95,7 @@ AnyFlaw = Flaw | OwnFlaw
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check says of a case: ``score`` is what it measured, ``detail`` the evidence. ``n_trials`` counts the
+    """Verdict of a check on a case: ``score`` is the measured value, ``detail`` the evidence. ``n_trials`` counts the
     votes or answers of which ``score`` is a share."""
 
     flaw: AnyFlaw | None = None
@@ -115,7 +115,7 @@ def failed(flaw: AnyFlaw, detail: str, *, score: float | None = None, n_trials: 
 
 
 def decided(holds: bool, flaw: AnyFlaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:
-    """``passed`` or ``failed``, with the same evidence."""
+    """Return ``passed`` or ``failed``, with the same evidence."""
     return CheckResult(None if holds else flaw, score, detail, n_trials)
 
 
@@ -163,7 +163,7 @@ def check(*, version: int = 1) -> Callable[[Callable[[Case], CheckResult]], Meas
 def judged(
     question: JudgeQuestion, *, version: int = 1
 ) -> Callable[[Callable[[Case, Judge], Awaitable[CheckResult]]], JudgedCheck]:
-    """The same for ``async (case, judge) -> Verdict``, which asks ``question``."""
+    """The same for ``async (case, judge) -> CheckResult``, which asks ``question``."""
 
     def made(function: Callable[[Case, Judge], Awaitable[CheckResult]]) -> JudgedCheck:
         return JudgedCheck(function.__name__, version, function, _first_line(function), question)

@@ -22,12 +22,19 @@ from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.base import JudgedCheck
+from darkroom.pipelines.verification.checks.check import JudgedCheck
 from darkroom.pipelines.verification.judges import EmbeddedJudge, Judge
-from darkroom.pipelines.verification.judges.calibration import Calibration, Counts, Interval, calibrate, calibrate_for
-from darkroom.pipelines.verification.judges.labels import Label, read_labels
+from darkroom.pipelines.verification.judges.calibration import (
+    Calibration,
+    Counts,
+    Interval,
+    Label,
+    calibrate,
+    calibrate_for,
+    read_labels,
+)
 
-BUNDLED = Path(__file__).with_name("labelled")
+BUNDLED = Path(__file__).with_name("judges") / "labelled"
 _MEASURES = ("precision", "recall", "kappa")
 
 
@@ -46,7 +53,8 @@ class StoredCalibration:
     reviewers: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """For the file, the digest of a stage's inputs and the card; NaN, which JSON cannot hold, is null."""
+        """Make the JSON form for the file, the digest of a stage's inputs and the card; NaN, which JSON cannot hold, is
+        null."""
         numbers = asdict(self.calibration)
         for name in _MEASURES:
             numbers[name] = {part: value if math.isfinite(value) else None for part, value in numbers[name].items()}
@@ -98,7 +106,7 @@ class CalibrationStore:
             self.write(calibration)
 
     def _read(self, judge: str) -> StoredCalibration | None:
-        """Raises ``ValueError`` for a file that is no calibration, naming it."""
+        """Read a stored calibration. Raises ``ValueError`` for another file, naming it."""
         path = self.path(judge)
         if not path.exists():
             return None
@@ -183,7 +191,7 @@ def _frozen(stored: Mapping[str, Any]) -> StoredCalibration:
 
 
 def _with_intervals(old: Calibration) -> Calibration:
-    """What older versions stored had intervals of a bootstrap, which were too narrow: anew, from the same counts."""
+    """Recompute the intervals of older versions from their counts: those of the bootstrap were too narrow."""
     if not old.precision.value > 0:
         return old  # how many passed is not known
     good_passed = round(old.recall.value * old.n_good)

@@ -33,7 +33,7 @@ class PolicyIdentity:
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """For digests."""
+        """Make the JSON form for digests."""
         sampling = dict(self.sampling)
         return {"policy": self.policy, "model": self.model, "revision": self.revision, "sampling": sampling}
 
@@ -83,7 +83,7 @@ class Policy(typing.Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many rows to work on at once so that the policy is never idle."""
+        """Number of rows to work on at once so that the policy is never idle."""
 
     async def check(self) -> None:
         """Raises ``PolicyUnavailable`` when no completion is possible, before any work is done."""
@@ -101,7 +101,7 @@ class Sampler(typing.Protocol):
 
     @property
     def gives_several(self) -> bool:
-        """Whether it does; for some endpoints only the first request shows that they do not."""
+        """True while it is not known to fail: for some endpoints only the first request shows that they do not."""
 
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
         """Up to ``n`` answers and at least one, with seeds from ``request.seed`` on. Raises ``PolicyError``."""
@@ -117,7 +117,7 @@ async def samples(policy: Policy, request: CompletionRequest, n: int, *, first: 
 
 
 async def one_by_one(policy: Policy, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
-    """``n`` requests at once. Waits for all even if one raises: answers that were paid for are kept."""
+    """Send ``n`` requests at once. Waits for all even if one raises: answers that were paid for are kept."""
     writes = (policy.write(reseeded(request, number)) for number in range(n))
     return tuple(await all_finished(*writes))
 

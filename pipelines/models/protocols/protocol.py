@@ -41,7 +41,7 @@ class Protocol(ABC):
     caption = ""
     """What stands before an image of an observation; ``{}`` is its number."""
     one_only = False
-    """Whether a second container directly after the first is malformed."""
+    """Return whether a second container directly after the first is malformed."""
     takes_videos = False
 
     @property
@@ -102,7 +102,7 @@ class Protocol(ABC):
     def _opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
     ) -> tuple[Message, ...]:
-        """As ``opening``, of what the protocol takes."""
+        """Make the opening of ``opening``, with what the protocol takes."""
 
     @abstractmethod
     def _read(self, text: str) -> ParsedTurn | Malformed:
@@ -164,6 +164,6 @@ class TurnStream:
         return True
 
     def _may_repeat(self, rest: str) -> bool:
-        """Whether ``rest`` may still become a second container."""
+        """Return whether ``rest`` may still become a second container."""
         opening = f"<{self._container}>"
         return len(rest) < len(opening) and opening.startswith(rest.lower())

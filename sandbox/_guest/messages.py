@@ -1,13 +1,18 @@
-"""What the host tells the processes of the sandbox, as JSON, and what they tell one another."""
+"""JSON messages between the host and the processes of the sandbox, and the session's end of its socket.
 
+The form of a session's requests and replies: `darkroom.sandbox.frames`.
+"""
+
+import json
 import os
 import signal
+import struct
 import traceback
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from darkroom.sandbox._guest.scan import ScanMode
-
+ScanMode = Literal["strict", "own_files", "off"]
+"""own_files: the code may delete, move and rename; only the session's own files are within its reach anyway."""
 RepairMode = Literal["small_model", "off"]
 """small_model: the rewrites of Thyme's appendix A, each of them reported. off: the code runs as it was written."""
 
@@ -54,7 +59,7 @@ class GroupRequest:
 
 @dataclass(frozen=True)
 class GuestMode:
-    """How a session treats the code before it runs it."""
+    """Treatment of the code before it runs."""
 
     scan: ScanMode
     repair: RepairMode
@@ -97,7 +102,35 @@ class DecodedImage:
 
 
 def brief(error: BaseException) -> str:
-    """`OSError: [Errno 30] Read-only file system (proc.py, line 33)`: of the sandbox's own errors, for the host."""
+    """Describe an own error to the host: `OSError: [Errno 30] Read-only file system (proc.py, line 33)`."""
     *_, (frame, number) = traceback.walk_tb(error.__traceback__)
     text = f"{type(error).__name__}: {error}"[:_MAX_REASON]
     return f"{text} ({os.path.basename(frame.f_code.co_filename)}, line {number})"
+
+
+HEADER = struct.Struct("<QI")
+"""The header of every frame, on both sides: the call's nonce (64 random bits) and the length of the JSON or code that
+follows."""
+
+
+def next_frame(fd: int) -> tuple[int, bytes]:
+    """Nonce and payload of the next request. The process ends where the host has hung up."""
+    nonce, length = HEADER.unpack(_read(fd, HEADER.size))
+    return nonce, _read(fd, length)
+
+
+def send(fd: int, nonce: int, fields: dict[str, Any]) -> None:
+    payload = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")  # half as long as with escapes
+    view = memoryview(HEADER.pack(nonce, len(payload)) + payload)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _read(fd: int, length: int) -> bytes:
+    data = bytearray()
+    while len(data) < length:
+        part = os.read(fd, min(length - len(data), 1 << 20))
+        if not part:
+            os._exit(0)
+        data += part
+    return bytes(data)

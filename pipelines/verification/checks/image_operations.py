@@ -1,0 +1,307 @@
+"""Checks on operations on an image (turned back, made legible, cropped, enlarged), on the pixels that came back.
+
+Rotations and contrast are measured, contrast with a reader of print where one is installed. A decided operation is also
+asked of a judge: whether it reached its goal.
+"""
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+
+from PIL import Image, ImageOps
+
+from darkroom.pipelines.models.parsing import literal_boxes, parsed
+from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.tasks import question_text, spelled_answer
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.verification.case import Case
+from darkroom.pipelines.verification.checks.check import (
+    CheckResult,
+    Flaw,
+    by_votes,
+    check,
+    decided,
+    failed,
+    judged,
+    passed,
+)
+from darkroom.pipelines.verification.checks.crop import MAX_CROP_SHARE, executed_code, shows_whole
+from darkroom.pipelines.verification.checks.hint import tokens
+from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
+from darkroom.pipelines.vision.image_transform import (
+    TURNED_DEGREES,
+    ImageTransform,
+    Operation,
+    measure_transform,
+    residual,
+)
+from darkroom.pipelines.vision.legibility import OcrReader, anls, contrast, likeness, ocr_reader
+from darkroom.pipelines.vision.registration import degrees_between, pose_of
+
+MAX_RESIDUAL = 3.0
+"""Degrees by which an image may still lean."""
+
+MIN_SHOWN = 0.4
+"""Least share of the image that must be left. A square cut from a turned 3:2 image keeps about a half."""
+
+_UNIT = r"(?:°|º|degrees?\b|degs?\b|rad(?:ian)?s?\b)"
+_FIGURES = re.compile(rf"(?<!\d)(\d++(?:[.,]\d++)?+)\s*+-?+\s*+{_UNIT}", re.IGNORECASE)
+_WORDS = re.compile(
+    r"\b(?:(?:ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|one|two|three|four|five|six|seven|eight|nine"
+    rf"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|and|a)[\s-]++)++({_UNIT})?",
+    re.IGNORECASE,
+)
+"""Group 1 is missing where no unit follows: the words are skipped, not read again from each of them on."""
+_NUMBER = re.compile(r"\d+")
+_ORDINARY = re.compile(
+    r"(?:u?int|float|complex|base|sha|utf-?)\d+|^rot90$|^(?-i:ROTATE_(?:90|180|270)(?:_(?:COUNTER)?CLOCKWISE)?)$",
+    re.IGNORECASE,
+)
+"""Numbers that belong to a name: ``float32`` tells no angle, ``Image.ROTATE_180`` is the turn itself."""
+
+
+@check()
+def upright(case: Case) -> CheckResult:
+    """The last image shown is the unrotated original, upright; ``score`` is how many degrees it still leans."""
+    output = _output(case)
+    if output is None:
+        return failed(Flaw.NO_IMAGE, "no program showed an image")
+    original = case.store.open(case.sample.images[0])
+    pose = pose_of(original, output)
+    if pose is None:
+        what = "mirrored" if pose_of(ImageOps.mirror(original.convert("RGB")), output) else "not this question's"
+        return failed(Flaw.NOT_UPRIGHT, f"the image shown is {what}")
+    residual = degrees_between(pose.angle, 0.0)
+    detail, score = f"{residual:+.1f} degrees from upright", round(abs(residual), 1)
+    if abs(residual) > MAX_RESIDUAL:
+        return failed(Flaw.NOT_UPRIGHT, detail, score=score)
+    for what, box, least in _wanted(case, original):
+        share = pose.share_shown(box)
+        if share < least:
+            return failed(Flaw.TARGET_CUT, f"upright, but shows {share:.0%} of {what}", score=score)
+    return passed(detail, score=score)
+
+
+@check()
+def angle_undone(case: Case) -> CheckResult:
+    """The program's turn and the one before it make a whole turn; ``score`` is the rest, in degrees."""
+    output = _output(case)
+    if output is None:
+        return failed(Flaw.NO_IMAGE, "no program showed an image")
+    pose = pose_of(case.store.open(case.trajectory.images[0]), output)
+    if pose is None:
+        return failed(Flaw.WRONG_ANGLE, "the image shown is no rotation of the one that was given")
+    applied = float(case.hint["angle"])
+    lacks = degrees_between(pose.angle + applied, 0.0)
+    detail = f"turned by {pose.angle:.1f} degrees after {applied:g}: {lacks:+.1f} from a whole turn"
+    return decided(abs(lacks) <= MAX_RESIDUAL, Flaw.WRONG_ANGLE, detail, score=round(abs(lacks), 1))
+
+
+@check()
+def angle_unspoken(case: Case) -> CheckResult:
+    """No thought, comment, name or text in the code tells an angle, in figures or in words, nor does a file's name.
+
+    What the question, its choices and its answer say may be said. In code, the two numbers that undo the turn may
+    stand as numbers only.
+    """
+    public = " ".join([case.sample.question, *case.sample.choices, case.sample.answer]).casefold()
+    for where, text in _prose(case):
+        mentions = [match[0] for pattern in (_FIGURES, _WORDS) for match in pattern.finditer(text) if match[1]]
+        if leaked := [words for words in mentions if words.casefold() not in public]:
+            return failed(Flaw.HINT_NUMBER, f"{where} says {leaked[0]!r}")
+    secret = _secrets(case)
+    for where, text in _spelled(case):
+        if leaked := sorted(secret.intersection(_NUMBER.findall(_ORDINARY.sub("", text)))):
+            return failed(Flaw.HINT_NUMBER, f"{where} holds {leaked[0]}: {text[:60]!r}")
+    return passed()
+
+
+def _output(case: Case) -> Image.Image | None:
+    images = [image for turn in case.trajectory.rounds for image in turn.observation.images]
+    return case.store.open(images[-1]) if images else None
+
+
+def _wanted(case: Case, original: Image.Image) -> Iterator[tuple[str, Box, float]]:
+    yield "the picture", Box(0, 0, *original.size), MIN_SHOWN
+    for target in case.sample.truth.boxes[:1]:
+        if target.image == 0:
+            yield "the target", target.box, 0.95
+
+
+def _secrets(case: Case) -> set[str]:
+    """The angle and what undoes it, as people write either: a turn the other way, and the rest of a whole one."""
+    angle = round(float(case.hint["angle"])) % 360
+    return {str(angle), str(360 - angle), str(360 + angle), str(720 - angle)}
+
+
+def _prose(case: Case) -> Iterator[tuple[str, str]]:
+    for n, turn in enumerate(case.trajectory.rounds, 1):
+        yield f"the thought of round {n}", turn.thought
+        for token in tokens(turn.code):
+            if token.type == tokenize.COMMENT:
+                yield f"a comment of round {n}", token.string
+    yield "the final thought", case.trajectory.final_thought
+
+
+def _spelled(case: Case) -> Iterator[tuple[str, str]]:
+    """Names and texts of the code, and what it printed: file names among them."""
+    for n, turn in enumerate(case.trajectory.rounds, 1):
+        for token in tokens(turn.code):
+            if token.type == tokenize.NAME:
+                yield f"a name in round {n}", token.string
+        tree = parsed(turn.code)  # None for code that does not parse, which fails `executes`
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield f"a text in round {n}", node.value
+        yield f"what round {n} printed", turn.observation.text
+
+
+MIN_GAIN = 0.05
+"""By how much likeness of the text read, times the reader's confidence, must rise."""
+
+MIN_FACTOR = 1.8
+"""By how much RMS contrast and gradient must rise."""
+
+MIN_LIKENESS, MAX_LOSS = 0.3, 0.1
+"""How much the part must look like the original's (correlation), and how much less than before it may."""
+
+MARGIN = 10
+
+
+@check()
+def legibility_gain(case: Case) -> CheckResult:
+    """The subject of the question can be read better after the last program than before; ``score`` is the gain.
+
+    With a reader (extra ``ocr``) the text read must be the answer, if the reader can read it in the unfaded original;
+    else contrast and gradient must have risen while the part still looks like the original's.
+    """
+    images = [image for turn in case.trajectory.rounds for image in turn.observation.images]
+    if not images:
+        return failed(Flaw.NO_IMAGE, "no program showed an image")
+    original = case.store.open(case.sample.images[0]).convert("RGB")
+    before = case.store.open(case.trajectory.images[0]).convert("RGB")
+    after = case.store.open(images[-1]).convert("RGB")
+    box = _box(case, original)
+    parts = original.crop(box), before.crop(box), _part(after, original, box)
+    engine = ocr_reader()
+    if engine is not None and (verdict := _read(engine, case, *parts)):
+        return verdict
+    return _measured(*parts)
+
+
+def _box(case: Case, original: Image.Image) -> Box:
+    boxes = [truth.box for truth in case.sample.truth.boxes if truth.image == 0]
+    return (boxes[0].grown(MARGIN) if boxes else Box(0, 0, *original.size)).clipped(*original.size)
+
+
+def _part(after: Image.Image, original: Image.Image, box: Box) -> Image.Image:
+    """Part of the output that shows the box; the whole output where it cannot be placed."""
+    target = original.crop(box)
+    if after.size == original.size and likeness(after.crop(box), target) >= MIN_LIKENESS:
+        return after.crop(box)
+    pose = pose_of(original, after)
+    return pose.cut(after, box) if pose else after
+
+
+def _read(
+    engine: OcrReader, case: Case, original: Image.Image, before: Image.Image, after: Image.Image
+) -> CheckResult | None:
+    """The verdict by reading; None where the answer is no text that the reader can read in the original."""
+    expected = spelled_answer(case.sample)
+    similar, score_after, words = _legible(engine, after, expected)
+    if similar < 1 and anls(engine.read(original), expected)[0] < 1:
+        return None
+    if similar < 1:
+        return failed(Flaw.TEXT_MISREAD, f"read {words!r}, expected {expected!r}", score=round(similar, 3))
+    _, score_before, _ = _legible(engine, before, expected)
+    gain = round(score_after - score_before, 3)
+    detail = f"a reader reads {words!r}: {score_before:.2f} before, {score_after:.2f} after"
+    return decided(gain >= MIN_GAIN, Flaw.NO_LEGIBILITY_GAIN, detail, score=gain)
+
+
+def _legible(engine: OcrReader, part: Image.Image, expected: str) -> tuple[float, float, str]:
+    """Likeness of the read text to the known one, that times the reader's confidence, and the read text."""
+    lines = engine.read(part)
+    similarity, words = anls(lines, expected)
+    confidence = max((line.confidence for line in lines if words and words.split()[0] in line.text), default=0.0)
+    return similarity, similarity * confidence, words
+
+
+def _measured(original: Image.Image, before: Image.Image, after: Image.Image) -> CheckResult:
+    was, now = contrast(before), contrast(after)
+    factor = min(now.rms / max(1e-4, was.rms), now.edges / max(1e-4, was.edges))
+    looked, looks = likeness(before, original), likeness(after, original)
+    detail = f"contrast {was.rms:.3f} to {now.rms:.3f}, likeness to the original {looked:.2f} to {looks:.2f}"
+    gained = factor >= MIN_FACTOR and looks >= max(MIN_LIKENESS, looked - MAX_LOSS)
+    return decided(gained, Flaw.NO_LEGIBILITY_GAIN, detail, score=round(factor, 2))
+
+
+@check()
+def operation_applied(case: Case) -> CheckResult:
+    """The last image shows the operation that was decided; ``score`` counts the operations that it shows."""
+    decided = Operation(case.hint["operation"])
+    transform = _change(case)
+    if transform is None:
+        return failed(Flaw.OTHER_OPERATION, "what is shown has nothing in common with the question's image", score=0.0)
+    applied = transform.operations
+    n = float(len(applied))
+    if len(applied) > 1 if decided is Operation.COMBINED else decided in applied:
+        return passed(str(transform), score=n)
+    return failed(Flaw.OTHER_OPERATION, f"decided {decided.name.lower()}, but it is {transform}", score=n)
+
+
+def _effective(case: Case) -> bool:
+    """Every operation that the last image shows has reached what is known to be its goal, and there is one."""
+    transform = _change(case)
+    return (
+        transform is not None
+        and bool(transform.operations)
+        and all(_reached(case, transform, o) for o in transform.operations)
+    )
+
+
+EFFECTIVE = JudgeQuestion("judge_effective", bundled_prompt("judge_effective"), _effective)
+
+
+@judged(EFFECTIVE)
+async def judge_effective(case: Case, judge: Judge) -> CheckResult:
+    """A judge sees question, thought, code, images and answer and says that the work reached its goal."""
+    rounds = case.trajectory.rounds
+    images = tuple(image for turn in rounds for image in turn.observation.images)
+    if not images:
+        return failed(Flaw.NO_IMAGE, "there is no result that a judge could look at", score=0.0)
+    slots = {
+        "question": question_text(case.sample),
+        "thought": "\n\n".join(turn.thought for turn in rounds),
+        "code": "\n\n".join(turn.code for turn in rounds),
+        "final_thought": case.trajectory.final_thought,
+        "answer": case.trajectory.answer,
+        "n_shown": len(images),
+    }
+    votes = await judge.ask(EFFECTIVE, case, slots=slots, images=(case.trajectory.images[0], *images))
+    return by_votes(votes, Flaw.INEFFECTIVE)
+
+
+def _change(case: Case) -> ImageTransform | None:
+    """Transform that made the last shown image of the first image that it has to do with."""
+    rounds = [turn for turn in case.trajectory.rounds if turn.observation.images]
+    if not rounds:
+        return None
+    output, boxes = case.store.open(rounds[-1].observation.images[-1]), literal_boxes(executed_code(rounds[-1]))
+    transforms = (measure_transform(output, case.store.open(image), boxes) for image in case.trajectory.images)
+    return next((transform for transform in transforms if transform is not None), None)
+
+
+def _reached(case: Case, transform: ImageTransform, operation: Operation) -> bool:
+    """Decide by the truth where there is one: upright, more contrast, the whole target in a small part."""
+    truth = case.sample.truth
+    if operation is Operation.DIRECTION:
+        return truth.angle is None or (
+            residual(truth.angle + transform.angle) <= TURNED_DEGREES and not transform.mirrored
+        )
+    if operation is Operation.LIGHTING:
+        return transform.contrast_gain >= 1
+    if not truth.boxes:
+        return True
+    return transform.share <= MAX_CROP_SHARE and shows_whole(transform.box, truth.boxes[0].box)

@@ -1,0 +1,263 @@
+"""Changes to modules that the code imports: absent ones provided, slow ones replaced, random choices seeded.
+
+Notebook code expects IPython's display and tqdm. `tqdm` shows no bar: it would fill the observation. Both give way to
+the packages where the host allows these.
+
+Every random choice follows from the session's seed, so that the same code observes the same. Covered: random, numpy
+(also a generator without a seed), OpenCV, os.urandom and with it uuid4 and secrets, the names of temporary files. Not
+covered: the clock, and `random.Random()` or `numpy.random.RandomState()` without a seed.
+
+Memory addresses in what the code printed differ from run to run: `<… object at 0x7f3a5c0d1e50>` becomes
+`<… object at 0x7f0000000010>`. The first address of a session is 10, the next 20, and so on (hexadecimal), the same one
+always the same.
+"""
+
+import builtins
+import errno
+import importlib.util
+import io
+import os
+import random
+import re
+import shutil
+import socket
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+from urllib.parse import quote
+
+import cv2
+import numpy as np
+from PIL import Image
+
+_NO_NETWORK = "the sandbox has no network: work with the images of the task and with what the code computes"
+_NO_INPUT = "the sandbox has no one to answer input(): write the value into the code"
+
+
+def install_notebook_modules(display: Callable[..., None]) -> None:
+    """Provide IPython and tqdm. `display` shows images and figures and prints anything else."""
+    names: dict[str, Any] = {
+        "display": display,
+        "Image": _image_of,
+        "clear_output": _nothing,
+        "update_display": display,
+    }
+    names |= dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text)
+    _provide("IPython", {"get_ipython": _nothing, "version_info": (9, 0, 0, "")}, display=names)
+    bars = {"tqdm": Bar, "trange": _range, "tqdm_notebook": Bar}
+    _provide("tqdm", bars, auto=bars, notebook=bars, std=bars, autonotebook=bars)
+    _explain_input()
+    _explain_network()
+
+
+class Bar:
+    """A progress bar that shows nothing: iterates, and takes every method that sets something."""
+
+    def __init__(
+        self, iterable: Iterable[Any] | None = None, *_: Any, total: int | None = None, **_options: Any
+    ) -> None:
+        self.iterable, self.total, self.n = iterable, total, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in self.iterable or ():
+            yield item
+            self.n += 1
+
+    def __len__(self) -> int:
+        return self.total if self.total is not None else len(self.iterable)  # type: ignore[arg-type]  # as tqdm's
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, n: int = 1) -> None:
+        self.n += n
+
+    @staticmethod
+    def write(text: str, file: Any = None, end: str = "\n", **_: Any) -> None:
+        print(text, file=file, end=end)
+
+    def _set(self, *_: Any, **_options: Any) -> None:
+        pass
+
+    set_description = set_description_str = set_postfix = set_postfix_str = refresh = reset = clear = close = _set
+
+
+def _range(*arguments: int, **options: Any) -> Bar:
+    return Bar(range(*arguments), **options)
+
+
+class _Text:
+    """A text that a notebook would render: printed as it is."""
+
+    def __init__(self, data: Any = None, *_: Any, **_options: Any) -> None:
+        self.data = data
+
+    def __repr__(self) -> str:
+        return str(self.data)
+
+
+def _image_of(data: Any = None, url: Any = None, filename: Any = None, **_: Any) -> Image.Image:
+    """Open with Pillow the image that IPython's Image shows."""
+    if data is None and filename is None:
+        raise OSError(errno.ENETUNREACH, f"{url!r}: {_NO_NETWORK}")
+    source = filename if data is None else data
+    if isinstance(source, Image.Image):
+        return source
+    return Image.open(io.BytesIO(source) if type(source) is bytes else source)
+
+
+def _nothing(*_: Any, **_options: Any) -> None:
+    pass
+
+
+def _provide(name: str, names: dict[str, Any], **submodules: dict[str, Any]) -> None:
+    if name in sys.modules or importlib.util.find_spec(name):
+        return
+    package = _module(name, {**names, "__path__": []})
+    for submodule, contents in submodules.items():
+        vars(package).setdefault(submodule, _module(f"{name}.{submodule}", contents))
+
+
+def _module(name: str, names: dict[str, Any]) -> ModuleType:
+    module = sys.modules[name] = ModuleType(name)
+    vars(module).update(names, __spec__=ModuleSpec(name, None))  # without a spec `find_spec` would raise
+    return module
+
+
+def _explain_input() -> None:
+    plain_input = builtins.input
+
+    def input(prompt: object = "", /) -> str:
+        try:
+            return plain_input(prompt)
+        except EOFError:
+            raise EOFError(_NO_INPUT) from None
+
+    builtins.input = input
+
+
+def _explain_network() -> None:
+    """The filter refuses it in any case: this says why, and at once, where a name would be looked up."""
+    make_socket: Any = socket.socket.__init__
+
+    def make(self: Any, family: int = -1, type: int = -1, proto: int = -1, fileno: int | None = None) -> None:
+        try:
+            make_socket(self, family, type, proto, fileno)
+        except PermissionError as error:
+            raise PermissionError(error.errno, _NO_NETWORK) from None
+
+    def look_up(*_: Any, **_options: Any) -> Any:
+        raise socket.gaierror(socket.EAI_FAIL, _NO_NETWORK)
+
+    setattr(socket.socket, "__init__", make)  # noqa: B010  # assigning a method is not typed
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr"):
+        setattr(socket, name, look_up)
+
+
+_FASTEST = 1
+
+
+def install_pipe() -> None:
+    """Make `os.pipe` of a pair of sockets: the buffers of pipes are one budget for all processes of a user."""
+
+    def pipe() -> tuple[int, int]:
+        reading, writing = socket.socketpair()
+        reading.shutdown(socket.SHUT_WR)
+        return reading.detach(), writing.detach()
+
+    def pipe2(flags: int) -> tuple[int, int]:
+        fds = pipe()
+        for fd in fds:
+            os.set_blocking(fd, not flags & os.O_NONBLOCK)
+        return fds
+
+    os.pipe, os.pipe2 = pipe, pipe2
+
+
+def install_copy() -> None:
+    """Make `shutil.copy` and `copytree` do without modes and times, for the lite tier, where both belong to the
+    host."""
+
+    def copy_nothing(*_: Any, **__: Any) -> None:
+        pass
+
+    shutil.copymode = shutil.copystat = copy_nothing
+
+
+def install_fast_png() -> None:
+    """Give PNG files of code that names no level of compression zlib's fastest: the same pixels in a third of the time,
+    in files a seventh larger. Once per process."""
+    write = Image.SAVE["PNG"]
+
+    def write_fast(image: Any, *args: Any, **options: Any) -> None:
+        image.encoderinfo.setdefault("compress_level", _FASTEST)
+        write(image, *args, **options)
+
+    Image.register_save("PNG", write_fast)
+
+
+_POSITION_OF_URI = 6
+
+
+def install_sqlite() -> None:
+    """Make `sqlite3.connect` do without file locks, which the filter refuses."""
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+
+    def connect_without_locks(database: Any, *args: Any, **options: Any) -> sqlite3.Connection:
+        if options.get("uri") or len(args) > _POSITION_OF_URI or _is_no_file(database):
+            return connect(database, *args, **options)
+        uri = f"file:{quote(os.path.abspath(os.fsdecode(database)))}?nolock=1"
+        return connect(uri, *args, uri=True, **{name: value for name, value in options.items() if name != "uri"})
+
+    sqlite3.connect = sqlite3.dbapi2.connect = connect_without_locks  # type: ignore[assignment]  # overloads
+
+
+def _is_no_file(database: Any) -> bool:
+    return not isinstance(database, str | bytes | os.PathLike) or os.fsdecode(database) in ("", ":memory:")
+
+
+def seed_everything(seed: int) -> None:
+    """Any integer; the libraries that take fewer bits get its lowest."""
+    random.seed(seed)
+    np.random.seed(seed & 0xFFFFFFFF)
+    cv2.setRNGSeed(seed & 0x7FFFFFFF)
+    _seed_new_generators(seed)
+    os.urandom = random.Random(f"bytes {seed}").randbytes
+    setattr(random, "_urandom", os.urandom)  # noqa: B010  # SystemRandom's own name for it
+    names: Any = tempfile._RandomNameSequence()  # type: ignore[attr-defined]  # its own generator takes kernel entropy
+    names._rng, names._rng_pid = random.Random(f"names {seed}"), os.getpid()
+    setattr(tempfile, "_name_sequence", names)  # noqa: B010
+
+
+def _seed_new_generators(seed: int) -> None:
+    make_generator, streams = np.random.default_rng, np.random.SeedSequence(seed & 0xFFFFFFFF)
+
+    def default_rng(seed: Any = None) -> np.random.Generator:
+        return make_generator(streams.spawn(1)[0] if seed is None else seed)
+
+    np.random.default_rng = default_rng
+
+
+_ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{8,16}\b")
+_FIRST, _STEP = 0x7F0000000000, 0x10
+
+
+class Addresses:
+    """Remembers, for one session, which address got which number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+
+    def settle(self, text: str) -> str:
+        return _ADDRESS.sub(self._settled, text) if "at 0x" in text else text
+
+    def _settled(self, match: re.Match[str]) -> str:
+        number = self._numbers.setdefault(int(match[0], 16), len(self._numbers) + 1)
+        return hex(_FIRST + _STEP * number)

@@ -1,0 +1,140 @@
+r"""Repairs of code that does not parse, by its layout: what a model puts around it, and its indentation.
+
+    <code>\n```python\nprint(1)\n```\n</code>    ->    \n```python\nprint(1)\n```\n    ->    print(1)\n
+
+A Markdown fence or a pair of tags is stripped, never searched for inside: only blank text may stand outside, and one
+side is enough. The text between stays as it is, byte for byte: of a fence the lines between its two lines, of tags
+everything between them. Fences of another language are no Python and stay. The caller asks only for code that does not
+parse, so the contents of a string are out of reach, and so is `~~~python` without its end, which is Python.
+
+Repairs of indentation work on lines and do not know where a string begins, so the lines of a string may move along with
+the code. Each returns the same text where it does not apply.
+"""
+
+import ast
+import contextlib
+import itertools
+import re
+from collections.abc import Mapping
+from functools import partial
+
+import autopep8
+
+_BLANK = " \t\r\n\f\v\0\ufeff\u200b\N{NO-BREAK SPACE}"
+_LANGUAGE = "(?:python3?|py3?)?"
+_OPENING_FENCE = re.compile(
+    rf"\A[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE
+)
+_ANY_FENCE = re.compile(rf"\A[{_BLANK}]*(?:```|~~~)")
+_OPENING_TAG = re.compile(rf"\A[{_BLANK}]*<(?:code|python)>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(r"</(?:code|python)>\Z", re.IGNORECASE)
+_FENCE_SEAM = re.compile(
+    rf"^[ \t]*(`{{3,}}|~{{3,}})\s*\n[ \t]*\1[ \t]*{_LANGUAGE}[ \t\r]*\n", re.IGNORECASE | re.MULTILINE
+)
+_TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
+
+
+def strip_tags(code: str) -> str:
+    """Remove `<code>` or `<python>` at the start and `</code>` or `</python>` at the end, or either of them."""
+    opening = _OPENING_TAG.match(code)
+    code = code[opening.end() :] if opening else code
+    closing = _CLOSING_TAG.search(code.rstrip(_BLANK))
+    return code[: closing.start()] if closing else code
+
+
+def strip_fence(code: str) -> str:
+    """Remove a first line like ```` ```python ```` and a last line of the same fence, or either of them."""
+    opening = _OPENING_FENCE.match(code)
+    if opening:
+        return _without_closing_fence(code[opening.end() :], opening[1])
+    if _ANY_FENCE.match(code):
+        return code
+    return _without_closing_fence(_without_closing_fence(code, "```"), "~~~")
+
+
+def join_fenced(code: str) -> str:
+    """Remove the end of one block and the start of the next, where nothing stands between them."""
+    return _FENCE_SEAM.sub("", code)
+
+
+def join_tagged(code: str) -> str:
+    """Join tagged blocks like `join_fenced`: a line break takes the tags' place."""
+    return _TAG_SEAM.sub("\n", code)
+
+
+def _without_closing_fence(code: str, opening: str) -> str:
+    """Remove a fence, at least as long as the opening one, that ends the last line or fills it."""
+    body = code.rstrip(_BLANK)
+    bare = body.rstrip(opening[0])
+    if len(body) - len(bare) < len(opening):
+        return code
+    lines, newline, last = bare.rpartition("\n")
+    return bare if last.strip() else lines + newline
+
+
+_MAX_REFORMATTED = 10_000
+"""Characters up to which autopep8 is asked; it takes up to a millisecond a line."""
+_MAX_PASSES = 8
+"""Without a bound autopep8 never ends on some texts, such as 500 lines with two spaces before each."""
+_INDENTATION = ["E1", "W1", "E9", "W6"]
+_MARGIN = re.compile(r"^([ \t]*)(?=\S)", re.MULTILINE)
+_TABS = re.compile(r"^ *\t[ \t]*", re.MULTILINE)
+
+
+def dedent(code: str) -> str:
+    """The first line's indentation taken from every line that has it; a line that lacks it may be part of a string."""
+    first = _MARGIN.search(code)
+    return re.sub(f"^{first[1]}", "", code, flags=re.MULTILINE) if first and first[1] else code
+
+
+def align_first_line(code: str) -> str:
+    """A first line that lost its indentation, as happens when a block is cut out of a text."""
+    margins = list(itertools.islice(_MARGIN.finditer(code), 2))
+    if len(margins) < 2 or margins[0][1] == margins[1][1]:
+        return code
+    first, second = margins
+    return dedent(code[: first.start()] + second[1] + code[first.end() :])
+
+
+def expand_tabs(code: str) -> str:
+    """Tabs before a line as spaces, eight columns wide (Python 2) or four; not where both parse and mean two things."""
+    meanings: dict[str, str] = {}
+    for width in (8, 4):
+        text = _TABS.sub(partial(_expanded, width), code)
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            meanings[ast.dump(ast.parse(text))] = text
+    return meanings.popitem()[1] if len(meanings) == 1 else code
+
+
+def _expanded(width: int, tabs: re.Match[str]) -> str:
+    return tabs[0].expandtabs(width)
+
+
+def reindent(code: str) -> str:
+    """autopep8 on the indentation, which helps where that is what Python refuses, and only there."""
+    return _autopep8(code, {"select": _INDENTATION}) if _is_indented_wrongly(code) else code
+
+
+def reformat(code: str) -> str:
+    """autopep8 at its most aggressive, on the indentation and stray semicolons: nothing else of it makes code parse."""
+    return _autopep8(code, {"select": [*_INDENTATION, "E70"], "aggressive": 2}) if ";" in code else code
+
+
+def _is_indented_wrongly(code: str) -> bool:
+    try:
+        ast.parse(code)
+    except IndentationError:
+        return True
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return False
+
+
+def _autopep8(code: str, options: Mapping[str, object]) -> str:
+    blanks = set("".join(margin[1] for margin in _MARGIN.finditer(code)))
+    if len(code) > _MAX_REFORMATTED or len(blanks) > 1:  # of tabs among spaces it would guess the width
+        return code
+    try:
+        return str(autopep8.fix_code(code, options={"pep8_passes": _MAX_PASSES, **options}))
+    except Exception:  # noqa: BLE001 - it raises what its tokenizers raise
+        return code
