@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
-from darkroom.pipelines.verification.checks.base import CheckFunction, JudgedCheck
 from typer.core import TyperArgument
 from typer.main import get_command
 
@@ -21,6 +20,7 @@ from darkroom.pipelines.inspection.meanings import Meaning, flaws, reject_reason
 from darkroom.pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.verification.checks import EVERY_FAMILY
+from darkroom.pipelines.verification.checks.check import CheckFunction, JudgedCheck
 
 DOCS = Path(__file__).parents[1] / "docs"
 GENERATED = "This page is generated (`python -m scripts.reference_pages`).\n"
