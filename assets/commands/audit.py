@@ -18,7 +18,7 @@ from darkroom.train.examples.encoding import Layout
 
 if TYPE_CHECKING:
     from darkroom.pipelines.inspection.audit import AuditReport, Encode
-    from darkroom.pipelines.storage.stage import Progress
+    from darkroom.pipelines.storage.stage_runs import Progress
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
