@@ -256,7 +256,7 @@ def test_acts_are_found_by_their_seeds_whatever_a_model_wrote(ledger_url):
         ledger.put("c" * 64, "policy", {"messages": [said]}, CachedCall({}))
         ledger.put("d" * 64, "judge", {"seed": 7}, CachedCall({}))
         (found,) = ledger.with_seeds("policy", [7, 99])
-        assert (found.act.result, found.request["messages"]) == ({"n": 0}, [said])
+        assert (found.call.result, found.request["messages"]) == ({"n": 0}, [said])
         assert ledger.with_seeds("policy", []) == []
 
 
