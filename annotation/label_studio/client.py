@@ -1,19 +1,23 @@
-"""Client of a Label Studio server with our plug-in (``TaskServer``); idempotent requests are retried."""
+"""Client of a Label Studio server with our plug-in (``TaskServer``); idempotent requests are retried.
+
+Routes of the plug-in need no further package; projects and tasks need Label Studio's SDK, from the extra ``annotate``.
+"""
 
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 from typing import Any, Self, TypeVar
 
-import httpx
-from label_studio_sdk.core.api_error import ApiError
+import httpx2
 
 from darkroom.annotation import AnnotationError, FormChanged, ServerUnreachable
 from darkroom.annotation.label_studio.forms import ROUND_FORMS, form, instructions
 from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskListing
+from darkroom.sandbox.errors import require_extra
 
 T = TypeVar("T")
 MOST_TITLE = 50
@@ -22,7 +26,7 @@ PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between attempts of idempotent requests."""
 IMPORT_SECONDS = 600.0
 """Long, because an import that timed out here may still be running on the server."""
-_LIMITS = httpx.Limits(keepalive_expiry=1.0)
+KEEPALIVE_SECONDS = 1.0
 """The server closes an idle connection after two seconds: a request that goes out in that moment would fail."""
 ONCE: Any = {"max_retries": 0}
 
@@ -31,17 +35,37 @@ class LabelStudioClient:
     """One server, with the toolkit's own account. Use it as a context manager; methods: see ``TaskServer``."""
 
     def __init__(self, url: str, token: str, *, seconds: float = 120.0, pauses: Sequence[float] = PAUSES) -> None:
-        from label_studio_sdk import LabelStudio  # takes more than a second
-
         self.url = url.rstrip("/")
-        self._pauses = pauses
-        local = httpx.URL(self.url).host in ("127.0.0.1", "::1", "localhost")  # no proxy reaches this machine's servers
-        headers = {"Authorization": f"Token {token}"}
-        self._http = httpx.Client(
-            base_url=self.url, headers=headers, timeout=seconds, limits=_LIMITS, trust_env=not local
+        self._token, self._seconds, self._pauses = token, seconds, pauses
+        # no proxy reaches this machine's servers
+        self._trust_env = httpx2.URL(self.url).host not in ("127.0.0.1", "::1", "localhost")
+        self._http = httpx2.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Token {token}"},
+            timeout=seconds,
+            limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_SECONDS),
+            trust_env=self._trust_env,
         )
+        self._clients = ExitStack()
+        self._clients.callback(self._http.close)
+        self._connection_errors: tuple[type[Exception], ...] = (httpx2.HTTPError, OSError)
+        self._api_errors: tuple[type[Exception], ...] = (_Rejected,)
+
+    @cached_property
+    def _sdk(self) -> Any:
+        """Label Studio's own client. Raises ``ExtraMissing``."""
+        require_extra("label_studio_sdk", "annotate", "handing out and pulling tasks")
+        import httpx  # the SDK's
+        from label_studio_sdk import LabelStudio  # takes more than a second
+        from label_studio_sdk.core.api_error import ApiError
+
+        self._connection_errors = (httpx2.HTTPError, httpx.HTTPError, OSError)
+        self._api_errors = (_Rejected, ApiError)
+        limits = httpx.Limits(keepalive_expiry=KEEPALIVE_SECONDS)
+        client = httpx.Client(timeout=self._seconds, limits=limits, trust_env=self._trust_env)
+        self._clients.callback(client.close)
         # the SDK has no types here
-        self._sdk: Any = LabelStudio(base_url=self.url, api_key=token, timeout=seconds, httpx_client=self._http)  # type: ignore[no-untyped-call]
+        return LabelStudio(base_url=self.url, api_key=self._token, timeout=self._seconds, httpx_client=client)  # type: ignore[no-untyped-call]
 
     def __enter__(self) -> Self:
         return self
@@ -50,7 +74,7 @@ class LabelStudioClient:
         self.close()
 
     def close(self) -> None:
-        self._http.close()
+        self._clients.close()
 
     def people(self) -> list[Person]:
         return [Person(row["id"], row["email"], row["name"], row["role"]) for row in self.accounts()]
@@ -61,12 +85,12 @@ class LabelStudioClient:
         return [{"is_active": True, **row} for row in rows]  # an earlier version has no such field
 
     def add_person(self, email: str, *, role: str, password: str, name: str = "") -> dict[str, Any]:
-        """Creates an account, changes its role, or lets it come back; returns id, email, role and token."""
+        """Create an account, change its role, or let it come back; returns id, email, role and token."""
         body = {"email": email, "role": role, "password": password, "name": name}
         return self._plugin("POST", "people", json=body)
 
     def remove_person(self, email: str) -> int:
-        """Closes an account and keeps what it submitted; returns how many tasks it had open, which others get."""
+        """Close an account and keep its submissions; returns the number of its open tasks, which others get."""
         return int(self._plugin("POST", "people/remove", json={"email": email})["n_released"])
 
     def set_password(self, email: str, password: str) -> None:
@@ -78,9 +102,9 @@ class LabelStudioClient:
 
     def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         description = project_description(campaign, round)
-        known = {description, *(project_description(campaign, round, role) for role in ROUND_FORMS[round].roles)}
+        descriptions = {description, *(project_description(campaign, round, r) for r in ROUND_FORMS[round].roles)}
         for project in self._retry(lambda: list(self._sdk.projects.list(request_options=ONCE))):
-            if project.description in known:
+            if project.description in descriptions:
                 return int(project.id)
         created = self._retry(
             lambda: self._sdk.projects.create(
@@ -123,7 +147,7 @@ class LabelStudioClient:
         return int(project.task_number or 0)
 
     def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
-        """Leaves out a missing project. Raises ``AnnotationError`` when submitted annotations do not fit the form."""
+        """Skip a missing project. Raises ``AnnotationError`` when submitted annotations do not fit the form."""
         with suppress(_NotFound):
             self._retry(
                 lambda: self._sdk.projects.update(
@@ -178,7 +202,7 @@ class LabelStudioClient:
         def call() -> dict[str, Any]:
             response = self._http.request(method, path, **request)
             if response.status_code >= 400:
-                raise ApiError(status_code=response.status_code, body=response.text)
+                raise _Rejected(response.status_code, response.text)
             body: dict[str, Any] = response.json()
             return body
 
@@ -191,7 +215,7 @@ class LabelStudioClient:
             ) from error
 
     def _retry(self, call: Callable[[], T]) -> T:
-        """Repeats an idempotent call while the server is down or fails."""
+        """Repeat an idempotent call while the server is down or fails."""
         for pause in self._pauses:
             try:
                 return self._once(call)
@@ -202,9 +226,9 @@ class LabelStudioClient:
     def _once(self, call: Callable[[], T]) -> T:
         try:
             return call()
-        except ApiError as error:
+        except self._api_errors as error:
             raise self._error(error) from error
-        except (httpx.HTTPError, OSError) as error:
+        except self._connection_errors as error:
             raise ServerUnreachable(
                 f"Label Studio at {self.url} does not answer ({type(error).__name__}: {error}); check `darkroom "
                 "annotate status`. Everything received so far is kept, and the next sync resumes"
@@ -212,7 +236,7 @@ class LabelStudioClient:
         except ValueError as error:
             raise ServerUnreachable(f"Label Studio at {self.url} answered with invalid JSON: {error}") from error
 
-    def _error(self, error: ApiError) -> AnnotationError:
+    def _error(self, error: Any) -> AnnotationError:
         status, body = error.status_code or 0, error_sentence(error.body)
         if status == 401:
             return AnnotationError(
@@ -227,18 +251,18 @@ class LabelStudioClient:
 
 
 def project_description(campaign: str, round: str, *roles: str) -> str:
-    """By which the plug-in knows the round, and the roles if they are not all of the round's."""
+    """The description that tells the plug-in the round, and the roles if they are not all of the round's."""
     is_narrowed = bool(roles) and set(roles) != set(ROUND_FORMS[round].roles)
     return f"darkroom {round}{':' + ','.join(roles) if is_narrowed else ''} {campaign}"
 
 
 def project_title(campaign: str, round: str) -> str:
-    """As its page and the start page show it: "Streets: write questions"."""
+    """The title on its page and on the start page: "Streets: write questions"."""
     return f"{campaign[:1].upper()}{campaign[1:]}: {ROUND_FORMS[round].title}"[:MOST_TITLE]
 
 
 def error_sentence(body: Any) -> str:
-    """What an error of the server says, from its JSON; its text without any."""
+    """The sentence of a server's error, from its JSON; its text without any."""
     if isinstance(body, str):
         try:
             body = json.loads(body)
@@ -247,9 +271,10 @@ def error_sentence(body: Any) -> str:
     if not isinstance(body, Mapping):
         return str(body)[:500]
     detail = str(body.get("detail") or "").strip()
-    found = [] if detail in ("", "Validation error") else [detail]
-    found += _messages(body.get("validation_errors"))
-    return " ".join(message if message[-1:] in ".!?" else f"{message}." for message in found)[:500] or "no reason given"
+    messages = [] if detail in ("", "Validation error") else [detail]
+    messages += _messages(body.get("validation_errors"))
+    sentences = (message if message[-1:] in ".!?" else f"{message}." for message in messages)
+    return " ".join(sentences)[:500] or "no reason given"
 
 
 def _messages(errors: Any) -> list[str]:
@@ -267,3 +292,11 @@ def _messages(errors: Any) -> list[str]:
 
 class _NotFound(AnnotationError):
     """404: no such project or route."""
+
+
+class _Rejected(Exception):
+    """An error of a route of the plug-in, like the SDK's for the others."""
+
+    def __init__(self, status_code: int, body: str) -> None:
+        super().__init__(f"status {status_code}: {body}")
+        self.status_code, self.body = status_code, body

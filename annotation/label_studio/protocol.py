@@ -36,7 +36,7 @@ class ChangedTask(NamedTuple):
 
 
 class TaskServer(Protocol):
-    """Where tasks go and annotations come from. All methods raise ``AnnotationError`` only."""
+    """A server that takes tasks and returns annotations. All methods raise ``UserError`` only."""
 
     @property
     def url(self) -> str: ...
@@ -51,16 +51,16 @@ class TaskServer(Protocol):
         """The project of a round, with the guide in a language; an existing one is reused."""
 
     def check_project(self, project_id: int, round: str) -> bool:
-        """Whether the project exists. Raises ``FormChanged`` when its form differs from ours."""
+        """Look for the project. Raises ``FormChanged`` when its form differs from ours."""
 
     def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
-        """Gives the project's tasks to these of the round's roles only."""
+        """Give the project's tasks to these of the round's roles only."""
 
     def n_tasks(self, project_id: int) -> int:
         """The number of tasks of a project."""
 
     def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
-        """Replaces the project's form and guide with ours."""
+        """Replace the project's form and guide with ours."""
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
         """The numbers of the new tasks, in order. Not retried: the caller searches for its keys first."""
@@ -80,6 +80,6 @@ class TaskServer(Protocol):
         """
 
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
-        """Sets by task how many annotations complete it; reopens a task that now lacks some."""
+        """Set the number of annotations that complete each task; reopens a task that now lacks some."""
 
     def delete_task(self, task_id: int) -> None: ...

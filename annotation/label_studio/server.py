@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import cattrs
-import httpx
+import httpx2
 import yaml
 
 from darkroom.annotation import AnnotationError, ServerUnreachable
@@ -103,7 +103,7 @@ class LabelStudioServer:
         postgres: str | None = None,
         progress: Progress = lambda step: None,
     ) -> ServerInfo:
-        """Installs what is missing and starts the server, without waiting; returns a running server unchanged.
+        """Install what is missing and start the server, without waiting; returns a running server unchanged.
 
         ``host``, ``port`` and ``postgres`` are stored for later starts. Raises ``AnnotationError`` when the data are in
         another database, ``ProcessError`` when the port is taken or the installation fails.
@@ -124,7 +124,7 @@ class LabelStudioServer:
         return self._launch(address, postgres)
 
     def stop(self) -> bool:
-        """Returns False when no server was running."""
+        """Stop the server; returns False when none was running."""
         server = self.find()
         if server is None:
             return False
@@ -139,7 +139,7 @@ class LabelStudioServer:
         self.environment.ensure(log=self.environments / "label-studio.log")
 
     def _launch(self, address: Address, postgres: str | None) -> ServerInfo:
-        """Starts the server; its process is recorded before it does anything."""
+        """Start the server; its process is recorded before it does anything."""
         log = self.folder / "server.log"
         if log.exists():  # the end of a server that crashed
             log.replace(self.folder / "server.previous.log")
@@ -195,15 +195,15 @@ def wait_until_ready(server: ServerInfo, *, report: Callable[[float], None], pat
 
 
 def current_step(server: ServerInfo) -> str:
-    """What the server is doing before it answers, from its log."""
+    """The step of the start that is under way, from the server's log."""
     lines = Path(server.log).read_text(errors="replace").splitlines()
     return next((line.removeprefix(STEP) for line in reversed(lines) if line.startswith(STEP)), "load")
 
 
 def is_ready(server: ServerInfo) -> bool:
     try:
-        return httpx.get(f"{server.url}/health", timeout=10, trust_env=False).status_code == 200
-    except httpx.HTTPError:
+        return httpx2.get(f"{server.url}/health", timeout=10, trust_env=False).status_code == 200
+    except httpx2.HTTPError:
         return False
 
 
@@ -238,7 +238,7 @@ def server_of(workspace: Workspace) -> LabelStudioServer:
 
 
 def find_task_url(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Callable[[int, int], str]:
-    """Makes the URL of a task (project, number); a path alone without a known server."""
+    """Make the URL of a task (project, number); a path alone without a known server."""
     info = server_of(workspace).find()
     url = (environment.get(URL) or (info.url if info else "")).rstrip("/")
     return lambda project, task: f"{url}/projects/{project}/data?task={task}"

@@ -54,7 +54,7 @@ def select_database(folder: Path, postgres: str | None) -> str | None:
 
 
 def make_template(template: Path, python: Path, variables: Mapping[str, str]) -> None:
-    """Migrates an empty SQLite database, which takes a minute, and stores it whole or not at all."""
+    """Migrate an empty SQLite database, which takes a minute, and store it whole or not at all."""
     with tempfile.TemporaryDirectory(dir=template.parent, prefix=".label-studio-") as part:
         migrated = subprocess.run(
             [str(python), "-m", "darkroom_studio.bootstrap", "--migrate-only"],
@@ -101,7 +101,7 @@ def without_password(postgres: str | None) -> str:
 
 LOOPBACK = "127.0.0.1"
 PATIENCE_SECONDS = 5.0
-"""For the port of the last start."""
+"""Longest wait for the port of the last start."""
 
 
 class AdminAccount(NamedTuple):
@@ -113,7 +113,7 @@ class AdminAccount(NamedTuple):
 
 
 class Address(NamedTuple):
-    """Where the server listens."""
+    """The address on which the server listens."""
 
     host: str
     port: int
@@ -133,7 +133,7 @@ def admin_account(folder: Path) -> AdminAccount:
 
 
 def secret_key(folder: Path) -> str:
-    """Signs sessions; created at the first call. An older campaign's is Label Studio's own, from its data folder.
+    """The key that signs sessions; created at the first call. An older campaign has Label Studio's, in its data folder.
 
     Label Studio cannot read back every key that it makes: one that starts with ``$`` changes at each start.
     """
@@ -148,22 +148,22 @@ def secret_key(folder: Path) -> str:
 
 
 def select_address(folder: Path, host: str | None, port: int | None, *, last_url: str | None = None) -> Address:
-    """As asked for, else the one of the last start (``last_url`` without a file), else a free port of the loopback.
+    """The requested address, else that of the last start (``last_url`` without a file), else a free loopback port.
 
     Raises ``ProcessError`` when the port is taken.
     """
     path = folder / "address.json"
-    kept = Address(**json.loads(path.read_text())) if path.exists() else _parse_url(last_url)
-    host = host or (kept.host if kept else LOOPBACK)
-    if port is None and kept is not None:
-        port = _freed_port(host, kept.port)
+    last = Address(**json.loads(path.read_text())) if path.exists() else _parse_address(last_url)
+    host = host or (last.host if last else LOOPBACK)
+    if port is None and last is not None:
+        port = _freed_port(host, last.port)
     address = Address(host, free_port(host, port))
     write_whole(path, json.dumps(address._asdict()))
     return address
 
 
 def _freed_port(host: str, port: int) -> int:
-    """Waits a moment: threads of a killed server hold its port a little longer than its processes are there."""
+    """Wait a moment: threads of a killed server hold its port a little longer than its processes are there."""
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -177,14 +177,14 @@ def _freed_port(host: str, port: int) -> int:
         time.sleep(0.1)
 
 
-def _parse_url(url: str | None) -> Address | None:
+def _parse_address(url: str | None) -> Address | None:
     parts = urlsplit(url or "")
     return Address(parts.hostname, parts.port) if parts.hostname and parts.port else None
 
 
 UNITS = ("darkroom-annotate.service", "darkroom-annotate-sync.service")
 SETTINGS = ("DARKROOM_LOCAL", "DARKROOM_IMAGES", "DARKROOM_ENVIRONMENTS")
-"""What the units take over from the environment; everything else belongs in ``service.env``."""
+"""Variables that the units take over from the environment; everything else belongs in ``service.env``."""
 
 
 def service_units(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -195,14 +195,14 @@ def service_units(workspace: Workspace, environment: Mapping[str, str] = os.envi
         raise AnnotationError(f"no program `darkroom` in {beside} or on PATH; install the package first")
     settings = {"DARKROOM_HOME": str(workspace.home)}
     settings |= {name: environment[name] for name in SETTINGS if environment.get(name)}
-    found = templates(Path(__file__).parent / "templates", escapes=False)  # not HTML: `quoted` escapes
+    units = templates(Path(__file__).parent / "templates", escapes=False)  # not HTML: `quoted` escapes
     values = {
         "user": getpass.getuser(),
         "settings": [quoted(f"{name}={value}") for name, value in settings.items()],
         "environment_file": _specifiers(str(workspace.annotation.absolute() / "service.env")),
         "program": quoted(os.path.abspath(program)).replace("$", "$$"),
     }
-    return {name: found.get_template(f"{name}.jinja").render(values) + "\n" for name in UNITS}
+    return {name: units.get_template(f"{name}.jinja").render(values) + "\n" for name in UNITS}
 
 
 def quoted(text: str) -> str:

@@ -95,7 +95,7 @@ def mean_iou(before: Sequence[Box], after: Sequence[Box]) -> float | None:
 
 
 class PanelAgreement(NamedTuple):
-    """Of one round's versions with two verdicts or more; ``category`` is empty for all of them."""
+    """Agreement on one round's versions with two verdicts or more; ``category`` is empty for all of them."""
 
     round: str
     category: str

@@ -1,4 +1,4 @@
-"""Figures per annotator, and outliers among them: where a team lead looks first.
+"""Figures per annotator, for the team lead, and their work in a period, for payment.
 
 Working time is read from submissions: a gap of up to half an hour between two submissions of a person is work. For a
 longer gap, and for the first submission, the page's own clock counts, up to half an hour. A check of a planted error
@@ -19,7 +19,7 @@ from typing import Any
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITING
 from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.quality.versions import Version, versions
+from darkroom.annotation.quality.versions import MeasuredCase, Version, measured_cases, share_of, versions
 from darkroom.annotation.rounds.record_state import ROLE, ROUNDS, RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.storage.atomic_write import write_whole
@@ -67,7 +67,7 @@ class AnnotatorQuality:
 
     @property
     def has_rejects(self) -> bool:
-        """Whether a record was rejected or a submission is invalid."""
+        """A record was rejected or a submission is invalid."""
         return bool(self.reasons or self.invalid)
 
     @property
@@ -112,27 +112,24 @@ class _ActivityLog:
     def __init__(self, states: Sequence[RecordState], blocked: Iterable[Mapping[str, Any]]) -> None:
         self._events: dict[str, list[AnnotationEvent]] = {}
         self._written: dict[str, list[Version]] = {}
-        self._upheld: dict[str, list[bool]] = {}
-        self._caught: dict[str, list[bool]] = {}
+        self._cases: dict[str, list[MeasuredCase]] = {}
         self._invalid: dict[str, Counter[str]] = {}
         self._skipped: Counter[str] = Counter()
         self._blocked = Counter(str(entry["person"]) for entry in blocked if entry["person"])
         for state in states:
             self._add(state)
+        for case in measured_cases(states):
+            self._cases.setdefault(case.person, []).append(case)
 
     @property
     def emails(self) -> set[str]:
-        return {*self._events, *self._caught, *self._invalid, *self._skipped, *self._blocked}
+        return {*self._events, *self._cases, *self._invalid, *self._skipped, *self._blocked}
 
     def _add(self, state: RecordState) -> None:
         for event in state.history:
             self._events.setdefault(event.person, []).append(event)
         for version in versions(state):
             self._written.setdefault(version.author.person, []).append(version)
-            for event in version.cross_checks if version.expert_verdict else ():
-                self._upheld.setdefault(event.person, []).append(event.verdict == version.expert_verdict)
-        for check in state.planted_checks:
-            self._caught.setdefault(check.person, []).append(check.caught)
         for submission in state.invalid:
             self._invalid.setdefault(submission.person, Counter())[submission.reason.value] += 1
         self._skipped.update(set(state.skipped_by))
@@ -140,24 +137,25 @@ class _ActivityLog:
     def row(self, email: str, person: Person | None) -> AnnotatorQuality:
         events = self._events.get(email, [])
         valid = [event for event in events if event.verdict != "void"]
-        written, caught = self._written.get(email, []), self._caught.get(email, [])
-        first = [version.outcome for version in written if version.author.attempt == 0]
-        settled = [outcome for outcome in first if outcome != "waiting"]
+        written, cases = self._written.get(email, []), self._cases.get(email, [])
+        settled = [v.outcome for v in written if v.author.attempt == 0 and v.outcome != "waiting"]
+        planted_errors = share_of(cases, "planted_errors")
+        golds = {"gold": planted_errors.of} if planted_errors.of else {}
         by_round = Counter(event.round for event in valid)
         return AnnotatorQuality(
             email=email,
             name=(person.name if person else "") or email,
-            role=person.role if person else _role(by_round, bool(caught)),
-            submissions={name: n for name in ROLE if (n := by_round[name])} | ({"gold": len(caught)} if caught else {}),
+            role=person.role if person else _role(by_round, bool(golds)),
+            submissions={name: n for name in ROLE if (n := by_round[name])} | golds,
             active_hours=active_seconds(events) / 3600,
             writing_seconds=_median_lead(valid, WRITING),
             checking_seconds=_median_lead(valid, CHECKING),
-            first_pass=proportion_of(outcome == "unchanged" for outcome in settled),
+            first_pass=share_of(cases, "first_pass"),
             fixed=proportion_of(outcome == "fixed" for outcome in settled),
             reasons=by_frequency(Counter(reason for version in written for _, reason in version.reject_reasons)),
-            blind=proportion_of(event.blind_match for event in valid if event.blind_match is not None),
-            upheld=proportion_of(self._upheld.get(email, [])),
-            planted_errors=proportion_of(caught),
+            blind=share_of(cases, "blind"),
+            upheld=share_of(cases, "upheld"),
+            planted_errors=planted_errors,
             invalid=by_frequency(self._invalid.get(email, Counter())),
             n_blocked=self._blocked[email],
             n_skipped=self._skipped[email],

@@ -17,7 +17,7 @@ from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
 from darkroom.annotation.quality.outliers import Drift, Period, find_drifts, periods
-from darkroom.annotation.quality.versions import Version, versions
+from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
 from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.records.geometry import Box
@@ -132,7 +132,7 @@ def measure(
     checks = [event for event in events if event.round in CHECKING]
     minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
     accepted = [state for state in states if state.stage == "accepted"]
-    first = [v.outcome for v in all_versions if v.author.attempt == 0 and v.outcome != "waiting"]
+    cases = list(measured_cases(states))
     judged = [(check.verdict, v.expert_verdict) for v in all_versions if v.expert_verdict for check in v.cross_checks]
     return Quality(
         n_items=len(states),
@@ -143,12 +143,12 @@ def measure(
         n_rejected=sum(state.stage == "rejected" for state in states),
         n_reworked=sum(state.attempt > 0 for state in states),
         minutes_per_accepted=minutes / len(accepted) if accepted else None,
-        blind=proportion_of(event.blind_match for event in checks if event.blind_match is not None),
+        blind=share_of(cases, "blind"),
         verdicts=alpha(judged),
         confusion=dict(sorted(Counter(judged).items())),
         escaped=proportion_of(v.expert_verdict == "reject" for v in all_versions if v.expert_verdict),
         panels=measure_panels(states),
-        first_pass=proportion_of(outcome == "unchanged" for outcome in first),
+        first_pass=share_of(cases, "first_pass"),
         box_iou=_box_iou(change for event in checks for change in event.changes if change.name == "boxes"),
         boxes_kept=proportion_of(
             all(change.name != "boxes" for change in event.changes) for event in checks if event.verdict != "reject"

@@ -4,29 +4,21 @@ A first version counts on the day it was written, once its checks are finished; 
 error on the day of the check. Times are UTC.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import date, timedelta
 from statistics import median
 from typing import NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import WRITING
 from darkroom.annotation.quality.annotators import AnnotatorQuality
-from darkroom.annotation.quality.versions import versions
+from darkroom.annotation.quality.versions import MEASURES, MeasuredCase, measured_cases, share_of
 from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 MAX_DAYS = 21
 """A longer campaign is shown by week."""
-
-
-class MeasuredCase(NamedTuple):
-    """One outcome of one person's work in one of ``MEASURES``."""
-
-    at: str
-    person: str
-    measure: str
-    is_good: bool
+_SIGNIFICANCE = 1 / 40
 
 
 class Period(NamedTuple):
@@ -49,11 +41,15 @@ class Drift(NamedTuple):
     before: Proportion
     after: Proportion
 
+    @property
+    def gap(self) -> float:
+        return (self.after.value or 0.0) - (self.before.value or 0.0)
+
 
 def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
     """Every day or week with submissions, oldest first; submissions without a time are left out."""
     events = [e for state in states for e in state.history if _has_day(e.at) and e.verdict != "void"]
-    cases = [case for case in _cases(states) if _has_day(case.at)]
+    cases = [case for case in measured_cases(states) if _has_day(case.at)]
     days = {at[:10] for at in [*(event.at for event in events), *(case.at for case in cases)]}
     start_of = _starts(days)
     events_of: dict[str, list[AnnotationEvent]] = {start: [] for start in sorted(set(start_of.values()))}
@@ -83,17 +79,20 @@ def _starts(days: Collection[str]) -> dict[str, str]:
 
 def _period(start: str, events: Sequence[AnnotationEvent], cases: Sequence[MeasuredCase]) -> Period:
     leads = [e.lead_seconds for e in events if e.round in WRITING and e.lead_seconds is not None]
-    first_pass, blind, planted_errors = (
-        proportion_of(case.is_good for case in cases if case.measure == name)
-        for name in ("first_pass", "blind", "planted_errors")
+    return Period(
+        start=start,
+        n_submissions=len(events),
+        first_pass=share_of(cases, "first_pass"),
+        blind=share_of(cases, "blind"),
+        planted_errors=share_of(cases, "planted_errors"),
+        writing_seconds=median(leads) if leads else None,
     )
-    return Period(start, len(events), first_pass, blind, planted_errors, median(leads) if leads else None)
 
 
 def find_drifts(states: Sequence[RecordState]) -> tuple[Drift, ...]:
-    """Who got significantly worse in the second half of their cases (Fisher's exact test), the widest gap first."""
+    """People who got significantly worse in the second half of their cases (Fisher's exact test), widest gap first."""
     by_person: dict[tuple[str, str], list[MeasuredCase]] = {}
-    for case in sorted(_cases(states), key=lambda case: case.at):
+    for case in sorted(measured_cases(states), key=lambda case: case.at):
         by_person.setdefault((case.person, case.measure), []).append(case)
     drifts = []
     for (person, measure), cases in by_person.items():
@@ -101,35 +100,11 @@ def find_drifts(states: Sequence[RecordState]) -> tuple[Drift, ...]:
         before, after = (proportion_of(case.is_good for case in half) for half in (cases[:middle], cases[middle:]))
         if is_below(after, before):
             drifts.append(Drift(person, measure, before, after))
-    return tuple(sorted(drifts, key=lambda drift: (_gap(drift), drift.email, MEASURES.index(drift.measure))))
-
-
-def _gap(drift: Drift) -> float:
-    return (drift.after.value or 0.0) - (drift.before.value or 0.0)
-
-
-def _cases(states: Sequence[RecordState]) -> Iterator[MeasuredCase]:
-    for state in states:
-        for version in versions(state):
-            author = version.author
-            if author.attempt == 0 and version.outcome != "waiting":
-                yield MeasuredCase(author.at, author.person, "first_pass", version.outcome == "unchanged")
-            for check in version.cross_checks if version.expert_verdict else ():
-                yield MeasuredCase(check.at, check.person, "upheld", check.verdict == version.expert_verdict)
-        for event in state.history:
-            if event.verdict != "void" and event.blind_match is not None:
-                yield MeasuredCase(event.at, event.person, "blind", event.blind_match)
-        for planted in state.planted_checks:
-            yield MeasuredCase(planted.at, planted.person, "planted_errors", planted.caught)
-
-
-MEASURES = ("first_pass", "blind", "upheld", "planted_errors")
-"""Fields of ``AnnotatorQuality`` in which people are compared."""
-_SIGNIFICANCE = 1 / 40
+    return tuple(sorted(drifts, key=lambda drift: (drift.gap, drift.email, MEASURES.index(drift.measure))))
 
 
 def is_below(share: Proportion, others: Proportion) -> bool:
-    """Whether a share is significantly below the other (Fisher's exact test, one-sided)."""
+    """Test that a share is significantly below the other (Fisher's exact test, one-sided)."""
     from scipy.stats import hypergeom  # takes a second
 
     if not share.of or not others.of:

@@ -1,4 +1,4 @@
-"""Versions of a record: what an author submitted, and the results of its cross-check and acceptance."""
+"""Versions of a record, with the results of cross-check and acceptance, and the cases that people are measured by."""
 
 import json
 from collections import Counter
@@ -8,7 +8,10 @@ from typing import Literal, NamedTuple
 from darkroom.annotation._plugin.darkroom_studio.content import WRITING
 from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
+from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
+MEASURES = ("first_pass", "blind", "upheld", "planted_errors")
+"""Shares in which people are compared: fields of ``AnnotatorQuality``."""
 VersionOutcome = Literal["waiting", "unchanged", "fixed", "rejected"]
 Fate = Literal["waiting", "accepted", "rejected"]
 
@@ -30,7 +33,7 @@ class Version(NamedTuple):
 
     @property
     def reject_reasons(self) -> list[tuple[str, str]]:
-        """Of a version that was sent back: round and reason."""
+        """Round and reason of each rejection, if the version was sent back."""
         if self.fate != "rejected":
             return []
         return [(event.round, reason) for event in self.checks if event.verdict == "reject" for reason in event.reasons]
@@ -97,9 +100,38 @@ def versions(state: RecordState) -> Iterator[Version]:
 
 
 def _fate(state: RecordState, last: Version) -> Fate:
-    """Of the last version; a record that only void checks ended was not rejected by anybody."""
+    """The fate of the last version; a record that only void checks ended was not rejected by anybody."""
     if state.stage == "accepted":
         return "accepted"
     judged = last.acceptances if state.round == "accept" else last.cross_checks
     is_rejected = state.stage == "rejected" and bool(judged)
     return "rejected" if is_rejected or (state.stage, state.round) == ("waiting", "rework") else "waiting"
+
+
+class MeasuredCase(NamedTuple):
+    """One outcome of one person's work in one of ``MEASURES``."""
+
+    at: str
+    person: str
+    measure: str
+    is_good: bool
+
+
+def measured_cases(states: Iterable[RecordState]) -> Iterator[MeasuredCase]:
+    for state in states:
+        for version in versions(state):
+            author = version.author
+            if author.attempt == 0 and version.outcome != "waiting":
+                yield MeasuredCase(author.at, author.person, "first_pass", version.outcome == "unchanged")
+            for check in version.cross_checks if version.expert_verdict else ():
+                yield MeasuredCase(check.at, check.person, "upheld", check.verdict == version.expert_verdict)
+        for event in state.history:
+            if event.verdict != "void" and event.blind_match is not None:
+                yield MeasuredCase(event.at, event.person, "blind", event.blind_match)
+        for planted in state.planted_checks:
+            yield MeasuredCase(planted.at, planted.person, "planted_errors", planted.caught)
+
+
+def share_of(cases: Iterable[MeasuredCase], measure: str) -> Proportion:
+    """The share of good cases in one measure."""
+    return proportion_of(case.is_good for case in cases if case.measure == measure)

@@ -62,7 +62,7 @@ class ReviewQueue:
             rows = self._trajectories(recipe.family)
             for row_id in sample_ids(rows, seed=self.campaign.seed, queue=ROUND, n_rows=n_rows):
                 items[row_id] = partial(_task, *rows[row_id])
-        return sync_queue(TaskExchange(self.journal, server, self.campaign.name, self.campaign.language), ROUND, items)
+        return sync_queue(TaskExchange(self.journal, server, self.campaign), ROUND, items)
 
     def materialize(self, recipes: Sequence[Recipe]) -> dict[str, StageReport]:
         """Write every family's table of reviews, and the lines for calibrating judges."""

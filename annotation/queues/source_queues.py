@@ -85,9 +85,7 @@ class SourceQueue(ABC):
 
     def hand_out(self, server: TaskServer, items: Mapping[str, MakeTask]) -> SyncCounts:
         """Pull verdicts and hand out exactly these items. Raises ``AnnotationError``."""
-        return sync_queue(
-            TaskExchange(self.journal, server, self.campaign.name, self.campaign.language), self.round, items
-        )
+        return sync_queue(TaskExchange(self.journal, server, self.campaign), self.round, items)
 
     def materialize(self) -> StageReport:
         """Write the source's table; samples without a verdict are not in it."""

@@ -204,7 +204,8 @@ class Journal(JournalFile):
     def record_tasks(self, rounds: Sequence[str], *, changed: bool = False) -> Iterator[tuple[str, list[RecordTask]]]:
         """All tasks of each item in ``rounds``, item after item; of ``changed`` items only. Memory: one item."""
         marks, selected = ",".join("?" * len(rounds)), "and d.item_id in touched" if changed else ""
-        reader = sqlite3.connect(self.path, timeout=60)  # a snapshot, independent of concurrent writes
+        # a snapshot, independent of concurrent writes; the garbage collector may close it in another thread
+        reader = sqlite3.connect(self.path, timeout=60, check_same_thread=False)
         rows = reader.execute(
             f"select d.key, {REQUEST_COLUMNS}, terms, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, "
             "r.task_id, r.raw, r.roles, g.annotation_id from demands d left join tasks t using (key) "

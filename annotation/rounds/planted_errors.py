@@ -6,7 +6,7 @@ error. The same seed plants the same error.
 
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -48,18 +48,15 @@ def plant(
     size: tuple[int, int],
     *,
     seed: str | int,
-    other_answers: Sequence[str] = (),
     errors: Iterable[PlantedErrorKind] = ERRORS,
 ) -> PlantedRecord | None:
     """The record with one of ``errors``, sampled by ``seed`` among the possible ones; None if none is possible.
 
-    ``size`` is (width, height) of the image. ``other_answers`` are answers of other records of the same category, used
-    when the record's own answer cannot be edited into a wrong one; the same seed with other answers may give another
-    error.
+    ``size`` is (width, height) of the image.
     """
     random = Random(seed_from("gold", seed))
     kinds: dict[PlantedErrorKind, Callable[[], RecordFields | None]] = {
-        "wrong_answer": lambda: _wrong_answer(fields, other_answers, random),
+        "wrong_answer": lambda: _wrong_answer(fields, random),
         "moved_box": lambda: _moved_box(fields, size, random),
         "wrong_category": lambda: _wrong_category(fields, random),
         "wrong_count": lambda: _wrong_count(fields, random),
@@ -72,7 +69,7 @@ def plant(
     return None
 
 
-def _wrong_answer(fields: RecordFields, other_answers: Sequence[str], random: Random) -> RecordFields | None:
+def _wrong_answer(fields: RecordFields, random: Random) -> RecordFields | None:
     if fields.category == "quantity":
         return None  # the answer is the count: see wrong_count
     makers = (_other_digit, _other_letter) if fields.category == "ocr" else (_opposite, _other_colour, _other_digit)
@@ -80,8 +77,8 @@ def _wrong_answer(fields: RecordFields, other_answers: Sequence[str], random: Ra
         edited = make(fields.answer, random)
         if edited is not None and not matches(edited, fields.answer):
             return replace(fields, answer=edited)
-    candidates = (*other_answers, *(_WORDS["things"] if fields.category == "object" else ()))
-    different = sorted({answer for answer in candidates if _differs(answer, fields.answer)})
+    things = _WORDS["things"] if fields.category == "object" else ()
+    different = sorted(answer for answer in things if _differs(answer, fields.answer))
     return replace(fields, answer=random.choice(different)) if different else None
 
 

@@ -44,7 +44,7 @@ class Sync:
         """Raises ``AnnotationError``; what was pulled before is kept."""
         counts = SyncCounts()
         with self.journal.lock():
-            exchange = TaskExchange(self.journal, self.server, self.campaign.name, self.campaign.language)
+            exchange = TaskExchange(self.journal, self.server, self.campaign)
             for round in ROUNDS:
                 counts.n_versions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
                 self._report_lost_tasks(round)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.label_studio.protocol import TaskServer
-from darkroom.annotation.rounds.campaign import Terms
+from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import RoundProject, TaskRequest
 from darkroom.annotation.rounds.record_state import ROUNDS
@@ -44,9 +44,7 @@ class TaskExchange:
 
     journal: Journal
     server: TaskServer
-    campaign: str
-    language: str = "en"
-    """The language of the guide that projects show."""
+    campaign: Campaign
 
     def pull_accounts(self) -> None:
         """Store the server's accounts and its log of blocked submissions.
@@ -77,7 +75,7 @@ class TaskExchange:
     def open_checks(self, annotators_check: bool) -> None:
         """Open cross-checks to annotators, or to accounts with the role checker only."""
         roles = [role for role in ROUND_FORMS["cross_check"].roles if annotators_check or role == "checker"]
-        self.server.open_to(self._project("cross_check").project_id, self.campaign, "cross_check", roles)
+        self.server.open_to(self._project("cross_check").project_id, self.campaign.name, "cross_check", roles)
 
     def freeze_old_terms(self, round: str, today: Terms) -> None:
         """Freeze the terms of tasks that a version before terms handed out: the server has their limit."""
@@ -92,7 +90,7 @@ class TaskExchange:
     def push(self, pending: Sequence[PendingTask]) -> dict[str, int]:
         """Store the requests durably, then import their tasks; returns the number of tasks by round."""
         terms = {task.request: task.terms for task in pending if task.terms is not None}
-        self.journal.request((task.request for task in pending), campaign=self.campaign, terms=terms)
+        self.journal.request((task.request for task in pending), campaign=self.campaign.name, terms=terms)
         by_round: dict[str, list[PendingTask]] = {}
         for task in pending:
             by_round.setdefault(task.request.round, []).append(task)
@@ -104,7 +102,7 @@ class TaskExchange:
         project = self.journal.project(round)
         if project is not None:
             if reset_form:
-                self.server.reset_form(project.project_id, round, language=self.language)
+                self.server.reset_form(project.project_id, round, language=self.campaign.language)
             if self.server.check_project(project.project_id, round):
                 return
             if not recreate:
@@ -114,7 +112,9 @@ class TaskExchange:
                     "work is kept, unfinished work is handed out again"
                 )
             self.journal.forget_project(round)
-        created = self.server.create_project(self.campaign, round, n_excluded=N_EXCLUDED[round], language=self.language)
+        created = self.server.create_project(
+            self.campaign.name, round, n_excluded=N_EXCLUDED[round], language=self.campaign.language
+        )
         self.journal.set_project(round, created)
 
     def _recover_tasks(self, round: str) -> None:
@@ -163,7 +163,7 @@ class TaskExchange:
             raise AnnotationError(
                 f"{len(pending)} tasks were sent to project {project_id}, {len(task_ids)} arrived; sync again"
             )
-        keys = [task.request.key(self.campaign) for task in pending]
+        keys = [task.request.key(self.campaign.name) for task in pending]
         data = {key: digest(task.task["data"]) for key, task in zip(keys, pending, strict=True)}
         self.journal.add_tasks(project_id, zip(keys, task_ids, strict=True), data=data)
         self.journal.set_project(round, project_id, last_task=max(last, *task_ids), watermark=watermark)

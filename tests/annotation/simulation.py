@@ -19,7 +19,7 @@ from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.annotation.rounds.next_tasks import to_percent
-from darkroom.annotation.rounds.planted_errors import is_selected, plant
+from darkroom.annotation.rounds.planted_errors import PlantedRecord, is_selected, plant
 from darkroom.annotation.rounds.record_state import ROLE, RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
 from darkroom.annotation.rounds.submissions import RecordFields, SubmissionReader
@@ -248,9 +248,9 @@ class _Play:
         return item.state
 
     def add_gold(self, item: Item, wanted: TaskRequest) -> None:
-        planted = plant(item.truth, SIZE, seed=item.item_id, other_answers=ANSWERS["attribute"])
+        planted = _planted(item.truth, item.item_id)
         others = [p for p in self.people.values() if p.role == "annotator" and p.person_id not in item.state.excluded]
-        if planted is not None and others:
+        if others:
             work = _work(wanted._replace(planted_error=planted.kind), len(self.items))
             item.works.insert(-1, work)
             self.planted_checks[self.random.choice(others).person_id].append((item, work))
@@ -280,8 +280,13 @@ def _record(random: Random) -> RecordFields:
 def _spoiled(truth: RecordFields, random: Random) -> RecordFields:
     if random.random() < 0.4:
         return replace(truth, boxes=tuple(_nudged(box, random) for box in truth.boxes))
-    planted = plant(truth, SIZE, seed=random.random().hex(), other_answers=ANSWERS["attribute"])
-    return planted.fields if planted else truth
+    return _planted(truth, random.random().hex()).fields
+
+
+def _planted(truth: RecordFields, seed: str) -> PlantedRecord:
+    """An error in any record: where none can be planted, another answer."""
+    other = next(answer for answer in ANSWERS["attribute"] if answer != truth.answer)
+    return plant(truth, SIZE, seed=seed) or PlantedRecord("wrong_answer", replace(truth, answer=other))
 
 
 def _nudged(box: Box, random: Random) -> Box:

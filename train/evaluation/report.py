@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, mix, new_figure, png
+from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, LINE, ORANGE, mix, new_figure, png, styled
 
 _EDGE = re.compile(r"(?<!\\)\|")
 
@@ -176,9 +176,6 @@ def _done(figure: Figure, axes: Axes, *, title: str, grid: str) -> bytes:
 
 
 def _style(axes: Axes, *, title: str, grid: str) -> None:
+    styled(axes, grid=grid)
     axes.set_title(title, fontsize=10, color=INK, loc="left", parse_math=False)
-    axes.set_axisbelow(True)
     (axes.xaxis if grid == "x" else axes.yaxis).set_major_formatter(PercentFormatter(1))
-    axes.grid(axis="x" if grid == "x" else "y", color=LINE)
-    axes.tick_params(labelsize=8, colors=SOFT, length=0)
-    axes.spines[:].set_visible(False)

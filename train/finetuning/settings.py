@@ -15,7 +15,7 @@ from darkroom.train.examples.encoding import Layout
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag
 from darkroom.train.runs.held_out import HeldOutSettings
-from darkroom.train.runs.options import Bf16Weights, MaxPixels, TrainerOptions, assigned, without_unset
+from darkroom.train.runs.options import Bf16Weights, Lora, MaxPixels, TrainerOptions, assigned, without_unset
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class SftSettings(HeldOutSettings):
     )
     learning_rate: float = Field(1e-5, ge=0.0, description="Peak of the schedule.")
     warmup: float = Field(default=0.05, ge=0.0, le=0.99, description="Proportion of the steps that warm up.")
-    lora: int = Field(default=0, ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")
+    lora: Lora = 0
     bf16_weights: Bf16Weights = False
     freeze_vision: bool = Field(default=False, description="Do not train the vision tower.")
     min_pixels: int | None = Field(

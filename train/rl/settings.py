@@ -13,6 +13,7 @@ from darkroom.train.runs.command_line import Flag, ProgramSettings
 from darkroom.train.runs.held_out import HeldOutSettings
 from darkroom.train.runs.options import (
     Bf16Weights,
+    Lora,
     MaxPixels,
     TrainerOptions,
     assigned,
@@ -95,7 +96,7 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
     batch_size: int = Field(ge=1, description="Trained rollouts per batch and process; default: one group.")
     accumulation: int = Field(default=1, ge=1, description="Batches per step: a larger batch without more memory.")
     epsilon: float = Field(default=0.2, ge=0.0, description="Clipping range of the probability ratio.")
-    lora: int = Field(default=0, ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")
+    lora: Lora = 0
     bf16_weights: Bf16Weights = False
     engine: Engine = Field(
         default="transformers", description="What generates: this process, or vLLM in it, or a `vllm serve`."

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 from PIL import Image, ImageDraw
 
-from darkroom.pipelines.inspection.charts import mark_integers, new_figure
+from darkroom.pipelines.inspection.charts import mark_integers, new_figure, png
 from darkroom.pipelines.inspection.pages import data_url, markdown_table
 from darkroom.train.runs.reporting import is_number
 
@@ -33,6 +33,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _INK, _SOFT = "#2f6f4f", "#999999"
 _N_MARKED = 50
 _AXES = ("step", "epoch")
+_MOST_ROWS, _TINY = 30, (240, 56)
 _METHOD_PREFIXES = ("parts/", "groups/")
 """Prefixes of the metrics that a method of reinforcement learning adds."""
 COLUMNS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text())
@@ -93,17 +94,17 @@ def package_versions() -> dict[str, str]:
     return {name: version(name) for name in PACKAGES}
 
 
-def step_table(steps: Steps, *, most: int = 30) -> str:
-    """Render the steps as a Markdown table; of many steps, ``most`` evenly spaced ones."""
-    stride = max(1, -(-len(steps) // most))
+def step_table(steps: Steps) -> str:
+    """Render the steps as a Markdown table; of many steps, some evenly spaced ones."""
+    stride = max(1, -(-len(steps) // _MOST_ROWS))
     rows = [*steps[:-1][::stride], *steps[-1:]]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return markdown_table(columns, [[_cell(row.get(name)) for name in columns] for row in rows])
 
 
-def embedded(png: bytes, alt: str) -> str:
+def embedded(image: bytes, alt: str) -> str:
     """Embed a PNG as a Markdown image that needs no file."""
-    return f"![{alt}]({data_url(png)})"
+    return f"![{alt}]({data_url(image)})"
 
 
 def number_columns(steps: Steps) -> list[str]:
@@ -119,7 +120,7 @@ def column_plot(steps: Steps, column: str, *, title: str) -> bytes:
     _draw(axes, steps, column, epochs=True)
     axes.set(xlabel="step", ylabel=column)
     axes.set_title(title, y=1.0)  # a computed position takes a fifth of the time
-    return _png(figure)
+    return png(figure)
 
 
 def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
@@ -136,16 +137,16 @@ def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
     figure.subplots_adjust(0.06, 0.3 / height, 0.98, 1 - 0.6 / height, wspace=0.35, hspace=0.55)
     figure.suptitle(title, fontsize=9)
     buffer = BytesIO()
-    with Image.open(BytesIO(_png(figure))) as image:
+    with Image.open(BytesIO(png(figure))) as image:
         image.convert("RGB").quantize(16).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 
-def tiny_plot(steps: Steps, column: str, *, size: tuple[int, int] = (240, 56)) -> bytes:
+def tiny_plot(steps: Steps, column: str) -> bytes:
     """Plot one column as a black line on white, a PNG of some 400 bytes that an asset page can hold inline."""
     values = [float(step[column]) for step in steps if is_number(step.get(column))]
-    width, height = size
-    image = Image.new("1", size, 1)
+    width, height = _TINY
+    image = Image.new("1", _TINY, 1)
     if values:
         low, span = min(values), (max(values) - min(values)) or 1.0
         x_scale, y_scale = (width - 5) / max(1, len(values) - 1), (height - 5) / span
@@ -168,12 +169,6 @@ def _draw(axes: Any, steps: Steps, column: str, *, epochs: bool) -> None:
             axes.axvline(before["step"], color=_SOFT, linestyle=":", linewidth=1)
     axes.spines[["top", "right"]].set_visible(False)
     mark_integers(axes.xaxis, n_ticks=4)
-
-
-def _png(figure: Any) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
 
 
 def _cell(value: Any) -> str:

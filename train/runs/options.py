@@ -28,6 +28,8 @@ MaxPixels = Annotated[
     Field(ge=784, description="Scale larger images down to this many pixels; default: the model's own limit."),
 ]
 
+Lora = Annotated[int, Field(ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")]
+
 Bf16Weights = Annotated[
     bool,
     Field(

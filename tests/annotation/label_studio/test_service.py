@@ -102,6 +102,6 @@ def test_only_this_machine_reaches_the_services(compose: dict[str, Any]) -> None
 
 def test_the_image_is_built_from_files_that_are_there() -> None:
     text = (EXAMPLE / "Containerfile").read_text()
-    assert "--constraint /src/requirements.lock /src" in text
+    assert "--constraint /src/requirements.lock '/src[annotate]'" in text
     assert (EXAMPLE.parents[1] / "requirements.lock").exists()
     assert "DARKROOM_HOME=/data" in text

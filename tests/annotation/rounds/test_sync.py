@@ -58,7 +58,7 @@ def test_queues_get_their_forms_and_projects_back_as_the_rounds_do(sync: Sync) -
     server: Any = sync.server
     reset: list[tuple[int, str]] = []
     server.reset_form = lambda project_id, round, **more: reset.append((project_id, round))
-    exchange = TaskExchange(sync.journal, server, "c")
+    exchange = TaskExchange(sync.journal, server, sync.campaign)
     with sync.journal.lock():
         exchange.pull("review")
     sync.run(POOL, reset_forms=True)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from darkroom.annotation import AnnotationError, ServerUnreachable
 from darkroom.annotation.label_studio.client import ChangedTask, TaskListing
+from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.annotation.rounds.record_state import ROUNDS
@@ -75,7 +76,7 @@ def server() -> Server:
 
 @pytest.fixture
 def exchange(tmp_path: Path, server: Server) -> TaskExchange:
-    return TaskExchange(Journal(tmp_path), server, "c")  # type: ignore[arg-type]
+    return TaskExchange(Journal(tmp_path), server, Campaign(name="c"))  # type: ignore[arg-type]
 
 
 def missing(exchange: TaskExchange, wanted: Sequence[PendingTask]) -> list[PendingTask]:
@@ -89,7 +90,7 @@ def test_however_imports_break_off_every_task_is_there_once(
     tmp_path_factory: pytest.TempPathFactory, breaks: list[str], n: int
 ) -> None:
     server = Server()
-    exchange = TaskExchange(Journal(tmp_path_factory.mktemp("journal")), server, "c")  # type: ignore[arg-type]
+    exchange = TaskExchange(Journal(tmp_path_factory.mktemp("journal")), server, Campaign(name="c"))  # type: ignore[arg-type]
     wanted = outgoing(n)
     for how in [*breaks, ""]:
         exchange.pull("annotate")
@@ -160,5 +161,5 @@ def test_a_pull_again_brings_nothing_new(exchange: TaskExchange, server: Server)
 
 
 def test_a_project_shows_the_guide_in_the_campaigns_language(tmp_path: Path, server: Server) -> None:
-    TaskExchange(Journal(tmp_path), server, "c", "de").pull("annotate")  # type: ignore[arg-type]
+    TaskExchange(Journal(tmp_path), server, Campaign(name="c", language="de")).pull("annotate")  # type: ignore[arg-type]
     assert server.guide == "de"
