@@ -1,25 +1,21 @@
 """`darkroom annotate`: the annotation server, its accounts, the rounds of a campaign, and the queues."""
 
-from darkroom.annotation.commands.backup import backup, restore
-from darkroom.annotation.commands.campaign import guide, init, record, sync, take_in
-from darkroom.annotation.commands.doctor import doctor
-from darkroom.annotation.commands.figures import payments, report
+from darkroom.annotation.commands.campaign import doctor, guide, init, sync
+from darkroom.annotation.commands.copies import backup, export_campaign, import_campaign, restore
 from darkroom.annotation.commands.queues import review, suitability, verify
+from darkroom.annotation.commands.report import report
 from darkroom.annotation.commands.server import down, service, status, up
 from darkroom.annotation.commands.users import users
-from darkroom.pipelines.command_line.errors import CommandGroup
-from darkroom.sandbox.help_text import Commands
+from darkroom.pipelines.command_line.groups import panelled_group
 
-app = Commands(
-    cls=CommandGroup,
-    no_args_is_help=True,
+app = panelled_group(
+    {
+        "Server": {"up": up, "down": down, "status": status, "service": service, "users": users},
+        "Campaign": {"init": init, "sync": sync, "doctor": doctor, "report": report, "guide": guide},
+        "Queues": {"review": review, "verify": verify, "suitability": suitability},
+        "Copies": {"backup": backup, "restore": restore, "export": export_campaign, "import": import_campaign},
+    },
     help="Human annotation in Label Studio: write, cross-check, accept.\n\n"
     "`up` starts a server, `users add` creates accounts, `init` writes an example campaign, `sync` hands out tasks and "
-    "pulls submissions, `report` shows progress and quality, `finish` builds the RL dataset from what was accepted.",
+    "pulls submissions, `report` shows progress and quality, `finish` builds the RL dataset from accepted records.",
 )
-for command in (
-    *(up, down, status, service, init, sync, doctor, review, verify, suitability),
-    *(record, take_in, report, payments, guide, backup, restore),
-):
-    app.command()(command)
-app.add_typer(users, name="users")

@@ -1,62 +1,75 @@
-"""The command ``darkroom``: its subcommands, in the order of the help text."""
+"""The command ``darkroom``: its subcommands, in the order of use."""
 
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
 from dotenv import load_dotenv
 
 from darkroom.annotation.cli import app as annotation_app
 from darkroom.assets.commands.audit import audit
-from darkroom.assets.commands.build import demo, finish, home, materialize_command, rl_command, ui
+from darkroom.assets.commands.build import calibrate, demo, finish, materialize, pre_annotate, rl
+from darkroom.assets.commands.look import explain, gallery, summary, ui
 from darkroom.assets.commands.new import new
-from darkroom.assets.commands.policies import calibrate, pre_annotate
-from darkroom.assets.commands.publishing import publish
+from darkroom.assets.commands.old_spellings import OLD_SPELLINGS
+from darkroom.assets.commands.shipping import export, publish
 from darkroom.assets.commands.sources import app as sources_app
 from darkroom.assets.commands.sources import ingest
 from darkroom.assets.commands.training import app as train_app
-from darkroom.assets.commands.training_data import conformance, export, inspect_mask
-from darkroom.assets.commands.views import explain, gallery, replay, summary
-from darkroom.pipelines.command_line.errors import CommandGroup
+from darkroom.assets.commands.training import inspect_mask
+from darkroom.pipelines.command_line.groups import OrderedGroup, panelled_group, words_of
 from darkroom.pipelines.models.serving.cli import serve
 from darkroom.pipelines.services.cli import serve_sandbox
 from darkroom.sandbox.cli import app as sandbox_app
-from darkroom.sandbox.help_text import Commands
 from darkroom.train.agent.cli import app as agent_app
 from darkroom.train.environment.cli import app as environment_app
 from darkroom.train.evaluate import main as evaluate
 
-app = Commands(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
+sandbox_app.command(name="serve")(serve_sandbox)
+annotation_app.command("pre-annotate", rich_help_panel="Campaign")(pre_annotate)
+annotation_app.command("finish", rich_help_panel="Campaign")(finish)
+
+
+class _Darkroom(OrderedGroup):
+    """Takes the spellings of earlier versions, too."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        return super().main(OLD_SPELLINGS.current(words_of(args)), *rest, **options)
+
+
+app = panelled_group(
+    {
+        "Build": {
+            **{"demo": demo, "new": new, "ingest": ingest, "sources": sources_app},
+            **{"materialize": materialize, "rl": rl, "calibrate": calibrate},
+        },
+        "Look": {
+            **{"summary": summary, "ui": ui, "gallery": gallery},
+            **{"explain": explain, "audit": audit, "inspect-mask": inspect_mask},
+        },
+        "Ship": {"export": export, "publish": publish},
+        "Train": {"train": train_app, "evaluate": evaluate},
+        "Serve": {"serve": serve, "sandbox": sandbox_app, "environment": environment_app, "agent": agent_app},
+        "Annotate": {"annotate": annotation_app},
+    },
+    cls=_Darkroom,
     help="Build datasets that teach vision-language models to think with images.\n\n"
     "Data is stored in DARKROOM_HOME (default: ./data); `.env` may hold settings. Start with `darkroom demo`, "
     "then `darkroom ui`. `--debug` in any command shows the traceback of an error.",
 )
 
 
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"darkroom {version('darkroom-toolkit')}")
+        raise typer.Exit
+
+
 @app.callback()
-def darkroom() -> None:
+def darkroom(
+    _: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     load_dotenv(".env")
-
-
-sandbox_app.command(name="serve")(serve_sandbox)
-app.add_typer(
-    sandbox_app, name="sandbox", help="Run and serve model-written code safely; show what this kernel protects."
-)
-annotation_app.command(name="pre-annotate")(pre_annotate)
-annotation_app.command()(finish)
-app.add_typer(environment_app, name="environment", help="Serve RL rows with their rewards to any trainer.")
-app.add_typer(agent_app, name="agent", help="Serve a model with its tools to any benchmark tool.")
-app.add_typer(annotation_app, name="annotate")
-app.add_typer(sources_app, name="sources")
-app.add_typer(train_app, name="train")
-app.command()(serve)
-app.command()(export)
-app.command()(publish)
-app.command()(new)
-app.command()(demo)
-app.command(name="evaluate")(evaluate)
-app.command(name="materialize")(materialize_command)
-app.command(name="rl")(rl_command)
-app.command(name="inspect-mask")(inspect_mask)
-for command in (home, ui, summary, ingest, gallery, replay, audit, explain, calibrate, conformance):
-    app.command()(command)

@@ -1,5 +1,7 @@
 """`darkroom sandbox`: run a file in the sandbox, and find out what this machine can do."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -9,17 +11,17 @@ from rich.table import Column, Table
 
 from darkroom.sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
 from darkroom.sandbox.errors import UserError
-from darkroom.sandbox.help_text import Commands
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.observation import Observation
 from darkroom.sandbox.pool import SandboxPool
 from darkroom.sandbox.protections import TIER_VARIABLE, Tier
 from darkroom.sandbox.terminal import SafeConsole
 
-app = Commands(
+app = typer.Typer(
     name="sandbox",
     help="Run model-written Python on images behind the kernel's own walls.",
     no_args_is_help=True,
+    suggest_commands=False,  # click does
 )
 _TIERS: tuple[Tier, ...] = get_args(Tier)
 
@@ -39,14 +41,12 @@ def run(
         list[Path] | None,
         typer.Option(exists=True, dir_okay=False, help="An input video; repeat for more. The first is `video_clue_0`."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seeds everything that is drawn by chance.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seeds everything random.")] = 0,
     seconds: Annotated[float, typer.Option(min=0.1, help="Time limit.")] = Limits.seconds,
     repair: Annotated[
         bool, typer.Option(help="Rewrite trivial mistakes, as for a small model. Every rewrite is printed.")
     ] = True,
-    tier: Annotated[
-        str | None, typer.Option(help=f"full or lite; by default what {TIER_VARIABLE} says, else full.")
-    ] = None,
+    tier: Annotated[Tier | None, typer.Option(help=f"Default: {TIER_VARIABLE}, else full.")] = None,
     out: Annotated[Path | None, typer.Option(file_okay=False, help="Folder for the images of the observation.")] = None,
 ) -> None:
     """Run FILE once and print the observation. Exits with 1 unless its status is ok."""
@@ -65,7 +65,9 @@ def run(
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for a program.")] = False,
+) -> None:
     """Show which protections this kernel gives, which tier can run, and how to get what is missing.
 
     Starts a session of each tier and runs code in it, which takes a few seconds.
@@ -74,20 +76,29 @@ def doctor() -> None:
     """
     console, findings = SafeConsole(), diagnose()
     findings += try_sessions(findings)
+    tiers = {tier: can_run(tier, findings) for tier in _TIERS}
+    if as_json:
+        report = {"machine": describe_machine(), "tiers": tiers, "findings": [asdict(finding) for finding in findings]}
+        typer.echo(json.dumps(report, indent=2, default=str))
+    else:
+        _print_findings(console, findings, tiers)
+    if not any(tiers.values()):
+        raise typer.Exit(1)
+
+
+def _print_findings(console: SafeConsole, findings: list[Finding], tiers: dict[Tier, bool]) -> None:
     console.print(describe_machine(), markup=False, highlight=False)
     console.print(_findings_table(findings), width=console.columns)
     for finding in findings:
         if not finding.works:  # as paragraphs: commands are copied from here
             missing = f"\n{finding.protection}: {finding.reason}\n{finding.remedy}\n"
             console.print(missing, markup=False, highlight=False, soft_wrap=True)
-    for tier in _TIERS:
-        console.print(f"{tier} tier: {'can run' if can_run(tier, findings) else 'cannot run'}")
-    if not any(can_run(tier, findings) for tier in _TIERS):
-        raise typer.Exit(1)
+    for tier, runs in tiers.items():
+        console.print(f"{tier} tier: {'can run' if runs else 'cannot run'}")
 
 
 def _text_of(file: Path) -> str:
-    """Raises ``UserError`` for what is no text: its code would fail, as if that were the code's doing."""
+    """Read a file of code. Raises ``UserError`` for one that is no text."""
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -108,7 +119,7 @@ def _print_observation(console: Console, observation: Observation) -> None:
 
 
 def _save_images(console: Console, observation: Observation, folder: Path) -> None:
-    """Files are numbered: a name that the code chose never becomes a path of the host."""
+    """Save as numbered files: a name that the code chose never becomes a path of the host."""
     folder.mkdir(parents=True, exist_ok=True)
     for index, image in enumerate(observation.images):
         path = folder / f"image_{index}.png"

@@ -12,7 +12,11 @@ import typer.main
 import yaml
 
 from darkroom.assets.cli import app
-from scripts import benchmarks_page, llms_page, method_terms, settings_page
+from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.inspection.meanings import flaws, reject_reasons, rows_of_families
+from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.verification.checks.check import Flaw
+from scripts import benchmarks_page, llms_page, method_terms, reference_pages, settings_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -59,6 +63,18 @@ def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
 
 def test_the_settings_page_is_what_the_models_say() -> None:
     assert settings_page.PAGE.read_text() == settings_page.page(), "run: python -m scripts.settings_page"
+
+
+@pytest.mark.parametrize("name", reference_pages.PAGES)
+def test_a_reference_page_is_what_the_code_says(name: str) -> None:
+    written = (reference_pages.DOCS / name).read_text(encoding="utf-8")
+    assert written == reference_pages.PAGES[name](), "run: python -m scripts.reference_pages"
+
+
+def test_every_reason_flaw_and_family_has_its_meaning() -> None:
+    assert {name for group in reject_reasons().values() for name in group} == set(map(str, Reason))
+    assert {name for group in flaws().values() for name in group} == set(map(str, Flaw))
+    assert rows_of_families().keys() == load_recipes().keys()
 
 
 def test_the_page_of_terms_is_what_the_methods_say() -> None:

@@ -1,4 +1,4 @@
-"""Commands of a campaign: init, sync, guide, record, take-in."""
+"""Commands of a campaign: init, sync, doctor, guide."""
 
 from __future__ import annotations
 
@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from darkroom.annotation.commands import OpenCampaign, open_campaign, print_progress
-from darkroom.annotation.commands.dry_run import print_sync_preview
-from darkroom.annotation.commands.head_count import print_shortages
-from darkroom.pipelines.command_line.console import CONSOLE, open_workspace
+from darkroom.annotation.commands.opened import (
+    OpenCampaign,
+    open_campaign,
+    print_progress,
+    print_shortages,
+    print_sync_preview,
+)
+from darkroom.pipelines.command_line.console import (
+    CONSOLE,
+    AsJson,
+    DryRun,
+    open_workspace,
+    print_json,
+    print_line,
+    print_plain,
+)
 
 if TYPE_CHECKING:
     from darkroom.pipelines.storage.workspace import Workspace
@@ -48,7 +60,7 @@ def sync(
     every: Annotated[float | None, typer.Option(min=1, help="Repeat after this many seconds.")] = None,
     reset_forms: Annotated[bool, typer.Option("--reset-forms", help="Restore the forms of the projects.")] = False,
     recreate: Annotated[bool, typer.Option("--recreate", help="Recreate projects that the server lost.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would change, and change nothing.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Pull submissions and hand out the next tasks.
 
@@ -72,7 +84,7 @@ def sync(
             except ServerUnreachable as error:
                 if every is None:
                     raise
-                CONSOLE.print(f"[bold red]waiting:[/bold red] {error}", highlight=False)
+                print_plain(f"[bold red]waiting:[/bold red] {error}")
             else:
                 reset_forms = recreate = False
             if every is None:
@@ -105,21 +117,20 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
         counts = run.run(pool, reset_forms=reset_forms, recreate=recreate)
         print_shortages(campaign, studio)
     imported = ", ".join(f"{n:,} × {round}" for round, n in counts.imported.items()) or "nothing"
-    CONSOLE.print(f"received: {pulled_since(journal, before)}; handed out: {imported}", highlight=False)
+    print_plain(f"received: {pulled_since(journal, before)}; handed out: {imported}")
     print_progress(journal)
 
 
 def _print_left_out(workspace: Workspace) -> None:
-    """Names the first unsuitable images, and where all of them are."""
+    """Print the first unsuitable images, and where all of them are."""
     from darkroom.annotation.rounds.image_pool import POOL, left_out
 
     rejects = left_out(workspace)
     for entry in rejects[:MAX_NAMED]:
-        line = f"  {entry.source_row}: {entry.reason}, {entry.evidence}"
-        CONSOLE.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_line(f"  {entry.source_row}: {entry.reason}, {entry.evidence}")
     if len(rejects) > MAX_NAMED:
         path = workspace.tables.rejects_path(POOL)
-        CONSOLE.print(f"  … and {len(rejects) - MAX_NAMED:,} more: {path}", highlight=False, soft_wrap=True)
+        print_plain(f"  … and {len(rejects) - MAX_NAMED:,} more: {path}")
 
 
 def guide(
@@ -141,44 +152,38 @@ def guide(
         out.write_text(text, encoding="utf-8")
 
 
-def record(
-    out: Annotated[Path, typer.Argument(help="The file to write.")],
-    note: Annotated[str, typer.Option(help="Its origin, for readers of its tables.")] = "",
+def doctor(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Hand missing work out again, and repair what differs.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Write the campaign to one file, as of the last sync: tasks and annotations as Label Studio returned them.
+    """Compare the campaign with the server: missing, foreign and changed tasks, projects and people.
 
-    People get made-up addresses; comments are kept as written. Images are not included. `darkroom annotate take-in`
-    builds the tables from it without a server.
+    Exits with 1 if something differs. With --repair the next `darkroom annotate sync` hands unfinished work out again;
+    submissions are kept in any case.
     """
-    from darkroom.annotation.recordings.format import record, write_recording
-    from darkroom.annotation.rounds.image_pool import POOL
-    from darkroom.pipelines.records import PoolImage
+    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.rounds.campaign import shortages
+    from darkroom.annotation.rounds.doctor import Doctor
 
-    with open_campaign() as (workspace, campaign, journal):
-        pool = workspace.tables.read(POOL, PoolImage)
-        recording = record(journal, campaign, pool, note=note)
-        write_recording(recording, out)
-        content = f"{len(recording.images):,} images, {len(recording.tasks):,} tasks"
-        CONSOLE.print(f"wrote {out}: {content}", highlight=False, soft_wrap=True)
-
-
-def take_in(
-    recording: Annotated[
-        Path | None, typer.Argument(help="A file of `darkroom annotate record`; default: the demo's, bundled.")
-    ] = None,
-) -> None:
-    """Import a recorded campaign (no server needed); every submission is validated as from a server.
-
-    Images are found in the workspace by content (the demo's: `darkroom demo` imports them); missing ones are rejected.
-    Its tables are a separate partition: a campaign in the same workspace is not touched.
-    """
-    from darkroom.annotation.recordings.campaign_import import RecordedCampaign
-    from darkroom.annotation.recordings.format import BUNDLED, read_recording
-
-    with open_workspace() as workspace:
-        campaign = RecordedCampaign(workspace, read_recording(recording or BUNDLED))
-        pool = campaign.materialize_pool()
-        CONSOLE.print(f"pool: {pool.n_out:,} images, {pool.n_in - pool.n_out:,} rejected", highlight=False)
-        with campaign.stages(say=CONSOLE.print) as stages:
-            stages.materialize(stages.read())
-            print_progress(stages.journal)
+    with open_campaign() as (workspace, campaign, journal), connect(workspace) as studio:
+        examiner = Doctor(journal, studio)
+        with CONSOLE.status("comparing the journal with the server …"):
+            report = examiner.examine()
+        differences, is_repaired = report.sentences, bool(repair and report.sentences)
+        if is_repaired:
+            examiner.repair(report)
+        if as_json:
+            too_few = [str(short) for short in shortages(campaign, studio.accounts())]
+            print_json({"differences": differences, "too_few": too_few, "repaired": is_repaired})
+        else:
+            for sentence in differences:
+                print_plain(sentence)
+            print_shortages(campaign, studio)
+            if not differences:
+                print_plain("the server has what the journal has")
+            elif is_repaired:
+                print_plain("repaired; `darkroom annotate sync` hands out what is missing")
+        if differences and not is_repaired:
+            raise typer.Exit(1)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from darkroom.annotation.commands import open_campaign
-from darkroom.pipelines.command_line.console import CONSOLE
+from darkroom.annotation.commands.opened import open_campaign
+from darkroom.pipelines.command_line.console import CONSOLE, print_plain
 
 if TYPE_CHECKING:
     from darkroom.annotation.rounds.task_exchange import SyncCounts
@@ -71,9 +71,7 @@ def verify(
         with connect(workspace) as studio:
             if disputed:
                 counts, skipped = queue.sync_disputed(studio, queue.disputed())
-                CONSOLE.print(
-                    f"disputed rows without an image, or with a video: {len(skipped):,} skipped", highlight=False
-                )
+                print_plain(f"disputed rows without an image, or with a video: {len(skipped):,} skipped")
             else:
                 counts = queue.sync(studio, n_rows=rows)
         queue.materialize()
@@ -104,13 +102,11 @@ def suitability(
         try:
             vote = queue.agreement()
         except CalibrationError as error:
-            CONSOLE.print(f"the models' vote against people: {error}", highlight=False)
+            print_plain(f"the models' vote against people: {error}")
         else:
-            CONSOLE.print(
-                f"the models' vote against {vote.n_labels} labels of people: kappa {vote.kappa}", highlight=False
-            )
+            print_plain(f"the models' vote against {vote.n_labels} labels of people: kappa {vote.kappa}")
 
 
 def _print_queue(counts: SyncCounts, n_waiting: int, verdicts: Counter[str]) -> None:
     summary = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(verdicts.items())) or "no verdict yet"
-    CONSOLE.print(f"handed out: {counts.imported.total():,}; waiting: {n_waiting:,}; {summary}", highlight=False)
+    print_plain(f"handed out: {counts.imported.total():,}; waiting: {n_waiting:,}; {summary}")

@@ -1,19 +1,20 @@
-"""Commands of the annotation server: up, down, status, service."""
+"""Commands of the annotation server: up, down, status, service; the steps of a start are shown with their seconds."""
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from darkroom.annotation.commands.head_count import print_shortages
-from darkroom.annotation.commands.steps import step_lines
-from darkroom.pipelines.command_line.console import CONSOLE, open_workspace
+from darkroom.annotation.commands.opened import print_shortages
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_plain
 from darkroom.pipelines.storage.atomic_write import write_whole
 
 if TYPE_CHECKING:
@@ -53,16 +54,16 @@ def up(
             with step_lines(CONSOLE) as show:
                 info = server.start(host=host, port=port, postgres=postgres, progress=show)
                 wait_until_ready(info, report=lambda seconds: show(current_step(info)))
-            CONSOLE.print(f"[bold]{info.url}[/bold]  database: {info.database}", highlight=False, soft_wrap=True)
+            print_plain(f"[bold]{info.url}[/bold]  database: {info.database}")
             admin = server.admin
-            CONSOLE.print(f"log in as {admin.email}, password {admin.password}", highlight=False, soft_wrap=True)
+            print_plain(f"log in as {admin.email}, password {admin.password}")
             _print_shortages(workspace)
             if foreground:
                 _follow(server, info)
 
 
 def _print_shortages(workspace: Workspace) -> None:
-    """Of the workspace's campaign, once there is one."""
+    """Print the shortages of the workspace's campaign, once there is one."""
     from darkroom.annotation import AnnotationError
     from darkroom.annotation.label_studio.server import connect
     from darkroom.annotation.rounds.campaign import FILE, Campaign
@@ -72,7 +73,7 @@ def _print_shortages(workspace: Workspace) -> None:
     try:
         campaign = Campaign.load(workspace.annotation)
     except AnnotationError as error:  # the server runs all the same
-        CONSOLE.print(f"[bold red]campaign:[/bold red] {error}", highlight=False, soft_wrap=True)
+        print_plain(f"[bold red]campaign:[/bold red] {error}")
         return
     with connect(workspace, {}) as studio:
         print_shortages(campaign, studio)
@@ -80,7 +81,7 @@ def _print_shortages(workspace: Workspace) -> None:
 
 @contextmanager
 def _stopped_at_the_end(server: LabelStudioServer) -> Iterator[None]:
-    """Stops the server when the block ends, on SIGTERM and Ctrl-C as well."""
+    """Stop the server when the block ends, on SIGTERM and Ctrl-C as well."""
 
     def end(number: int, frame: object) -> None:
         raise typer.Exit(0)
@@ -96,7 +97,7 @@ def _stopped_at_the_end(server: LabelStudioServer) -> Iterator[None]:
 
 @contextmanager
 def _stopped_by_ctrl_c(server: LabelStudioServer) -> Iterator[None]:
-    """Stops the server that the block started, when it is interrupted; one that ran before goes on."""
+    """Stop the server that the block started if it is interrupted; an earlier one keeps running."""
     before = server.find()
     try:
         yield
@@ -107,7 +108,7 @@ def _stopped_by_ctrl_c(server: LabelStudioServer) -> Iterator[None]:
 
 
 def _follow(server: LabelStudioServer, info: ServerInfo) -> None:
-    """Until `darkroom annotate down`. Raises ``AnnotationError`` when the server ends by itself."""
+    """Wait until `darkroom annotate down`. Raises ``AnnotationError`` when the server ends by itself."""
     from darkroom.annotation import AnnotationError
     from darkroom.annotation.label_studio.server import log_tail
 
@@ -128,17 +129,21 @@ def down() -> None:
         CONSOLE.print("stopped" if server_of(workspace).stop() else "no server was running")
 
 
-def status() -> None:
+def status(as_json: AsJson = False) -> None:
     """Show the server; exit with 1 if it does not answer."""
     from darkroom.annotation.label_studio.server import is_ready, server_of
 
     with open_workspace() as workspace:
         info = server_of(workspace).find()
-        running = info is not None and info.process.is_running and is_ready(info)
-        state = "answers" if running else "does not answer. Run: darkroom annotate up"
-        line = f"{info.url} ({info.database}): {state}" if info else "no server was started. Run: darkroom annotate up"
-        CONSOLE.print(line, highlight=False, soft_wrap=True)
-        raise typer.Exit(0 if running else 1)
+        answers = info is not None and info.process.is_running and is_ready(info)
+        if as_json:
+            print_json({"url": info and info.url, "database": info and info.database, "answers": answers})
+        elif info is None:
+            print_plain("no server was started. Run: darkroom annotate up")
+        else:
+            state = "answers" if answers else "does not answer. Run: darkroom annotate up"
+            print_plain(f"{info.url} ({info.database}): {state}")
+        raise typer.Exit(0 if answers else 1)
 
 
 def service(
@@ -153,4 +158,71 @@ def service(
     with open_workspace() as workspace:
         for name, text in service_units(workspace).items():
             write_whole(folder / name, text)
-            CONSOLE.print(f"wrote {folder / name}", highlight=False, soft_wrap=True)
+            print_plain(f"wrote {folder / name}")
+
+
+TITLES = {
+    "install": "install Label Studio (about 800 megabytes, once)",
+    "migrate": "migrate the database (once)",
+    "load": "load Label Studio",
+    "accounts": "accounts",
+    "serve": "start the workers",
+}
+
+
+@contextmanager
+def step_lines(console: Console) -> Iterator[Callable[[str], None]]:
+    """Show the steps of a start, each with its seconds; the function takes the step under way, as often as needed."""
+    lines = _Clock(console) if console.is_terminal else _Lines(console)
+    try:
+        yield lines.show
+    finally:
+        lines.end()
+
+
+class _Lines:
+    """For a file or a pipe: each step's name when it begins, its seconds when it ends."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._step, self._start = "", 0.0
+
+    def show(self, step: str) -> None:
+        if step == self._step:
+            return
+        self.end()
+        self._step, self._start = step, time.monotonic()
+        self._print(f"{TITLES[step]} … ", end="")
+
+    def end(self) -> None:
+        if self._step:
+            self._print(f"{time.monotonic() - self._start:.0f} s")
+        self._step = ""
+
+    def _print(self, text: str, end: str = "\n") -> None:
+        self._console.print(text, end=end, highlight=False, soft_wrap=True)
+        self._console.file.flush()
+
+
+class _Clock:
+    """For a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        columns = (SpinnerColumn(finished_text=" "), TextColumn("{task.description}"), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=console)
+        self._step, self._task = "", TaskID(0)
+        self._progress.start()
+
+    def show(self, step: str) -> None:
+        if step == self._step:
+            return
+        self._finish()
+        self._step, self._task = step, self._progress.add_task(TITLES[step], total=1)
+
+    def end(self) -> None:
+        self._finish()
+        self._progress.stop()
+
+    def _finish(self) -> None:
+        if self._step:
+            self._progress.update(self._task, completed=1)

@@ -2,19 +2,17 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.commands.dry_run import print_role_preview
-from darkroom.annotation.commands.head_count import print_shortages
-from darkroom.pipelines.command_line.console import CONSOLE, open_workspace
-from darkroom.sandbox.help_text import Commands
+from darkroom.annotation.commands.opened import print_role_preview, print_shortages
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, DryRun, open_workspace, print_json, print_plain
+from darkroom.pipelines.command_line.groups import command_group
 
-users = Commands(
-    no_args_is_help=True,
+users = command_group(
     help="Accounts of annotators, checkers and experts. A campaign needs three who write or check (four where records "
     "are checked twice), and as many experts as judge a record (`experts_per_record`).",
 )
@@ -29,11 +27,11 @@ PasswordOption = Annotated[
 def add_users(
     emails: EmailsArgument,
     role: Annotated[
-        str,
-        typer.Option(help="annotator (writes and checks), checker (only checks) or expert (accepts and reviews)."),
+        Literal["annotator", "checker", "expert"],
+        typer.Option(help="annotator: writes and checks; checker: only checks; expert: accepts and reviews."),
     ] = "annotator",
     password: PasswordOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would change, and change nothing.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Create accounts, change the role of existing ones (their password is kept), or let removed ones come back.
 
@@ -54,18 +52,23 @@ def add_users(
             new_password = password or secrets.token_urlsafe(9)
             account = studio.add_person(email, role=role, password=new_password)
             line = f"{account['email']}: {role}"
-            known = email.strip().lower() in existing
-            CONSOLE.print(line if known else f"{line}, password {new_password}", highlight=False, soft_wrap=True)
+            is_there = email.strip().lower() in existing
+            print_plain(line if is_there else f"{line}, password {new_password}")
 
 
 @users.command(name="list")
-def list_users() -> None:
+def list_users(as_json: AsJson = False) -> None:
     """Show the accounts, removed ones too."""
     from darkroom.annotation.label_studio.server import connect
 
     with open_workspace() as workspace, connect(workspace) as studio:
+        accounts = studio.accounts()
+        if as_json:
+            keys = ("email", "name", "role", "is_active")
+            print_json([{key: account[key] for key in keys} for account in accounts])
+            return
         table = Table("account", "name", "role", "")
-        for account in studio.accounts():
+        for account in accounts:
             state = "" if account["is_active"] else "removed"
             table.add_row(account["email"], account["name"], account["role"] or "none", state)
         CONSOLE.print(table)
@@ -88,7 +91,7 @@ def remove_users(emails: EmailsArgument) -> None:
         for email in accounts:
             n_released = studio.remove_person(email)
             tasks = f", {n_released} open task{'s' * (n_released != 1)} handed on" if n_released else ""
-            CONSOLE.print(f"{email}: removed{tasks}", highlight=False, soft_wrap=True)
+            print_plain(f"{email}: removed{tasks}")
         print_shortages(campaign, studio)
 
 
@@ -101,19 +104,19 @@ def new_password(
     from darkroom.annotation.label_studio.server import connect
 
     with open_workspace() as workspace, connect(workspace) as studio:
-        [found] = _members(studio.accounts(), [email])
+        [account] = _members(studio.accounts(), [email])
         chosen = password or secrets.token_urlsafe(9)
-        studio.set_password(found, chosen)
-        CONSOLE.print(f"{found}: password {chosen}", highlight=False, soft_wrap=True)
+        studio.set_password(account, chosen)
+        print_plain(f"{account}: password {chosen}")
 
 
 def _members(accounts: Sequence[Mapping[str, Any]], emails: Sequence[str]) -> list[str]:
-    """The addresses as the server has them. Raises ``AnnotationError`` for one that no member has."""
-    known = [account["email"] for account in accounts if account["role"] != "admin" and account["is_active"]]
-    wanted = list(dict.fromkeys(email.strip().lower() for email in emails))
-    for email in wanted:
-        if email not in known:
+    """Addresses as the server has them. Raises ``AnnotationError`` for one that no member has."""
+    members = [account["email"] for account in accounts if account["role"] != "admin" and account["is_active"]]
+    addresses = list(dict.fromkeys(email.strip().lower() for email in emails))
+    for email in addresses:
+        if email not in members:
             raise AnnotationError(
-                f"no annotator, checker or expert has the account {email}; there are {', '.join(known)}"
+                f"no annotator, checker or expert has the account {email}; there are {', '.join(members)}"
             )
-    return wanted
+    return addresses

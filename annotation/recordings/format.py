@@ -95,7 +95,7 @@ def read_recording(path: Path = BUNDLED) -> Recording:
         raise AnnotationError(f"{path}: {error.strerror or error}") from error
     except ValueError as error:
         errors = field_errors(error, most=5) if isinstance(error, pydantic.ValidationError) else error
-        raise AnnotationError(f"{path} is no recording of `darkroom annotate record`: {errors}") from error
+        raise AnnotationError(f"{path} is no recording of `darkroom annotate export`: {errors}") from error
 
 
 def _reject_constant(name: str) -> float:

@@ -1,22 +1,29 @@
-"""``darkroom audit``: does a dataset hold what it says?"""
+"""``darkroom audit``: whether a dataset holds what it says."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from darkroom.assets.commands.choices import datasets
+from darkroom.assets.commands.training import local_trajectories
 from darkroom.assets.terminal.progress import progress_bar
-from darkroom.pipelines.command_line.console import CONSOLE, print_line
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, print_json, print_line
 from darkroom.pipelines.command_line.errors import describe
 from darkroom.sandbox.errors import UserError
+from darkroom.train.examples.encoding import Layout
 
 if TYPE_CHECKING:
+    from darkroom.pipelines.inspection.audit import AuditReport, Encode
+    from darkroom.pipelines.storage.stage import Progress
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
+
+_PARTS = ("replay", "checks", "counts", "encoding")
+_Pixels = Annotated[int | None, typer.Option(min=784, help="With --model: as in `darkroom train sft`.")]
 
 
 class _AuditImpossible(UserError):
@@ -26,22 +33,57 @@ class _AuditImpossible(UserError):
 
 
 def audit(
-    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl`, or a folder with datasets.")],
-    limit: Annotated[
+    dataset: Annotated[
+        str, typer.Argument(help="A family, `all`, `rl`, or a folder with datasets.", autocompletion=datasets)
+    ],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="replay, checks, counts or encoding; repeatable. Default: all, encoding only with --model.",
+            autocompletion=lambda incomplete: [part for part in _PARTS if part.startswith(incomplete)],
+        ),
+    ] = None,
+    rows: Annotated[
         int | None, typer.Option(min=1, help="Maximum rows per file; leaves out the card's counts.")
     ] = None,
+    min_match: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="With --only replay: status 1 only below this share of equal rows."),
+    ] = 1.0,
     mapping: Annotated[
         str | None,
         typer.Option(help="DATASET is a released trajectory file: a public source's name, or a YAML mapping file."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of the model to be trained: check how it reads every row.")
+    ] = None,
+    layout: Annotated[
+        Layout, typer.Option(help="With --model: turns, or inline for observations inside the answer.")
+    ] = "turns",
+    min_pixels: _Pixels = None,
+    max_pixels: _Pixels = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --model: maximum tokens of a row; default: the model's context length."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --model: write every row's verdict to this file, .jsonl (JSON lines) or .parquet."),
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Execute, measure and count everything in a dataset again, and list what is not as it says.
 
-    Code is executed in the sandbox, and every text and pixel compared. Each check of the row's family is done again:
-    crops show their target, turned images are upright, contrast rose, no privileged fact leaks. Votes, rates and the
-    card's figures are counted from the rows. What needs the truth about a sample (its box, its angle) is measured where
-    this workspace made the dataset, and reported as not measured elsewhere.
+    - `replay`: code is executed in the sandbox, each row in a fresh session with its images and seed; status, text,
+      error and every pixel are compared. Needs only the dataset: no ledger, no image store.
+    - `checks`: each check of the row's family is done again: crops show their target, turned images are upright,
+      contrast rose, no privileged fact leaks. What needs the truth about a sample (its box, its angle) is measured
+      where this workspace made the dataset, and reported as not measured elsewhere.
+    - `counts`: votes, rates and the card's figures are counted from the rows.
+    - `encoding`: how the model in `--model` reads every row, as the gate before training: image tokens match the
+      images, images of tool turns survive the chat template, no observation is trained, nothing is truncated. Verdicts
+      are cached in DARKROOM_HOME/conformance.
 
     DATASET may also be the folder of an export for LLaMA-Factory or ms-swift (`darkroom export`), or, with `--mapping`,
     a released trajectory file.
@@ -49,27 +91,100 @@ def audit(
     The exit status is 0 without a finding, 1 with findings, 2 where nothing could be audited.
 
     `darkroom audit all --json`
+
+    `darkroom audit crop --only replay --rows 100`
+
+    `darkroom audit direct --only encoding --model data/checkpoints/tiny --out rows.jsonl`
     """
-    from darkroom.assets.terminal.audit import print_audit
+    parts = _parts(only, model, out, min_match)
+    encode = None if model is None else _encoder(dataset, model, layout, min_pixels, max_pixels, max_tokens, out)
+    try:
+        report, places = _audited(dataset, mapping, parts, rows, encode)
+    except (UserError, OSError) as error:
+        raise _AuditImpossible(describe(error)[0]) from error
+    if as_json:
+        print_json(report.as_json())
+    else:
+        from darkroom.assets.terminal.audit import print_audit
+
+        print_audit(CONSOLE, report)
+        if report.n_replayed:
+            print_line(f"{report.rate:.2%} of the rows gave the same observations when executed again")
+        print_line(f"audited: {', '.join(map(str, places))}")
+        if out is not None:
+            print_line(f"verdicts of all rows: {out.absolute()}")
+    if report.rate < min_match if parts == ["replay"] else report.n_findings:
+        raise typer.Exit(1)
+
+
+def _parts(only: list[str] | None, model: Path | None, out: Path | None, min_match: float) -> list[str] | None:
+    """The chosen parts, None for all. Raises ``typer.BadParameter`` for options that do not fit together."""
+    for part in only or ():
+        if part not in _PARTS:
+            raise typer.BadParameter(f"{part!r} is not one of {', '.join(map(repr, _PARTS))}", param_hint="--only")
+    if "encoding" in (only or ()) and model is None:
+        raise typer.BadParameter("--only encoding needs --model, the folder of the model to be trained")
+    if out is not None and model is None:
+        raise typer.BadParameter("--out is for --model: it writes how the model reads every row")
+    if out is not None and out.suffix not in (".jsonl", ".parquet"):
+        raise typer.BadParameter(f"--out writes .jsonl or .parquet; found {str(out)!r}")
+    if min_match < 1 and only != ["replay"]:
+        raise typer.BadParameter("--min-match is for --only replay")
+    return only or None
+
+
+def _audited(
+    dataset: str, mapping: str | None, parts: list[str] | None, n_rows: int | None, encode: Encode | None
+) -> tuple[AuditReport, Sequence[StorePath]]:
     from darkroom.pipelines.inspection.audit import audit as audit_datasets
     from darkroom.pipelines.inspection.audit import find_conversations
     from darkroom.pipelines.storage.workspace import Workspace
 
-    try:
-        with Workspace.from_environment() as workspace:
-            conversations = find_conversations(Path(dataset), mapping)
-            folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
-            with progress_bar("rows") as progress:
-                report = audit_datasets(conversations or folders, workspace=workspace, limit=limit, progress=progress)
-    except (UserError, OSError) as error:
-        raise _AuditImpossible(describe(error)[0]) from error
-    if as_json:
-        typer.echo(json.dumps(report.as_json(), indent=2, ensure_ascii=False))
-    else:
-        print_audit(CONSOLE, report)
-        print_line(f"audited: {', '.join(str(folder) for folder in folders)}")
-    if report.n_findings:
-        raise typer.Exit(1)
+    with Workspace.from_environment() as workspace:
+        conversations = find_conversations(Path(dataset), mapping)
+        folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
+        with progress_bar("rows") as progress:
+            report = audit_datasets(
+                conversations or folders,
+                parts=parts,  # type: ignore[arg-type]  # checked in `_parts`
+                workspace=workspace,
+                encode=encode,
+                limit=n_rows,
+                progress=progress,
+            )
+        return report, folders
+
+
+def _encoder(
+    dataset: str,
+    model: Path,
+    layout: Layout,
+    min_pixels: int | None,
+    max_pixels: int | None,
+    max_tokens: int | None,
+    out: Path | None,
+) -> Encode:
+    """The part ``encoding`` for trajectories of the dataset; the model's libraries are imported when it is called."""
+
+    def encode(folders: Sequence[StorePath], progress: Progress | None) -> AuditReport:
+        from darkroom.pipelines.storage.workspace import Workspace
+        from darkroom.train.runs.command_line import guarded
+
+        with guarded():
+            from darkroom.train.examples.conformance import ConformanceGate, encoding_report, examine
+            from darkroom.train.examples.conformance.report import copy_report
+            from darkroom.train.examples.encoding import open_reader
+            from darkroom.train.models.loading import context_length
+
+            local = local_trajectories(dataset)  # before the model is read, which takes seconds
+            reader = open_reader(model, layout=layout, min_pixels=min_pixels, max_pixels=max_pixels)
+            gate = ConformanceGate(local, model, reader, max_tokens or context_length(model))
+            verdicts = examine(gate, Workspace.from_environment().local / "conformance", progress=progress)
+            if out is not None:
+                copy_report(verdicts, out)
+            return encoding_report(verdicts)
+
+    return encode
 
 
 def _folders(dataset: str, workspace: Workspace) -> list[StorePath]:
@@ -77,8 +192,8 @@ def _folders(dataset: str, workspace: Workspace) -> list[StorePath]:
     from darkroom.pipelines.publishing.layouts.export_source import shipped_folders
     from darkroom.pipelines.publishing.rl_dataset import rl_folder
 
-    datasets, prompts = workspace.home / "datasets" / "sft", rl_folder(workspace)
+    shipped, prompts = workspace.home / "datasets" / "sft", rl_folder(workspace)
     if dataset != ALL:
-        return shipped_folders(dataset, datasets, prompts)
-    shipped = [prompts] if dataset_files(prompts) else []
-    return [*find_datasets(ALL, datasets, may_be_empty=bool(shipped)), *shipped]
+        return shipped_folders(dataset, shipped, prompts)
+    rl = [prompts] if dataset_files(prompts) else []
+    return [*find_datasets(ALL, shipped, may_be_empty=bool(rl)), *rl]

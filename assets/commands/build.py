@@ -1,15 +1,19 @@
-"""``darkroom demo``, ``materialize``, ``rl``, ``annotate finish`` build; ``ui``, ``home``: Dagster."""
+"""``darkroom demo``, ``materialize``, ``rl``, ``annotate finish``: builds; ``calibrate``, ``annotate pre-annotate``."""
 
-import os
-import sys
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from darkroom.assets.commands.choices import families, judges, sources
+from darkroom.assets.terminal.progress import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_line
 
-_Families = Annotated[list[str] | None, typer.Option("--family", help="Only this family; repeatable. Default: all.")]
+_Families = Annotated[
+    list[str] | None,
+    typer.Option("--family", help="Only this family; repeatable. Default: all.", autocompletion=families),
+]
 RlRows = Annotated[
     int | None, typer.Option(min=0, help="RL rows in all, balanced over category and difficulty; default: all.")
 ]
@@ -38,12 +42,14 @@ def demo(
     from darkroom.assets.builds.build import build_sft
     from darkroom.pipelines.sources.catalog import EMBEDDED
 
-    families = _checked_families(family or [])
-    build_sft(CONSOLE, EMBEDDED, train=train, families=families, with_rl=not families)
+    chosen = _checked_families(family or [])
+    build_sft(CONSOLE, EMBEDDED, train=train, families=chosen, with_rl=not chosen)
 
 
-def materialize_command(
-    source: Annotated[str, typer.Argument(help="Name of the source, as given to `darkroom ingest`.")],
+def materialize(
+    source: Annotated[
+        str, typer.Argument(help="Name of the source, as given to `darkroom ingest`.", autocompletion=sources)
+    ],
     train: Annotated[bool, typer.Option(help="Train on the datasets afterwards.")] = False,
     family: _Families = None,
     rows: Annotated[
@@ -70,13 +76,15 @@ def materialize_command(
     from darkroom.assets.builds.build import build_sft
     from darkroom.pipelines.generation.recipes import load_recipes
 
-    families = _checked_families(family or [])
+    chosen = _checked_families(family or [])
     quotas = quotas_of(quota or [], "FAMILY", load_recipes())
-    build_sft(CONSOLE, source, train=train, families=families, n_rows=rows, family_quotas=quotas, runs_on=on)
+    build_sft(CONSOLE, source, train=train, families=chosen, n_rows=rows, family_quotas=quotas, runs_on=on)
 
 
-def rl_command(
-    source: Annotated[str, typer.Argument(help="Name of the source; `darkroom sources list` shows them.")],
+def rl(
+    source: Annotated[
+        str, typer.Argument(help="Name of the source; `darkroom sources list` shows them.", autocompletion=sources)
+    ],
     rows: RlRows = None,
     quota: RlQuota = None,
     on: _On = "here",
@@ -107,47 +115,19 @@ def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
     build_annotated(CONSOLE, n_rows=rows, source_quotas=_source_quotas(quota))
 
 
-def home() -> None:
-    """Prepare DAGSTER_HOME (below DARKROOM_HOME, telemetry off) and print it. `darkroom ui` does this first.
-
-    Closes runs whose process is gone, and makes the shards of all sources partitions.
-    """
-    from darkroom.assets.dagster_home.instance import prepare_dagster_home, refresh_dagster
-
-    with open_workspace() as workspace:
-        folder = prepare_dagster_home(workspace)
-        refresh_dagster(workspace)
-    print_line(str(folder))
-
-
-def ui(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the web page.")] = 3000,
-    host: Annotated[str, typer.Option(help="0.0.0.0 admits other machines; there is no login.")] = "127.0.0.1",
-) -> None:
-    """Start the Dagster UI with its daemon: the asset graph, its runs, images and rejects. Ctrl-C ends it."""
-    from darkroom.assets.dagster_home.daemon import WORKSPACE, dagster_environment
-    from darkroom.pipelines.processes.ports import url_of
-
-    url = url_of(host, port)
-    print_line(f"Dagster loads the asset graph, which takes a minute on a busy machine; then open {url}")
-    home()
-    # the warning is that Dagster's other command line, which wants a project's folder, comes in its place
-    dagster = [sys.executable, "-W", "ignore::FutureWarning", "-m", "dagster", "dev", "-w", WORKSPACE]
-    os.execve(sys.executable, [*dagster, "--host", host, "--port", str(port)], dagster_environment())
-
-
-def _checked_families(families: list[str]) -> list[str]:
+def _checked_families(chosen: list[str]) -> list[str]:
+    """The families. Raises ``typer.BadParameter`` for one that does not exist."""
     from darkroom.pipelines.generation.released import all_recipes
 
     recipes = all_recipes()
-    for family in families:
+    for family in chosen:
         if family not in recipes:
             raise typer.BadParameter(f"there is no family {family!r}; choose from {', '.join(recipes)}")
-    return families
+    return chosen
 
 
 def _source_quotas(options: Sequence[str] | None) -> dict[str, int]:
-    """Quotas of sources, and of people's rows."""
+    """Quotas of sources and of human annotations."""
     from darkroom.pipelines.publishing.rl_dataset import ANNOTATED
     from darkroom.pipelines.sources.catalog import Catalog
 
@@ -158,7 +138,7 @@ def _source_quotas(options: Sequence[str] | None) -> dict[str, int]:
 
 
 def quotas_of(options: Sequence[str], kind: str, names: Collection[str]) -> dict[str, int]:
-    """``["crop=200"]`` as a mapping. ``names``: those that exist."""
+    """Read ``["crop=200"]`` as a mapping; only ``names`` exist."""
     quotas: dict[str, int] = {}
     for option in options:
         name, _, number = option.partition("=")
@@ -167,3 +147,71 @@ def quotas_of(options: Sequence[str], kind: str, names: Collection[str]) -> dict
             raise typer.BadParameter(f"--quota takes {kind}=ROWS, {kind} one of {choices}; found {option!r}")
         quotas[name] = int(number)
     return quotas
+
+
+def calibrate(
+    judge: Annotated[
+        str,
+        typer.Argument(help="The check that the judge decides: consistency, judge_effective, …", autocompletion=judges),
+    ],
+    labelled: Annotated[
+        Path, typer.Option(help="JSON lines with human verdicts, in the format shown above.", dir_okay=False)
+    ],
+    precision: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Choose the lowest threshold with this precision; default: by majority."),
+    ] = None,
+    votes: Annotated[int | None, typer.Option(min=1, help="Votes per row; default: the judge's settings.")] = None,
+) -> None:
+    """Calibrate a judge against human labels and choose its decision threshold.
+
+    A line is `{"row": "<trajectory_id>", "family": "direct", "check": "consistency", "verdict": "accept", "reviewer":
+    "mia", "reason": ""}`; row may also be the row of a source (demo:photo/cat). A line with its own `question`,
+    `choices`, `expected`, `thought` and `answer` needs no row. The judge is the endpoint of DARKROOM_JUDGE; its votes
+    are stored in the ledger, so that a second run costs nothing. The result is DARKROOM_HOME/calibrations/JUDGE.json:
+    families apply the threshold when their verdicts are next materialised, and dataset cards report the judge's
+    precision, recall and kappa.
+
+    `darkroom calibrate consistency --labelled reviewed.jsonl --precision 0.95 --votes 5`
+    """
+    from darkroom.assets.graph.resources import PolicyResource
+    from darkroom.assets.terminal.reports import print_calibration
+    from darkroom.pipelines.generation.judge_calibration import calibrate_judge
+
+    with open_workspace() as workspace:
+        settings = PolicyResource.from_environment("JUDGE")
+        with progress_bar("rows") as progress:
+            calibration = calibrate_judge(
+                workspace,
+                judge,
+                labelled,
+                policy=settings.for_judging("calibration", workspace),
+                n_votes=votes or settings.n_votes,
+                target_precision=precision,
+                progress=progress,
+            )
+        print_calibration(CONSOLE, calibration)
+
+
+def pre_annotate() -> None:
+    """Have a model write draft annotations for annotators to correct.
+
+    Needs `pre_annotate: pixels` (or `thousandths`: the frame of the model's boxes) in the campaign, and the endpoint in
+    DARKROOM_POLICY, DARKROOM_POLICY_URL and DARKROOM_POLICY_MODEL. Drafts that break the campaign's rules are rejected;
+    the next `darkroom annotate sync` shows the others, marked as written by a model. Answers are stored in the ledger
+    and paid for once.
+    """
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.image_pool import materialize_pool
+    from darkroom.annotation.rounds.pre_annotations import materialize_pre_annotations
+    from darkroom.assets.graph.resources import PolicyResource
+
+    with open_workspace() as workspace:
+        campaign = Campaign.load(workspace.annotation)
+        policy = PolicyResource.from_environment().for_pre_annotating(workspace)
+        materialize_pool(workspace, campaign, workspace.annotation)
+        with progress_bar("pre-annotations") as progress:
+            report = materialize_pre_annotations(workspace, campaign, policy, progress=progress)
+        print_line(f"{report.n_out:,} pre-annotations, {report.n_in - report.n_out:,} rejected")
+        for reason, n_rejects in report.reasons.items():
+            print_line(f"  {reason} {n_rejects:,}")

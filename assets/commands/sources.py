@@ -2,25 +2,24 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_line
+from darkroom.assets.commands.choices import public_datasets
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
+from darkroom.pipelines.command_line.groups import command_group
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
-from darkroom.sandbox.help_text import Commands
 
 if TYPE_CHECKING:
     from darkroom.pipelines.sources.source_config import SourceConfig
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
-app = Commands(
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
+app = command_group(
     help="Public datasets as sources, with their columns mapped: list them, add one, show one.\n\n"
     "For your own images and questions: `darkroom ingest`. The format of a source's file: docs/sources.md.",
 )
@@ -33,7 +32,7 @@ _Shards = Annotated[int, typer.Option(min=1, help="Shards, each a partition in D
 
 
 @app.command(name="list")
-def list_sources() -> None:
+def list_sources(as_json: AsJson = False) -> None:
     """List the public datasets, and which of them were added: hub name (where there is room), rows, questions, licence.
 
     Rows and licence are from the dataset's card; `darkroom sources show NAME` gives the origin of the column mapping.
@@ -42,14 +41,20 @@ def list_sources() -> None:
     from darkroom.pipelines.sources.catalog import Catalog, public_sources
 
     with open_workspace() as workspace:
-        table = sources_table(public_sources(), Catalog(workspace.sources).configs(), width=CONSOLE.columns)
+        public, added = public_sources(), Catalog(workspace.sources).configs()
+        if as_json:
+            print_json({name: dict(about) for name, about in _described(public, added)})
+            return
+        table = sources_table(public, added, width=CONSOLE.columns)
         CONSOLE.print(table, highlight=False, width=CONSOLE.columns)
         print_line("Next: darkroom sources show NAME, darkroom sources add NAME")
 
 
 @app.command()
 def add(
-    name: Annotated[str, typer.Argument(help="Name of the dataset, as in `darkroom sources list`.")],
+    name: Annotated[
+        str, typer.Argument(help="Name of the dataset, as in `darkroom sources list`.", autocompletion=public_datasets)
+    ],
     path: Annotated[
         Path | None,
         typer.Option(
@@ -79,7 +84,11 @@ def add(
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="A public dataset, or a source that was added.")]) -> None:
+def show(
+    name: Annotated[
+        str, typer.Argument(help="A public dataset, or a source that was added.", autocompletion=public_datasets)
+    ],
+) -> None:
     """Print the YAML file of a source: yours if it was added, else the bundled one.
 
     It describes and cites the dataset, gives the origin of its column mapping, what to unpack, and which of its parts
@@ -103,17 +112,17 @@ def ingest(
     image: Annotated[
         str | None,
         typer.Option(
-            help="Column with the image's path (or a list), relative to FOLDER; default: image, none with --videos."
+            help="Column with the image's path (or a list), relative to FOLDER; default: image, none with --video."
         ),
     ] = None,
-    videos: Annotated[
+    video: Annotated[
         str | None, typer.Option(help="Column with the video's path (or a list), relative to FOLDER.")
     ] = None,
     question: Annotated[str, typer.Option(help="Column with the question.")] = "question",
     answer: Annotated[str, typer.Option(help="Column with the answer.")] = "answer",
     choices: Annotated[str | None, typer.Option(help="Column with the list of choices, if any.")] = None,
     boxes: Annotated[str | None, typer.Option(help="Column with the target's box or boxes, if any.")] = None,
-    box_frame: Annotated[str, typer.Option(help=f"Format of the boxes: {', '.join(get_args(BoxFrame))}.")] = "corners",
+    box_frame: Annotated[BoxFrame, typer.Option(help="Format of the boxes.")] = "corners",
     category: Annotated[str | None, typer.Option(help="Column with the category, if any.")] = None,
     license: Annotated[str, typer.Option(help="Licence of the images and questions, for the dataset card.")] = "",
     shards: _Shards = 1,
@@ -124,19 +133,16 @@ def ingest(
 
     `darkroom ingest photos --questions photos/questions.jsonl --boxes bbox --box-frame xywh`
     """
-    from darkroom.pipelines.sources import SourceError
     from darkroom.pipelines.sources.source_config import SourceConfig
 
-    if box_frame not in get_args(BoxFrame):
-        raise SourceError(f"--box-frame is one of {', '.join(get_args(BoxFrame))}; found {box_frame!r}")
     columns = Columns(
-        images=image or (None if videos else "image"),
-        videos=videos,
+        images=image or (None if video else "image"),
+        videos=video,
         question=question,
         answer=answer,
         choices=choices,
         boxes=boxes,
-        box_frame=box_frame,  # type: ignore[arg-type]  # checked above
+        box_frame=box_frame,
         category=category,
     )
     config = SourceConfig(

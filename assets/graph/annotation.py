@@ -67,7 +67,7 @@ class AnnotationSettings(dg.Config):
     recording: str = Field(
         default="",
         description="Empty: the campaign of this workspace. 'bundled': the recording that comes with the toolkit, "
-        "on images of the demo. Or a file written by `darkroom annotate record`.",
+        "on images of the demo. Or a file written by `darkroom annotate export`.",
     )
 
     def recorded(self, workspace: Workspace) -> RecordedCampaign | None:

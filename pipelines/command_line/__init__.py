@@ -1,1 +1,1 @@
-"""What every command of ``darkroom`` shares: its console, and errors as one line."""
+"""Console, groups and errors of all commands."""

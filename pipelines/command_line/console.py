@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from darkroom.sandbox.terminal import SafeConsole
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from darkroom.pipelines.storage.workspace import Workspace
 
 CONSOLE = SafeConsole()
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for a program.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what it would change, and change nothing.")]
 
 
 def print_line(line: str) -> None:
@@ -22,7 +26,12 @@ def print_line(line: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as one JSON object on the standard output, for a program."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_plain(text: str) -> None:
+    """Print a line in which only marked words are coloured, without line breaks."""
+    CONSOLE.print(text, highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ prints the traceback, too.
 """
 
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +16,10 @@ from typing import Any
 import click
 import typer
 from rich.text import Text
-from typer.core import TyperCommand, TyperGroup
+from typer.core import MarkupMode, TyperCommand, TyperGroup
 
 from darkroom.pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message, sqlite_mend
 from darkroom.sandbox.errors import SandboxError, UserError
-from darkroom.sandbox.help_text import Commands
 from darkroom.sandbox.terminal import SafeConsole
 
 DEBUG = "--debug"
@@ -29,11 +29,23 @@ CLOSED_PIPE = 141
 """Where the output's reader has ended (``| head``): the shell's status for what SIGPIPE ends."""
 
 
+TABLE_COLUMNS = 80
+"""In a narrower terminal typer's tables cut the names of options."""
+
+
+def markup_for(columns: int) -> MarkupMode:
+    """Style of a help: typer's tables, or click's lists in a narrow terminal."""
+    return "markdown" if columns >= TABLE_COLUMNS else None
+
+
+MARKUP = markup_for(shutil.get_terminal_size().columns)
+
+
 class _Boundary:
     """Mixed into a command of typer."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
-        """As typer's, for ``args`` or the process's own."""
+        """Run ``args``, or the process's own."""
         words, is_debugging = _without_debug(sys.argv[1:] if args is None else args)
         output = _output()
         try:
@@ -47,7 +59,7 @@ class _Boundary:
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As typer's, which says nothing of Ctrl-C, and has status 1 where the output's reader has ended."""
+        """Report Ctrl-C, and end with ``CLOSED_PIPE`` where the output's reader has ended; typer does neither."""
         try:
             return super().invoke(ctx)  # type: ignore[misc]  # typer's, which it is mixed into
         except KeyboardInterrupt:
@@ -68,17 +80,17 @@ class SingleCommand(_Boundary, TyperCommand):
 
 
 def _output() -> tuple[int, int]:
-    """What the standard output is; zeros where there is none."""
+    """Identity of the standard output; zeros where there is none."""
     try:
-        found = os.fstat(1)
+        status = os.fstat(1)
     except OSError:
         return 0, 0
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def program_of(main: Callable[..., Any]) -> typer.Typer:
-    """As ``typer.run`` makes it of a function, within the boundary; call it to run it."""
-    app = Commands(add_completion=False, pretty_exceptions_enable=False)
+    """Make a program of a function like ``typer.run``, within the boundary; call it to run it."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=MARKUP)
     app.command(cls=SingleCommand)(main)
     return app
 
@@ -97,7 +109,7 @@ def errors_as_messages(*, with_traceback: bool = False) -> Iterator[None]:
 
 
 def describe(error: Exception) -> tuple[str, int]:
-    """What a user reads of an error, and the exit status."""
+    """Message of an error for users, and its exit status."""
     if isinstance(error, UserError):
         return str(error), error.exit_status
     if isinstance(error, SandboxError):
@@ -119,7 +131,7 @@ def describe(error: Exception) -> tuple[str, int]:
 
 
 def _file_message(error: OSError) -> str | None:
-    """Of an error that names a file or the disk; None for any other."""
+    """Message of an error that names a file or the disk; None for any other."""
     where = str(error.filename or "")
     if message := disk_message(where or "the disk", error):
         return message

@@ -51,12 +51,12 @@ class ProcessMark:
 
     @property
     def is_local(self) -> bool:
-        """Whether it was started on this machine; elsewhere its state is unknown."""
+        """True if it was started on this machine; elsewhere its state is unknown."""
         return self.host == socket.gethostname()
 
     @property
     def is_running(self) -> bool:
-        """Whether it still runs; a zombie does not."""
+        """True if it still runs; a zombie does not."""
         _reap(self.pid)
         stat = stat_of(self.pid)
         return self._is_this_boot and stat is not None and stat.start_ticks == self.start_ticks

@@ -45,7 +45,7 @@ class VirtualEnvironment:
 
     @property
     def is_installed(self) -> bool:
-        """Whether exactly ``requirements`` are in it."""
+        """True if exactly ``requirements`` are in it."""
         marker = self.folder / MARKER
         return marker.is_file() and marker.read_text() == " ".join(self.requirements) and self.program.exists()
 
@@ -83,14 +83,14 @@ class VirtualEnvironment:
     def _run(self, *command: str, log: Path | None) -> None:
         # 2: stdout is for `eval`, uv's progress is not
         with nullcontext(2) if log is None else log.open("a") as output:
-            done = subprocess.run(
+            ended = subprocess.run(
                 command,
                 env=_without_ours(os.environ),
                 stdout=output,
                 stderr=subprocess.STDOUT if log else None,
                 check=False,
             )
-        if done.returncode:
+        if ended.returncode:
             tool, where = " ".join(command[:3]), "above" if log is None else str(log)
             raise ProcessError(
                 f"could not install {self.requirements[0]} into {self.folder}: `{tool} …` failed, see {where}."

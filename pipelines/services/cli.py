@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from click import Choice
 
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 from darkroom.sandbox import Limits, SandboxPool
 from darkroom.sandbox.errors import UserError
-from darkroom.sandbox.protections import TIER_VARIABLE
+from darkroom.sandbox.protections import TIER_VARIABLE, Tier
 from darkroom.sandbox.terminal import SafeConsole
 
 Host = Annotated[str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")]
@@ -24,26 +25,24 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")
 def serve_sandbox(
     host: Host = "127.0.0.1",
     port: Port = 8765,
-    sessions: Annotated[int, typer.Option(min=1, help="Most sessions open at a time; beyond, clients get 429.")] = 256,
+    sessions: Annotated[int, typer.Option(min=1, help="Maximum of open sessions; beyond, clients get 429.")] = 256,
     waiting: Annotated[
-        int, typer.Option(min=1, help="Most calls that wait for a CPU; beyond, clients get 429.")
+        int, typer.Option(min=1, help="Maximum of calls that wait for a CPU; beyond, clients get 429.")
     ] = 1024,
     idle: Annotated[float, typer.Option(min=1, help="Seconds without a call after which a session ends.")] = 600.0,
     seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of a program.")] = Limits.seconds,
     memory_mb: Annotated[int, typer.Option(min=64, help="Memory limit of a session.")] = Limits.memory_mb,
-    most_mb: Annotated[int, typer.Option(min=1, help="Largest request.")] = 64,
-    compression: Annotated[
-        int, typer.Option(min=0, max=9, help="Of PNGs: 0 is fastest, for a client that is near.")
-    ] = 0,
-    tier: Annotated[
-        str | None, typer.Option(help=f"full or lite; by default what {TIER_VARIABLE} says, else full.")
-    ] = None,
+    max_request_mb: Annotated[int, typer.Option(min=1, help="Largest request.")] = 64,
+    compression: Annotated[int, typer.Option(min=0, max=9, help="Of PNGs: 0 is fastest, for a near client.")] = 0,
+    tier: Annotated[Tier | None, typer.Option(help=f"Default: {TIER_VARIABLE}, else full.")] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="MCP over standard input and output, one client.")] = False,
     image: Annotated[
         list[Path] | None,
         typer.Option(exists=True, dir_okay=False, help="With --stdio: an image of the session; repeat for more."),
     ] = None,
-    protocol: Annotated[str, typer.Option(help="With --stdio: thyme, pyvision or tool_call (crops).")] = "tool_call",
+    protocol: Annotated[
+        str, typer.Option(click_type=Choice(list(PROTOCOLS)), help="With --stdio: how a client calls tools.")
+    ] = "tool_call",
 ) -> None:
     """Serve the sandbox over MCP and plain HTTP, for trainers, agents and evaluators that are not Darkroom.
 
@@ -61,8 +60,6 @@ def serve_sandbox(
     if not stdio:
         require_token(host, token)
     require_extra()
-    if protocol not in PROTOCOLS:
-        raise UserError(f"no protocol {protocol!r}; there are {', '.join(PROTOCOLS)}")
     from darkroom.pipelines.services.http_api import over_http, over_stdio
     from darkroom.pipelines.services.sessions import Sessions
 
@@ -74,10 +71,10 @@ def serve_sandbox(
                 asyncio.run(over_stdio(held, image or [], protocol, compression=compression))
             else:
                 say = partial(console.print, markup=False, soft_wrap=True)
-                over_http(held, host, port, token, most_mb=most_mb, compression=compression, say=say)
+                over_http(held, host, port, token, most_mb=max_request_mb, compression=compression, say=say)
 
 
 def require_extra() -> None:
-    """Raises ``UserError`` where the packages of the services are not installed."""
+    """Raises ``UserError`` if the packages of the services are not installed."""
     if any(find_spec(name) is None for name in ("fastapi", "mcp", "uvicorn", "prometheus_client")):
         raise UserError("the service needs an extra: pip install 'darkroom-toolkit[serve]'")

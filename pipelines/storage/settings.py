@@ -23,9 +23,15 @@ class SettingsError(Exception):
     """A variable's value is wrong: names the variable, what was expected and what was found."""
 
 
-def setting(suffix: str | None, default: Any, *, description: str, **constraints: Any) -> Any:
-    """A field that the variable ``<prefix><suffix>`` sets; None for a field that no variable sets."""
-    return Field(default, description=description, json_schema_extra={"variable_suffix": suffix}, **constraints)
+def setting(
+    suffix: str | None, default: Any, *, description: str, formerly: str | None = None, **constraints: Any
+) -> Any:
+    """A field that the variable ``<prefix><suffix>`` sets; None for a field that no variable sets.
+
+    ``formerly``: the suffix of earlier versions, which counts where today's is unset.
+    """
+    extra: dict[str, Any] = {"variable_suffix": suffix, "former_suffix": formerly}
+    return Field(default, description=description, json_schema_extra=extra, **constraints)
 
 
 class EnvironmentSettings(BaseModel):
@@ -36,9 +42,19 @@ class EnvironmentSettings(BaseModel):
     @classmethod
     def variables(cls, prefix: str) -> dict[str, str]:
         """The environment variable of each field that has one."""
+        return cls._variables(prefix, "variable_suffix")
+
+    @classmethod
+    def _variables(cls, prefix: str, kind: str) -> dict[str, str]:
         extras = {name: field.json_schema_extra for name, field in cls.model_fields.items()}
-        suffixes = {name: extra.get("variable_suffix") for name, extra in extras.items() if isinstance(extra, dict)}
+        suffixes = {name: extra.get(kind) for name, extra in extras.items() if isinstance(extra, dict)}
         return {name: f"{prefix}{suffix}" for name, suffix in suffixes.items() if suffix is not None}
+
+    @classmethod
+    def variables_set(cls, environment: Mapping[str, str], prefix: str) -> dict[str, str]:
+        """The variable that sets each field; a former name counts where today's is unset."""
+        spellings = [cls._variables(prefix, kind) for kind in ("former_suffix", "variable_suffix")]
+        return {field: name for names in spellings for field, name in names.items() if environment.get(name)}
 
     @classmethod
     def read(
@@ -55,7 +71,7 @@ class EnvironmentSettings(BaseModel):
         """
         variables: dict[str, str] = {}
         for each in reversed((prefix, *fallbacks)):
-            variables |= {field: name for field, name in cls.variables(each).items() if environment.get(name)}
+            variables |= cls.variables_set(environment, each)
         try:
             return cls(**{**defaults, **{field: environment[name] for field, name in variables.items()}})
         except ValidationError as invalid:
@@ -65,7 +81,7 @@ class EnvironmentSettings(BaseModel):
 
 
 class WorkspaceSettings(EnvironmentSettings):
-    """Where a workspace stores its data (``DARKROOM_HOME`` and others); empty values are folders below ``home``."""
+    """Locations of a workspace's data (``DARKROOM_HOME`` and others); empty values are folders below ``home``."""
 
     home: str = setting(
         "_HOME",

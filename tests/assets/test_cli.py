@@ -155,11 +155,12 @@ def test_gallery_writes_the_page_with_the_rejects(shipped: Path, workspace: Work
 
 
 def test_replay_prints_the_rate_and_ends_by_it(shipped: Path) -> None:
-    said = runner.invoke(app, ["replay", "crop"])
+    said = runner.invoke(app, ["audit", "crop", "--only", "replay"])
     assert (said.exit_code, "100.00% of the rows" in said.output) == (0, True), said.output
     edit_rows(shipped, lambda row: row["rounds"][0]["observation"].update(text="something else"))
     for least, status in (("1", 1), ("0", 0)):
-        said = runner.invoke(app, ["replay", "crop", "--limit", "1", "--least", least], terminal_width=200)
+        words = ["audit", "crop", "--only", "replay", "--rows", "1", "--min-match", least]
+        said = runner.invoke(app, words, terminal_width=200)
         assert said.exit_code == status
         assert "something" in said.output  # the table may break the line
         assert "0.00% of the rows" in said.output
@@ -289,7 +290,7 @@ def films(tmp_path: Path, clip) -> Path:
 
 
 def test_ingest_takes_videos_in_and_sets_ugly_ones_aside(films: Path, workspace: Workspace) -> None:
-    said = runner.invoke(app, ["ingest", str(films), "--videos", "clip"])
+    said = runner.invoke(app, ["ingest", str(films), "--video", "clip"])
     assert said.exit_code == 0, said.output
     key = TableKey(SAMPLES, "films-0000")
     samples = workspace.tables.read(key, Sample)
@@ -311,7 +312,7 @@ def test_ingest_takes_images_and_videos_of_one_row_in(films: Path, signs: Path, 
     (films / "0.jpg").write_bytes((signs / "0.jpg").read_bytes())
     line = {"clip": "whole.mp4", "still": "0.jpg", "question": "What moves?", "answer": "a dot"}
     (films / "both.jsonl").write_text(json.dumps(line))
-    both = ["--questions", str(films / "both.jsonl"), "--videos", "clip", "--image", "still"]
+    both = ["--questions", str(films / "both.jsonl"), "--video", "clip", "--image", "still"]
     said = runner.invoke(app, ["ingest", str(films), *both])
     assert said.exit_code == 0, said.output
     (sample,) = workspace.tables.read(TableKey(SAMPLES, "films-0000"), Sample)
@@ -319,7 +320,7 @@ def test_ingest_takes_images_and_videos_of_one_row_in(films: Path, signs: Path, 
 
 
 def test_a_column_of_videos_that_is_not_there_is_named(films: Path, workspace: Workspace) -> None:
-    said = runner.invoke(app, ["ingest", str(films), "--videos", "film"])
+    said = runner.invoke(app, ["ingest", str(films), "--video", "film"])
     assert said.exit_code == 1
     assert "no column 'film'" in said.output
     assert not (workspace.sources / "films.yaml").exists()

@@ -96,11 +96,18 @@ def check_line(result: Result, status: int = 1) -> None:
 
 NO_CHOICE = """
 serve nope --engine nope
+sandbox run junk/questions.jsonl --tier nope
+sandbox serve --protocol nope --stdio
+sandbox serve --tier nope
+export rl --layout trl_grpo --mode nope
+ingest junk --box-frame nope
+audit crop --only nope
+annotate users add ann@example.com --role nope
 """
 
 
 @pytest.mark.parametrize("line", NO_CHOICE.split("\n")[1:-1])
-def test_a_value_that_is_no_choice_is_status_2_and_lists_the_choices(line: str) -> None:
+def test_a_value_that_is_no_choice_is_status_2_and_lists_the_choices(folder: Path, line: str) -> None:
     result = CliRunner().invoke(app, shlex.split(line), env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"})
     assert result.exit_code == 2
     assert "'nope' is not one of " in result.stderr
@@ -112,9 +119,7 @@ gallery nowhere
 gallery junk
 gallery nowhere --rejects
 gallery all --rejects --serve --host 0.0.0.0
-gallery all --rejects --serve --beside nowhere
-replay crop
-replay junk
+gallery all --rejects --serve --compare-with nowhere
 explain photo/cat
 explain abcdef
 materialize nope
@@ -122,8 +127,6 @@ rl nope
 calibrate consistency --labelled nowhere.jsonl
 calibrate consistency --labelled junk/questions.jsonl
 calibrate nobody --labelled junk/questions.jsonl
-conformance crop --model nowhere
-conformance crop --model junk
 inspect-mask crop --model junk
 export crop --layout nope
 export junk --layout llama_factory
@@ -134,10 +137,7 @@ sources add nope
 sources add mmk12 --path nowhere
 sources show nope
 serve
-sandbox run junk/questions.jsonl --tier nope
-sandbox serve --protocol nope --stdio
 sandbox serve --host 0.0.0.0
-sandbox serve --tier nope
 environment serve junk
 environment serve nowhere
 environment serve nowhere --method nope
@@ -145,8 +145,8 @@ agent serve
 agent serve --model nope
 annotate sync
 annotate doctor
-annotate take-in nowhere
-annotate take-in junk/questions.jsonl
+annotate import nowhere
+annotate import junk/questions.jsonl
 annotate report
 annotate restore nowhere
 annotate users list
@@ -205,7 +205,7 @@ def test_a_look_at_a_home_that_is_not_there_makes_none(folder: Path, monkeypatch
     assert not (folder / "home").exists()
 
 
-@pytest.mark.parametrize("words", ["--serve --limit 3", "--serve --out page.html", "--beside folder"])
+@pytest.mark.parametrize("words", ["--serve --rows 3", "--serve --out page.html", "--compare-with folder"])
 def test_options_of_a_page_and_of_the_served_gallery_exclude_each_other(folder: Path, words: str) -> None:
     assert CliRunner().invoke(app, ["gallery", *words.split()]).exit_code == 2
 
@@ -224,7 +224,7 @@ def test_an_unknown_option_of_a_program_is_status_2(name: str) -> None:
         "audit rl",
         "export rl --layout trl_grpo",
         "annotate report",
-        "annotate payments",
+        "annotate report --payments",
         "annotate finish",
     ],
 )

@@ -46,7 +46,7 @@ NOT_RUN = {
 }
 """Why a line that matches is not run."""
 ENDS_OTHERWISE = {
-    "conformance crop --model data/checkpoints/tiny --report rows.jsonl": (1, "rows cannot be trained on"),
+    "audit crop --only encoding --model data/checkpoints/tiny --out rows.jsonl": (1, "do not conform"),
     "audit thyme.jsonl --mapping thyme_sft": (1, "malformed_turn"),
 }
 """Status and words: docs/sft.md says so of the demo, and the release has rows that are broken."""
@@ -58,7 +58,7 @@ VALUES = {
     "/data/downloaded": "data/datasets/sft/direct",
 }
 SHORTER = {
-    r"^audit (all|/data|data)|^(audit|replay) .*--limit": "--limit 1",
+    r"^audit (all|/data|data)|^audit .*--rows": "--rows 1",
     r"^evaluate .*--output": "--limit 4",
 }
 """What is added to a line that would take up to a minute, or that repeats a longer one."""

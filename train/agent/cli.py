@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
+from darkroom.pipelines.command_line.groups import command_group
 from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 from darkroom.pipelines.services.cli import Host, Port, require_extra
-from darkroom.sandbox.help_text import Commands
 from darkroom.sandbox.terminal import SafeConsole
 from darkroom.train.evaluation.settings import AgentSettings
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
-app = Commands(no_args_is_help=True)
+app = command_group()
 
 
 @app.callback()
@@ -27,7 +27,7 @@ def serve(
     settings: Annotated[Values, AgentSettings],
     host: Host = "127.0.0.1",
     port: Port = 8766,
-    most_mb: Annotated[int, typer.Option(min=1, help="Largest request.")] = 256,
+    max_request_mb: Annotated[int, typer.Option(min=1, help="Largest request.")] = 256,
 ) -> None:
     """Serve an OpenAI-compatible endpoint whose answers come from rollouts with tools.
 
@@ -56,6 +56,6 @@ def serve(
         chosen = AgentSettings(**settings)
         with Workspace.from_environment() as workspace:
             asyncio.run(check(chosen, workspace))
-            app = application(chosen, workspace, version=code_version(), host=host, token=token, most_mb=most_mb)
+            app = application(chosen, workspace, version=code_version(), host=host, token=token, most_mb=max_request_mb)
             words = f"/v1 answers as {chosen.model}; Ctrl-C stops it"
             listen(app, host, port, lambda at: console.print(at + words, markup=False, soft_wrap=True))

@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from darkroom.pipelines.command_line.groups import command_group
 from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 from darkroom.pipelines.services.cli import Host, Port, require_extra
-from darkroom.sandbox.help_text import Commands
 from darkroom.sandbox.terminal import SafeConsole
 from darkroom.train.rl.settings import JudgeOptions
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
-app = Commands(no_args_is_help=True)
+app = command_group()
 
 
 @app.callback()
@@ -38,7 +38,7 @@ def serve(
     held_out: Annotated[bool, typer.Option("--held-out", help="The rows of the split validation.")] = False,
     host: Host = "127.0.0.1",
     port: Port = 8767,
-    episodes: Annotated[int, typer.Option(min=1, help="Most episodes open at a time; beyond, clients get 429.")] = 1024,
+    episodes: Annotated[int, typer.Option(min=1, help="Maximum of open episodes; beyond, clients get 429.")] = 1024,
     idle: Annotated[float, typer.Option(min=1, help="Seconds without a step after which an episode ends.")] = 1800.0,
     compression: Annotated[int, typer.Option(min=0, max=9, help="Of PNGs; 0 is the fastest.")] = 0,
 ) -> None:

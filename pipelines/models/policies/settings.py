@@ -143,8 +143,9 @@ class EndpointSettings(EnvironmentSettings):
     budget_tokens: int | None = setting("_BUDGET_TOKENS", None, description="Budget in tokens.")
     budget_hours: float | None = setting("_BUDGET_HOURS", None, description="Budget in hours of calling.")
     purse: str = setting(
-        "_PURSE",
+        "_BUDGET_POOL",
         FAMILY,
+        formerly="_PURSE",
         min_length=1,
         max_length=100,
         description="Name of the budget pool. Stages and runs with the same name share one budget; default: one pool "
@@ -162,9 +163,9 @@ class EndpointSettings(EnvironmentSettings):
         does not fit.
         """
         settings = cls.read(environment, f"DARKROOM_{role}", "DARKROOM_POLICY", error=PolicyUnavailable, **defaults)
-        own = cls.variables(f"DARKROOM_{role}")
-        has_budget = any(environment.get(own[field]) for field in ("budget_usd", "budget_tokens", "budget_hours"))
-        if role == "POLICY" or not has_budget or environment.get(own["purse"]):
+        own = cls.variables_set(environment, f"DARKROOM_{role}")
+        has_budget = not own.keys().isdisjoint(("budget_usd", "budget_tokens", "budget_hours"))
+        if role == "POLICY" or not has_budget or "purse" in own:
             return settings
         return settings.model_copy(update={"purse": f"{settings.purse}/{role.lower()}"})
 

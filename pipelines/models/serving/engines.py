@@ -78,7 +78,7 @@ def _fingerprint(folder: Path) -> str:
 
 
 def has_nvidia_gpu(*, devices: Path = Path("/dev")) -> bool:
-    """Whether device files or ``nvidia-smi`` (for WSL) show a GPU; False when all are hidden."""
+    """Look for a GPU in device files and ``nvidia-smi`` (for WSL); False when all are hidden."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1"):
         return False
     return any(devices.glob("nvidia[0-9]*")) or _nvidia_smi_lists_one()

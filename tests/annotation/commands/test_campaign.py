@@ -1,4 +1,4 @@
-"""`darkroom annotate record` and `take-in`: a campaign leaves one workspace and arrives in another."""
+"""`darkroom annotate export` and `import`: a campaign leaves one workspace and arrives in another."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def played(workspace: Workspace) -> None:
 @pytest.mark.usefixtures("played")
 def test_a_campaign_arrives_where_no_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out.json"
-    said = runner.invoke(app, ["record", str(out)])
+    said = runner.invoke(app, ["export", str(out)])
     assert (said.exit_code, "1 images, 3 tasks" in said.output) == (0, True), said.output
     monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "other"))
-    absent = runner.invoke(app, ["take-in", str(out)])
+    absent = runner.invoke(app, ["import", str(out)])
     assert "pool: 0 images, 1 rejected" in absent.output
     with Workspace.from_environment() as other:
         other.images.ingest(large_image())
-        arrived = runner.invoke(app, ["take-in", str(out)])
+        arrived = runner.invoke(app, ["import", str(out)])
         assert (arrived.exit_code, "accepted 1" in arrived.output) == (0, True), arrived.output
         assert [sample.answer for sample in read_accepted(other).samples] == ["42"]
 
 
 def test_a_file_that_is_no_recording_is_a_message(tmp_path: Path) -> None:
-    said = runner.invoke(app, ["take-in", str(tmp_path / "nowhere.json")])
+    said = runner.invoke(app, ["import", str(tmp_path / "nowhere.json")])
     assert said.exit_code == 1
     assert not isinstance(said.exception, OSError)
 
@@ -56,12 +56,12 @@ def test_a_file_that_is_no_recording_is_a_message(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("played")
 def test_payments_are_of_the_days_that_were_asked_for(workspace: Workspace) -> None:
     path = workspace.annotation / "payments.csv"
-    said = runner.invoke(app, ["payments", "--since", "2026-05-01", "--until", "2026-05-02"])
+    said = runner.invoke(app, ["report", "--payments", "--since", "2026-05-01", "--until", "2026-05-02"])
     assert (said.exit_code, f"wrote {path}: 3 people" in said.output.replace("\n", "")) == (0, True), said.output
     assert path.read_text(encoding="utf-8-sig").splitlines()[1].startswith("ann@example.com,Ann,annotator,2026-05-01,")
-    later = runner.invoke(app, ["payments", "--since", "2026-05-02"])
+    later = runner.invoke(app, ["report", "--payments", "--since", "2026-05-02"])
     assert "0 people" in later.output
-    assert runner.invoke(app, ["payments", "--since", "May"]).exit_code == 2
+    assert runner.invoke(app, ["report", "--payments", "--since", "May"]).exit_code == 2
 
 
 @pytest.mark.usefixtures("played")

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from darkroom.annotation.commands.steps import TITLES, step_lines
+from darkroom.annotation.commands.server import TITLES, step_lines
 
 
 def test_a_file_gets_one_line_for_each_step_with_its_seconds() -> None:

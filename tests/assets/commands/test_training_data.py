@@ -1,4 +1,4 @@
-"""`darkroom inspect-mask` and `darkroom conformance`: what a user types, and what they read."""
+"""`darkroom inspect-mask` and `darkroom audit --only encoding`: what a user types, and what they read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_row_of_a_family_is_shown_with_what_is_trained_of_it(shipped: Path, mo
 
 
 def test_a_row_is_written_as_a_page(shipped: Path, model: Path, tmp_path: Path) -> None:
-    result = run("inspect-mask", "crop", "--model", model, "--layout", "inline", "--html", tmp_path / "a" / "row.html")
+    result = run("inspect-mask", "crop", "--model", model, "--layout", "inline", "--out", tmp_path / "a" / "row.html")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "a" / "row.html").read_text().count("data:image/png") == 2
 
@@ -60,7 +60,7 @@ def test_what_is_wrong_is_said_before_the_model_s_libraries_are_imported(shipped
 
 
 def test_a_dataset_that_conforms_is_checked_with_status_0(shipped: Path, model: Path, tmp_path: Path) -> None:
-    result = run("conformance", "crop", "--model", model, "--report", tmp_path / "rows.jsonl")
+    result = run("audit", "crop", "--only", "encoding", "--model", model, "--out", tmp_path / "rows.jsonl")
     assert result.exit_code == 0, result.output
     assert "all conform" in result.output
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
@@ -68,22 +68,22 @@ def test_a_dataset_that_conforms_is_checked_with_status_0(shipped: Path, model: 
     assert all(row["n_images"] == 2 and row["n_image_tokens"] > 0 for row in rows)
 
 
-def test_a_row_that_does_not_conform_ends_with_status_1_its_name_and_the_report(shipped: Path, model: Path) -> None:
-    result = run("conformance", shipped, "--model", model, "--max-tokens", 10)
+def test_a_row_that_does_not_conform_ends_with_status_1_its_reason(shipped: Path, model: Path) -> None:
+    result = run("audit", shipped, "--only", "encoding", "--model", model, "--max-tokens", 10, "--json")
     assert result.exit_code == 1
-    assert "(crop, truncated): it has" in result.output
-    path = Path(result.output.strip().splitlines()[-1].partition(": ")[2])
-    assert path.is_file()
+    report = json.loads(result.stdout)
+    assert list(report["kinds"]) == ["encoding: truncated"]
+    assert report["findings"][0]["reason"].startswith("it has")
 
 
 def test_a_report_of_another_format_is_refused_before_any_work(tmp_path: Path) -> None:
-    result = run("conformance", "morse", "--model", tmp_path, "--report", tmp_path / "rows.txt")
+    result = run("audit", "morse", "--only", "encoding", "--model", tmp_path, "--out", tmp_path / "rows.txt")
     assert result.exit_code == 2
-    assert "--report writes .jsonl or .parquet" in result.output
+    assert "--out writes .jsonl or .parquet" in result.output
 
 
 def test_a_family_or_a_model_that_is_not_there_is_a_message(shipped: Path, model: Path, tmp_path: Path) -> None:
     for words in (("morse", "--model", model), ("crop", "--model", tmp_path)):
-        result = run("conformance", *words)
-        assert result.exit_code == 1
+        result = run("audit", words[0], "--only", "encoding", *words[1:])
+        assert result.exit_code == 2
         assert result.output.startswith("error: ")

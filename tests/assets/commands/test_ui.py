@@ -17,7 +17,8 @@ def test_the_address_can_be_opened_and_the_host_is_passed_on(
     monkeypatch: pytest.MonkeyPatch, host: str, address: str
 ) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr("darkroom.assets.commands.build.home", lambda: None)
+    monkeypatch.setattr("darkroom.assets.dagster_home.instance.prepare_dagster_home", lambda workspace: workspace.local)
+    monkeypatch.setattr("darkroom.assets.dagster_home.instance.refresh_dagster", lambda workspace: None)
     monkeypatch.setattr(os, "execve", lambda program, words, environment: started.append(words))
     result = CliRunner().invoke(app, ["ui", "--host", host, "--port", "3001"])
     assert f"then open http://{address}:3001\n" in result.output

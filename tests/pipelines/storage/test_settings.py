@@ -12,17 +12,26 @@ class Oven(EnvironmentSettings):
 
     kind: str = setting("", "gas", description="Kind of the oven.")
     degrees: int = setting("_HEAT", 180, ge=0, description="Temperature in degrees.")
+    fan: str = setting("_FAN", "off", formerly="_VENT", description="Fan.")
     trays: int = setting(None, 2, description="Number of trays.")
 
 
 def test_each_field_is_set_by_its_own_variable():
-    assert Oven.variables("DARKROOM_OVEN") == {"kind": "DARKROOM_OVEN", "degrees": "DARKROOM_OVEN_HEAT"}
+    assert Oven.variables("DARKROOM_OVEN") == {"kind": "DARKROOM_OVEN", "degrees": "DARKROOM_OVEN_HEAT"} | {
+        "fan": "DARKROOM_OVEN_FAN"
+    }
     assert Oven.read({"DARKROOM_OVEN_HEAT": "220", "DARKROOM_OVEN_TRAYS": "9"}, "DARKROOM_OVEN") == Oven(degrees=220)
 
 
 def test_what_a_prefix_leaves_unset_comes_from_the_next_one():
     environment = {"A": "wood", "A_HEAT": "", "B": "gas", "B_HEAT": "90"}
     assert Oven.read(environment, "A", "B") == Oven(kind="wood", degrees=90)
+
+
+def test_the_name_of_earlier_versions_counts_where_todays_is_unset():
+    assert Oven.read({"A_VENT": "on"}, "A").fan == "on"
+    assert Oven.read({"A_VENT": "on", "A_FAN": "low"}, "A").fan == "low"
+    assert Oven.read({"A_VENT": "on", "B_FAN": "low"}, "A", "B").fan == "on"
 
 
 @pytest.mark.parametrize(("name", "text"), [("A_HEAT", "hot"), ("B_HEAT", "-1")])

@@ -44,7 +44,7 @@ class JudgeSettings(EndpointSettings):
     )
     max_tokens: int = setting("_MAX_TOKENS", 512, ge=1, description="Token limit of one vote.")
     send_stop: bool = setting("_SEND_STOP", False, description="Send stop strings, which votes have none of.")
-    purse: str = setting("_PURSE", BUDGET_POOL, description="Name of the budget pool.")
+    purse: str = setting("_BUDGET_POOL", BUDGET_POOL, formerly="_PURSE", description="Name of the budget pool.")
 
     @classmethod
     def for_training(cls, environment: Mapping[str, str] = os.environ) -> JudgeSettings | None:

@@ -1,30 +1,29 @@
-"""``darkroom summary``, ``gallery``, ``replay`` and ``explain``: inspect what the workspace holds."""
+"""``darkroom summary``, ``ui``, ``gallery`` and ``explain``: inspect what the workspace holds."""
 
-import json
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from darkroom.assets.commands.choices import datasets
 from darkroom.assets.terminal.progress import progress_bar
-from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_line
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
 
 if TYPE_CHECKING:
     from darkroom.pipelines.inspection.gallery.entries import RejectedRows
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
-_Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
 _MANY = 2_000
-"""Rows of a page from which on a browser is slow."""
-_Limit = Annotated[int | None, typer.Option(min=1, help="Maximum rows per family.")]
+"""Rows of a page above which a browser is slow."""
 
 
-def summary() -> None:
+def summary(as_json: AsJson = False) -> None:
     """Print how many rows were accepted and rejected, with reasons, loss curves, cost, and where the output is."""
     from darkroom.assets.terminal.summary import print_summary
     from darkroom.pipelines.generation.recipes import load_recipes
@@ -33,22 +32,73 @@ def summary() -> None:
     with open_workspace() as workspace:
         # a home that is not there yet is not made for a look; a ledger elsewhere is asked all the same
         has_ledger = workspace.home.exists() or not workspace.ledger_url.startswith("sqlite")
-        if not (workspace.tables.families() or (has_ledger and workspace.ledger.totals())):
+        is_empty = not (workspace.tables.families() or (has_ledger and workspace.ledger.totals()))
+        partitions = [] if is_empty else list(Catalog(workspace.sources).partitions())
+        if as_json:
+            print_json(_counts(workspace, partitions))
+        elif is_empty:
             print_line(f"nothing is built in {workspace.home} yet. Run: darkroom demo, or darkroom ingest --help")
-            return
-        partitions = list(Catalog(workspace.sources).partitions())
-        print_summary(CONSOLE, workspace, list(load_recipes().values()), partitions)
+        else:
+            print_summary(CONSOLE, workspace, list(load_recipes().values()), partitions)
+
+
+def _counts(workspace: "Workspace", partitions: Sequence[str]) -> dict[str, Any]:
+    """Rows by stage with the reasons of rejects, for families and RL stages; rows shipped; cost."""
+    from darkroom.pipelines.generation.funnel import funnel_of
+    from darkroom.pipelines.generation.recipes import load_recipes
+    from darkroom.pipelines.rl.facts import stage_facts
+    from darkroom.pipelines.storage.tables import TableKey
+
+    families = {}
+    for family in load_recipes() if partitions else ():
+        funnel, shipped = funnel_of(workspace.tables, family, partitions), TableKey(("sft_dataset",), family)
+        n_shipped = workspace.tables.n_rows(shipped) if workspace.tables.exists(shipped) else 0
+        families[family] = {**asdict(funnel), "accepted": funnel.n_accepted, "shipped": n_shipped}
+    stages = [asdict(stage) for stage in stage_facts(workspace, partitions)] if partitions else []
+    return {"home": workspace.home, "families": families, "rl": stages}
+
+
+def ui(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the web page.")] = 3000,
+    host: Annotated[str, typer.Option(help="0.0.0.0 admits other machines; there is no login.")] = "127.0.0.1",
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Only prepare DAGSTER_HOME and print it, for Dagster's own programs.")
+    ] = False,
+) -> None:
+    """Start the Dagster UI with its daemon: the asset graph, its runs, images and rejects. Ctrl-C ends it.
+
+    DAGSTER_HOME is prepared first (below DARKROOM_HOME, telemetry off): runs whose process has ended are closed, and
+    the shards of all sources become partitions.
+    """
+    from darkroom.assets.dagster_home.daemon import WORKSPACE, dagster_environment
+    from darkroom.assets.dagster_home.instance import prepare_dagster_home, refresh_dagster
+    from darkroom.pipelines.processes.ports import url_of
+
+    url = url_of(host, port)
+    if not prepare:
+        print_line(f"Dagster loads the asset graph, which takes a minute on a busy machine; then open {url}")
+    with open_workspace() as workspace:
+        folder = prepare_dagster_home(workspace)
+        refresh_dagster(workspace)
+    print_line(str(folder))
+    if prepare:
+        return
+    # the warning is that Dagster's other command line, which wants a project's folder, comes in its place
+    dagster = [sys.executable, "-W", "ignore::FutureWarning", "-m", "dagster", "dev", "-w", WORKSPACE]
+    os.execve(sys.executable, [*dagster, "--host", host, "--port", str(port)], dagster_environment())
 
 
 def gallery(
-    dataset: _Dataset = "all",
+    dataset: Annotated[
+        str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.", autocompletion=datasets)
+    ] = "all",
     out: Annotated[Path | None, typer.Option(help="HTML file; default: DATASET.html in DARKROOM_HOME/views.")] = None,
     rejects: Annotated[bool, typer.Option("--rejects", help="Show rejected rows too, with their reasons.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Maximum rows per family; of rejects, all are on the page.")
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Maximum rows per family; all rejects are on the page.")
     ] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Serve the rows instead of writing a page; for many.")] = False,
-    beside: Annotated[
+    compare_with: Annotated[
         str | None, typer.Option(help="With --serve: a folder with another run's datasets, to see each row twice.")
     ] = None,
     host: Annotated[
@@ -71,8 +121,8 @@ def gallery(
     from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
     from darkroom.pipelines.publishing.dataset_reader import ALL, find_trajectories
 
-    if (serve and (out or limit)) or (beside and not serve):
-        raise typer.BadParameter("--out and --limit are for a page, --beside is for --serve")
+    if (serve and (out or rows)) or (compare_with and not serve):
+        raise typer.BadParameter("--out and --rows are for a page, --compare-with is for --serve")
     with open_workspace() as workspace:
         reject_rows = None
         families_run = workspace.tables.families()
@@ -83,11 +133,11 @@ def gallery(
             reject_rows = read_rejects(workspace, families)
         title = Path(dataset).name or "gallery"
         if serve:
-            _serve_gallery(workspace, folders, reject_rows, title, beside, host, port)
+            _serve_gallery(workspace, folders, reject_rows, title, compare_with, host, port)
             return
         path = out or workspace.local / "views" / f"{title}.html"
         with progress_bar("rows") as progress:
-            page = write_gallery(path, folders, title=title, rejected=reject_rows, limit=limit, progress=progress)
+            page = write_gallery(path, folders, title=title, rejected=reject_rows, limit=rows, progress=progress)
         n_rejects = f", {page.n_rejects:,} rejects" if rejects else ""
         print_line(f"{page.n_rows:,} trajectories{n_rejects}: {path.absolute()}")
         if page.folder is not None:
@@ -101,7 +151,7 @@ def _serve_gallery(
     folders: "Sequence[StorePath]",
     rejected: "RejectedRows | None",
     title: str,
-    beside: str | None,
+    compare_with: str | None,
     host: str,
     port: int,
 ) -> None:
@@ -112,46 +162,23 @@ def _serve_gallery(
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     require_token(host, token)
-    views, other = workspace.local / "views", None
+    views, compared = workspace.local / "views", None
     with progress_bar("index") as progress:
         index = open_index(views / f"{title}.index", folders, rejected, progress=progress)
-        if beside is not None:
-            other_folders = find_trajectories(beside, Path(beside))
-            other = open_index(views / f"{title}.beside.index", other_folders, None, progress=progress)
-    with open_server(index, workspace.images, title=title, beside=other, host=host, port=port, token=token) as server:
+        if compare_with is not None:
+            other_folders = find_trajectories(compare_with, Path(compare_with))
+            compared = open_index(views / f"{title}.beside.index", other_folders, None, progress=progress)
+    with open_server(
+        index, workspace.images, title=title, beside=compared, host=host, port=port, token=token
+    ) as server:
         print_line(f"{server.address} shows {index.n_entries:,} rows; Ctrl-C stops it")
         with suppress(KeyboardInterrupt):
             server.serve_forever()
 
 
-def replay(
-    dataset: _Dataset,
-    limit: _Limit = None,
-    least: Annotated[float, typer.Option(min=0, max=1, help="Exit with status 1 below this rate of equal rows.")] = 1.0,
-) -> None:
-    """Execute the code of every row again and compare the observations with the recorded ones.
-
-    Each row runs in a fresh session with its images and its seed; status, text, error and every pixel are compared.
-    Needs only the dataset: no ledger, no image store. The exit status is 1 when fewer than `--least` of the rows match.
-
-    `darkroom replay crop --limit 100`
-    """
-    from darkroom.assets.terminal.reports import print_replay
-    from darkroom.pipelines.publishing.dataset_reader import find_trajectories
-    from darkroom.pipelines.publishing.replay import replay as replay_datasets
-
-    with open_workspace() as workspace:
-        folders = find_trajectories(dataset, workspace.home / "datasets" / "sft")
-        with progress_bar("rows") as progress:
-            comparison = replay_datasets(folders, limit=limit, progress=progress)
-        print_replay(CONSOLE, comparison)
-        if comparison.rate < least:
-            raise typer.Exit(1)
-
-
 def explain(
     row: Annotated[str, typer.Argument(help="trajectory_id or sample_id (or a prefix), or a row of a source.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the history of one row or reject: sample, stages, draft, code, checks, votes, and what it cost.
 
@@ -168,6 +195,6 @@ def explain(
             print_candidates(CONSOLE, error)
             raise
         if as_json:
-            typer.echo(json.dumps(asdict(explanation), indent=2, sort_keys=True))
+            print_json(asdict(explanation))
         else:
             print_explanation(CONSOLE, explanation)

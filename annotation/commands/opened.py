@@ -1,0 +1,92 @@
+"""The open campaign of a command, and what several commands print about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_plain
+
+if TYPE_CHECKING:
+    from darkroom.annotation.label_studio.client import LabelStudioClient
+    from darkroom.annotation.label_studio.protocol import Person
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.journal import Journal
+    from darkroom.annotation.rounds.preview import SyncPreview
+    from darkroom.annotation.rounds.tables import AnnotationStages
+    from darkroom.pipelines.storage.workspace import Workspace
+
+
+class OpenCampaign(NamedTuple):
+    """A workspace with its campaign and journal."""
+
+    workspace: Workspace
+    campaign: Campaign
+    journal: Journal
+
+    def stages(self) -> AnnotationStages:
+        from darkroom.annotation.label_studio.server import find_task_url
+        from darkroom.annotation.rounds.tables import AnnotationStages
+
+        return AnnotationStages(self.workspace, self.campaign, self.journal, find_task_url(self.workspace))
+
+
+@contextmanager
+def open_campaign() -> Iterator[OpenCampaign]:
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.journal import Journal
+
+    with open_workspace() as workspace, Journal(workspace.annotation) as journal:
+        yield OpenCampaign(workspace, Campaign.load(workspace.annotation), journal)
+
+
+def print_progress(journal: Journal) -> None:
+    """Print how many records are accepted, rejected, and waiting by round, as of the last complete sync."""
+    labels = [(f"waiting for {round}" if stage == "waiting" else stage, n) for stage, round, n in journal.progress()]
+    counts: Counter[str] = Counter()
+    for label, n_records in labels:
+        counts[label] += n_records
+    CONSOLE.print("  ".join(f"{label} {n:,}" for label, n in counts.items()), highlight=False)
+
+
+def print_shortages(campaign: Campaign, studio: LabelStudioClient) -> None:
+    """Print a line for each role with too few people."""
+    from darkroom.annotation.rounds.campaign import shortages
+
+    for short in shortages(campaign, studio.accounts()):
+        print_plain(f"[bold red]too few:[/bold red] {short}")
+
+
+def print_sync_preview(opened: OpenCampaign) -> None:
+    """Print the open tasks whose terms differ from today's rules, and the tasks that a sync would hand out."""
+    _print([*_preview(opened).sentences(), "nothing was pulled or changed; images as of the last sync"])
+
+
+def print_role_preview(workspace: Workspace, people: Iterable[Person], emails: Sequence[str], role: str) -> None:
+    """Print what another role of these accounts would change."""
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.journal import Journal
+    from darkroom.annotation.rounds.preview import preview_role
+
+    with Journal(workspace.annotation) as journal:
+        open_tasks = _preview(OpenCampaign(workspace, Campaign.load(workspace.annotation), journal)).open_by_round
+    team = list(people)
+    for email in emails:
+        _print(preview_role(email.strip().lower(), role, team, open_tasks))
+
+
+def _preview(opened: OpenCampaign) -> SyncPreview:
+    from darkroom.annotation.rounds.image_pool import POOL
+    from darkroom.annotation.rounds.preview import preview_sync
+    from darkroom.pipelines.records import PoolImage
+
+    workspace, campaign, journal = opened
+    pool = workspace.tables.read(POOL, PoolImage) if workspace.tables.exists(POOL) else []
+    return preview_sync(journal, campaign, pool)
+
+
+def _print(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        print_plain(sentence)
