@@ -116,7 +116,7 @@ async def test_the_system_text_is_part_of_the_question(agent, questions):
     message = (await agent.post("/v1/chat/completions", json=wanted)).json()["choices"][0]["message"]
     assert message["content"] == gold
     page = (await agent.get(message["darkroom"]["page"])).text
-    assert "Answer with one word.\\nWhich colour?" in page
+    assert "Answer with one word.\nWhich colour?" in page
 
 
 @pytest.mark.parametrize(

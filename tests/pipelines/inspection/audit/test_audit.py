@@ -157,8 +157,9 @@ def test_only_the_chosen_parts_are_audited(shipped, workspace, python):
         part: set(audit([shipped], parts=[part], execute=python.execute, workspace=workspace).kinds)
         for part in ("replay", "checks", "counts")
     }
-    checks = {"check: hint_stays_hidden", "check: executes"}
-    assert kinds_of == {"replay": {"replay: text"}, "checks": checks, "counts": {"votes"}}
+    assert (kinds_of["replay"], kinds_of["counts"]) == ({"replay: text"}, {"votes"})
+    assert kinds_of["checks"] >= {"check: hint_stays_hidden", "check: executes"}
+    assert all(kind.startswith("check: ") for kind in kinds_of["checks"])
 
 
 def test_a_replay_counts_the_equal_rows(shipped, python):
