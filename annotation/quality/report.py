@@ -201,11 +201,11 @@ def _people(quality: Quality) -> Figure:
     colours = [ORANGE if row.role == "expert" else BLUE for row in rows]
     fast.barh(range(len(rows)), [row.per_hour or 0 for row in rows], color=colours, height=0.62)
     fast.set_title("submissions per active hour (orange: experts)", fontsize=9, color=INK, loc="left")
-    for place, row in enumerate(rows):
+    for position, row in enumerate(rows):
         if row.first_pass.value is not None:
             low, high = row.first_pass.interval
-            good.plot([100 * low, 100 * high], [place, place], color=SOFT, linewidth=1.2)
-            good.plot([100 * row.first_pass.value], [place], "o", color=GREEN, markersize=5)
+            good.plot([100 * low, 100 * high], [position, position], color=SOFT, linewidth=1.2)
+            good.plot([100 * row.first_pass.value], [position], "o", color=GREEN, markersize=5)
     if quality.first_pass.value is not None:
         good.axvline(100 * quality.first_pass.value, color=INK, linewidth=0.8, linestyle=":")
     good.set_title("accepted as first written, % (95 % interval)", fontsize=9, color=INK, loc="left")

@@ -102,24 +102,24 @@ def _with_word(answer: str, swaps: Mapping[str, str]) -> str | None:
 
 
 def _other_digit(answer: str, random: Random) -> str | None:
-    places = [place for place, letter in enumerate(answer) if letter in string.digits]
-    if not places:
+    positions = [position for position, letter in enumerate(answer) if letter in string.digits]
+    if not positions:
         return None
-    place = random.choice(places)
-    return _with_letter(answer, place, random.choice([digit for digit in "123456789" if digit != answer[place]]))
+    position = random.choice(positions)
+    return _with_letter(answer, position, random.choice([digit for digit in "123456789" if digit != answer[position]]))
 
 
 def _other_letter(answer: str, random: Random) -> str | None:
-    places = [place for place, letter in enumerate(answer) if letter in string.ascii_letters]
-    if not places or len(answer) > _LONGEST_EDITED:
+    positions = [position for position, letter in enumerate(answer) if letter in string.ascii_letters]
+    if not positions or len(answer) > _LONGEST_EDITED:
         return None
-    place = random.choice(places)
-    letters = [letter for letter in string.ascii_lowercase if letter != answer[place].lower()]
-    return _with_letter(answer, place, _cased(random.choice(letters), like=answer[place]))
+    position = random.choice(positions)
+    letters = [letter for letter in string.ascii_lowercase if letter != answer[position].lower()]
+    return _with_letter(answer, position, _cased(random.choice(letters), like=answer[position]))
 
 
-def _with_letter(answer: str, place: int, letter: str) -> str:
-    return answer[:place] + letter + answer[place + 1 :]
+def _with_letter(answer: str, position: int, letter: str) -> str:
+    return answer[:position] + letter + answer[position + 1 :]
 
 
 def _cased(word: str, *, like: str) -> str:
@@ -139,15 +139,15 @@ def _moved_box(fields: RecordFields, size: tuple[int, int], random: Random) -> R
     if not fields.boxes:
         return None
     width, height = size
-    place = random.randrange(len(fields.boxes))
-    box = fields.boxes[place]
+    position = random.randrange(len(fields.boxes))
+    box = fields.boxes[position]
     for _ in range(_TRIES):
         x, y = random.randint(0, width - box.width), random.randint(0, height - box.height)
         moved = Box(x, y, x + box.width, y + box.height)
         around = Box(x - box.width // 2, y - box.height // 2, moved.x2 + box.width // 2, moved.y2 + box.height // 2)
         common = [around.intersection(target) for target in fields.boxes]
         if not any(box.width > 0 and box.height > 0 for box in common):
-            return replace(fields, boxes=(*fields.boxes[:place], moved, *fields.boxes[place + 1 :]))
+            return replace(fields, boxes=(*fields.boxes[:position], moved, *fields.boxes[position + 1 :]))
     return None
 
 

@@ -298,7 +298,7 @@ def test_a_tier_that_the_kernel_refuses_is_an_error_that_says_what_to_do() -> No
 def test_tmp_is_writable_where_the_library_lies_below_it(full_tier: None) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
-        shutil.copytree(ROOT / "sandbox", f"{folder}/sandbox", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "sandbox", f"{folder}/darkroom/sandbox", ignore=shutil.ignore_patterns("__pycache__"))
         host = run_python(f"""
             import sys
             sys.path.insert(0, {folder!r})
