@@ -1,4 +1,4 @@
-"""Reports of measurements in the terminal: a judge's calibration against human labels, and a replay."""
+"""A judge's calibration against human labels, in the terminal."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,10 @@ from rich.text import Text
 
 from darkroom.assets.terminal import folding
 from darkroom.pipelines.generation.judge_calibration import Calibrated, JudgedLabel
-from darkroom.pipelines.publishing.replay import Replay
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.storage.stage_runs import reason_of
 
 _N_LISTED = 20
-_N_DIFFERENCES = 50
 
 
 def print_calibration(console: Console, report: Calibrated) -> None:
@@ -83,31 +81,3 @@ def _listed(title: str, *columns: str) -> Table:
     return Table(
         *folding(*columns), title=title, title_justify="left", title_style="bold", box=None, header_style="dim"
     )
-
-
-def print_replay(console: Console, report: Replay) -> None:
-    """Prints the rate of equal rows, and the differences if there are any."""
-    if report.differences:
-        console.print(_differences(report))
-    if len(report.differences) > _N_DIFFERENCES:
-        console.print(f"… and {len(report.differences) - _N_DIFFERENCES:,} more")
-    if report.n_other_sandbox:
-        console.print(
-            f"{report.n_other_sandbox:,} rows were made by another version of the sandbox: if they differ, materialise "
-            "their family again",
-            highlight=False,
-        )
-    console.print(
-        f"{report.rate:.2%} of the rows are equal: {report.n_same:,} of {report.n_rows:,}, "
-        f"{report.n_programs:,} code blocks executed",
-        highlight=False,
-    )
-
-
-def _differences(report: Replay) -> Table:
-    table = Table(*folding("row", "family", "round", "differs", "recorded", "replayed", "sandbox"))
-    for row in report.differences[:_N_DIFFERENCES]:
-        version = "another version" if row.other_sandbox else "this one"
-        name = Text(f"{row.trajectory_id[:12]} {row.source_row}")
-        table.add_row(name, row.family, str(row.round), row.what, Text(row.recorded), Text(row.replayed), version)
-    return table

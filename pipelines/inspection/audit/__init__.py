@@ -19,6 +19,7 @@ from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown
 from darkroom.pipelines.inspection.audit.totals import DatasetTotals
 from darkroom.pipelines.publishing.dataset_reader import (
     KEYS,
+    DatasetError,
     Kind,
     dataset_files,
     kind_of,
@@ -68,6 +69,9 @@ def audit(
     report, of_rows = AuditReport(), chosen - {"encoding"}
     if of_rows:
         splits = [split for folder in audited for split in _splits_of(folder)]
+        if of_rows == {"replay"} and {split.kind for split in splits} == {"prompts"}:
+            names = ", ".join(str(folder) for folder in audited)
+            raise DatasetError(f"{names} holds prompts, no trajectories. For these: darkroom audit, darkroom export")
         with KnownTruth(workspace) if workspace and of_rows != {"replay"} else nullcontext() as truth:
             _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, limit, progress)
     if "encoding" in chosen and encode is not None:

@@ -322,10 +322,10 @@ def test_a_protocol_is_for_prompts_and_must_be_one(rl, mixed):
         rl("thyme", "forced")
 
 
-@pytest.mark.parametrize("command", ["gallery", "replay"])
-def test_what_takes_trajectories_says_so_of_prompts(prompts: Path, command: str) -> None:
+@pytest.mark.parametrize(("command", "status"), [("gallery", 1), ("replay", 2)])
+def test_what_takes_trajectories_says_so_of_prompts(prompts: Path, command: str, status: int) -> None:
     result = CliRunner().invoke(app, [command, str(prompts)])
-    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert (result.exit_code, result.stderr.count("\n")) == (status, 1)
     assert "holds prompts, no trajectories. For these: darkroom audit" in result.stderr
 
 
