@@ -1,4 +1,4 @@
-"""What ``dg`` loads: the assets of every recipe, the resources, and jobs as named selections of assets."""
+"""The definitions that ``dg`` loads: the assets of every recipe, resources, and jobs as named selections of assets."""
 
 from __future__ import annotations
 
@@ -9,29 +9,34 @@ _COLLECTS = gc.isenabled()
 gc.disable()
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
 import yaml
 
+from darkroom.annotation import AnnotationError
+from darkroom.annotation.rounds.campaign import FILE, Campaign
 from darkroom.annotation.rounds.image_pool import POOL
+from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS
 from darkroom.annotation.rounds.tables import ORDER, REFUSED
 from darkroom.assets.clusters.lost_runs import lost_runs
 from darkroom.assets.clusters.placement import TRAIN, RunSettings
 from darkroom.assets.clusters.programs import LauncherResource
 from darkroom.assets.graph import annotation, training
-from darkroom.assets.graph.automation import nightly, shard_sensor
 from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
 from darkroom.assets.graph.families import family_assets, samples_asset
-from darkroom.assets.graph.options import ALL, Options
-from darkroom.assets.graph.partitions import source_partitions
+from darkroom.assets.graph.partitions import nightly, shard_sensor, source_partitions
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
 from darkroom.assets.graph.rl import GROUP as RL_GROUP
 from darkroom.assets.graph.rl import rl_assets
-from darkroom.assets.pages.code import with_code_references
+from darkroom.assets.pages.declared_metadata import with_code_references
 from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.released import RELEASED as RELEASES
 from darkroom.pipelines.generation.released import all_recipes
+from darkroom.pipelines.publishing.judge_stats import REVIEWS
+from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.workspace import Workspace
 
 SAMPLES, SFT, RELEASED = "source_samples", "sft_trajectories", "released_trajectories"
@@ -42,6 +47,51 @@ FINISHED_ANNOTATIONS = "finished_annotations"
 BUNDLED_RECORDING = {step: {"recording": "bundled"} for step in ("annotation_pool", "annotation_rounds")}
 """Settings with which these steps read the bundled recording."""
 _DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Options:
+    """The optional assets that there are; all by default.
+
+    Assets that could only stand as never materialised are left out of the UI. A command has all, as it may be the first
+    to make one.
+    """
+
+    releases: bool = True
+    """The families of released trajectories: a source of that kind, or their tables."""
+    annotation: bool = True
+    """A campaign, or the pool of a recorded one."""
+    pre_annotations: bool = True
+    """A campaign that asks for them, or their table."""
+    expert_reviews: bool = True
+    """A campaign, or their tables."""
+    street_signs: bool = True
+    """Their datasets, which `darkroom demo` makes."""
+
+    @classmethod
+    def of(cls, workspace: Workspace) -> Self:
+        """The options that a workspace's sources, settings or tables name. Raises ``SourceError``, ``StorageError``."""
+        present = set(workspace.tables.families())
+        has_campaign = (workspace.annotation / FILE).exists()
+        sources = Catalog(workspace.sources).configs().values()
+        return cls(
+            releases=any(source.is_release for source in sources)
+            or any(recipe.family in present for recipe in RELEASES),
+            annotation=has_campaign or POOL.asset[0] in present,
+            pre_annotations=PRE_ANNOTATIONS.asset[0] in present or (has_campaign and _pre_annotates(workspace)),
+            expert_reviews=has_campaign or REVIEWS[0] in present,
+            street_signs="street_signs" in present,
+        )
+
+
+ALL = Options()
+
+
+def _pre_annotates(workspace: Workspace) -> bool:
+    try:
+        return Campaign.load(workspace.annotation).pre_annotate != "no"
+    except AnnotationError:
+        return True  # the graph loads; whoever materialises them reads what is wrong with the file
 
 
 def definitions(options: Options = ALL) -> dg.Definitions:
@@ -89,7 +139,7 @@ def _optional_assets(options: Options, recipes: Sequence[Recipe]) -> Iterator[dg
 
 
 def _linked(assets: Sequence[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
-    """Without dependencies on assets that are absent, which the graph would show as external."""
+    """The assets without dependencies on absent ones, which the graph would show as external."""
     present = {key for asset in assets for key in asset.keys}
 
     def linked(spec: dg.AssetSpec) -> dg.AssetSpec:
@@ -105,7 +155,7 @@ def _shard_sensors(recipes: Sequence[Recipe]) -> list[dg.AutomationConditionSens
 
 
 def _families(recipes: Sequence[Recipe]) -> tuple[list[str], list[str]]:
-    """Those of releases, and those that are drafted."""
+    """The families of releases, and those that are drafted."""
     released = [recipe.family for recipe in recipes if recipe.writer == "released"]
     return released, [recipe.family for recipe in recipes if recipe.writer != "released"]
 
@@ -143,7 +193,7 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[Any]:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """What Dagster loads: the code location with those optional assets that apply to the workspace."""
+    """The code location that Dagster loads, with the optional assets that apply to the workspace."""
     with Workspace.from_environment() as workspace:
         return definitions(Options.of(workspace))
 

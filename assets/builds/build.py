@@ -160,7 +160,7 @@ def build_annotated(
 
 @contextmanager
 def _summarised(summarise: "partial[None]") -> Iterator[None]:
-    """Prints the summary at the end, with the duration only if no job failed."""
+    """Print the summary at the end, with the duration only if no job failed."""
     started = time.monotonic()
     try:
         yield
@@ -216,7 +216,7 @@ def fill_shards(
 
 
 def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: Mapping[str, int]) -> dict[str, int]:
-    """Drafts one shard with growing limits until no row is ``missing`` or its samples are used up.
+    """Draft one shard with growing limits until no row is ``missing`` or its samples are used up.
 
     Returns the accepted rows by family.
     """
@@ -241,7 +241,7 @@ def _stages(recipes: Sequence[Recipe]) -> list[dg.AssetKey]:
 
 
 def _job(recipes: Sequence[Recipe]) -> str:
-    """Which makes the trajectories of the families."""
+    """The job that makes the trajectories of the families."""
     return RELEASED if _is_released(recipes) else SFT
 
 
@@ -261,7 +261,7 @@ def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, 
 
 
 def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
-    """Trains on the shipped datasets, if there are any rows."""
+    """Train on the shipped datasets, if there are any rows."""
     if not any(jobs.n_rows(ASSET, recipe.family) for recipe in recipes):
         jobs.console.print("No trajectory passed its checks, so there is nothing to train on.")
         return
@@ -279,7 +279,7 @@ def _train_on_street_signs(jobs: Jobs, *assets: str, evaluated: str) -> None:
 
 
 async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
-    """Calls every endpoint once, so that a wrong setting fails before any work. Raises ``PolicyUnavailable``."""
+    """Call every endpoint once, so that a wrong setting fails before any work. Raises ``PolicyUnavailable``."""
     roles = [PolicyResource.from_environment(role) for role in ("POLICY", "CONVERT", "JUDGE")]
     endpoints = {role.model_dump_json(): role for role in roles if role.kind != "oracle"}
     for endpoint in endpoints.values():

@@ -55,7 +55,7 @@ def root_cause(failure: Any) -> str:
 
 
 def is_interrupt(failure: Any) -> bool:
-    """Whether a step failed by Ctrl-C, which Dagster makes a failure of it."""
+    """True if a step failed by Ctrl-C, which Dagster makes a failure of it."""
     error, names = failure.error, {dg.DagsterExecutionInterruptedError.__name__, KeyboardInterrupt.__name__}
     while error is not None and error.cls_name not in names:
         error = error.cause

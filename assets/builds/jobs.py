@@ -65,8 +65,8 @@ class Jobs:
     ) -> None:
         """Run a job on the cluster, with a run for each shard on which something is left to do."""
         job = self._definitions.resolve_job_def(name)
-        if left := self.unfinished(name, partitions, only or sorted(job.asset_layer.selected_asset_keys)):
-            materialize_on_cluster(job, self._instance, self.console, self.runs_on, left, only=only)
+        if shards := self.unfinished(name, partitions, only or sorted(job.asset_layer.selected_asset_keys)):
+            materialize_on_cluster(job, self._instance, self.console, self.runs_on, shards, only=only)
 
     def run_on_cluster(self, name: str, *, settings: Mapping[str, Any] | None = None) -> None:
         """Run a job that has no shards on the cluster."""
@@ -78,16 +78,16 @@ class Jobs:
 
         Prints how many the others are, as those of the job ``name``.
         """
-        shards = UnfinishedShards(self.workspace, self._instance, dict(self._definitions.resources or {}), keys)
-        left = list[str]()
+        looks = UnfinishedShards(self.workspace, self._instance, dict(self._definitions.resources or {}), keys)
+        unfinished = list[str]()
         with progress_bar("looking for unfinished shards", self.console) as progress:
-            for n, (partition, has_work) in enumerate(shards.among(partitions), 1):
+            for n, (partition, has_work) in enumerate(looks.among(partitions), 1):
                 progress(n, len(partitions))
-                left += [partition] if has_work else []
-        if n_finished := len(partitions) - len(left):
+                unfinished += [partition] if has_work else []
+        if n_finished := len(partitions) - len(unfinished):
             line = f"{name}: {n_finished:,} of {len(partitions):,} shards are finished"
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
-        return left
+        return unfinished
 
     def n_rows(self, asset: tuple[str, ...], partition: str) -> int:
         """Rows of a table; 0 where there is none."""

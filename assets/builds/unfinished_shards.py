@@ -1,8 +1,7 @@
 """Find the shards on which a job has work left, so that no run is launched for the others.
 
-A run leaves a stage's table as it is where it was made from what it would be made from again. This asks the same of the
-same stages without a run: to start one on a cluster takes seconds of CPU, to read the footers of a shard's tables takes
-milliseconds.
+A run leaves a stage's table as it is if its inputs have not changed. This asks the same of the same stages without a
+run: to start one on a cluster takes seconds of CPU, to read the footers of a shard's tables takes milliseconds.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class UnfinishedShards:
             yield from zip(partitions, threads.map(self._has_work, partitions), strict=True)
 
     def _has_work(self, partition: str) -> bool:
-        """Whether something is left to do; also if the look at a stage fails: the run says why."""
+        """True if something is left to do, or the look at a stage fails: the run says why."""
         if partition not in self._recorded:
             return True
         try:

@@ -40,7 +40,7 @@ class ClusterUnavailable(PlacementError):
 
 
 class RunSettings(EnvironmentSettings):
-    """Where runs of the UI and of the queue execute, and what each takes there (``DARKROOM_RUN_…``)."""
+    """The placement of runs of the UI and of the queue, and what each takes there (``DARKROOM_RUN_…``)."""
 
     on: str = setting(
         "ON",

@@ -50,7 +50,7 @@ class LaunchError(UserError):
 
 
 class LauncherResource(EnvironmentSettings, dg.ConfigurableResource):
-    """How training programs are started in their run."""
+    """The start of training programs in their run."""
 
     n_processes: int = setting(
         "PROCESSES", 1, ge=1, description="Processes of `accelerate launch`, one per GPU; 1: without it."

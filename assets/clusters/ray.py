@@ -98,24 +98,24 @@ def connected(address: str) -> JobSubmissionClient:
 def dashboard_of(address: str) -> str:
     """The address at which the cluster behind a ``ray://`` address takes jobs. Raises ``ClusterUnavailable``.
 
-    Asked for in a process of its own: to become a Ray client changes a process for good, and Ray's server of clients
+    A process of its own asks: to become a Ray client changes a process for good, and Ray's server of clients
     sometimes fails to start one, which then waits for ever (ray 2.60).
     """
-    reason, place = "", urlsplit(address)
+    reason, url = "", urlsplit(address)
     try:
-        socket.create_connection((place.hostname or "", place.port or _CLIENT_PORT), timeout=_CONNECT_SECONDS).close()
+        socket.create_connection((url.hostname or "", url.port or _CLIENT_PORT), timeout=_CONNECT_SECONDS).close()
     except (OSError, ValueError) as error:
         raise _unreachable(address, str(error)) from error
     for _ in range(_ATTEMPTS):
         try:
             command = [sys.executable, "-P", "-c", _ASK, address]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+            answer = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
         except subprocess.TimeoutExpired:
             reason = f"no answer in {_SECONDS:.0f} s"
             continue
-        if done.returncode == 0:
-            return done.stdout.split()[-1]
-        reason = done.stderr
+        if answer.returncode == 0:
+            return answer.stdout.split()[-1]
+        reason = answer.stderr
     raise _unreachable(address, reason)
 
 

@@ -25,7 +25,7 @@ def lost(reason: str) -> CheckRunHealthResult:
 
 
 def is_lost(health: CheckRunHealthResult) -> bool:
-    """Whether a launcher says that the worker is gone."""
+    """True if a launcher says that the worker is gone."""
     return health.status == WorkerStatus.FAILED
 
 
@@ -41,7 +41,7 @@ def host_of(run: dg.DagsterRun) -> str:
 
 
 def is_abandoned(run: dg.DagsterRun) -> bool:
-    """Whether the run's process was one of this machine and is gone."""
+    """True if the run's process was one of this machine and is gone."""
     run_id, host, process = (run.tags.get(WORKER_TAG) or "//").split("/", 2)
     # the host's name, not its boot: a machine that was restarted knows that its runs are gone
     return run_id == run.run_id and host == socket.gethostname() and not runs(process)

@@ -105,7 +105,7 @@ def audit(
     if as_json:
         print_json(report.as_json())
     else:
-        from darkroom.assets.terminal.audit import print_audit
+        from darkroom.assets.terminal.reports import print_audit
 
         print_audit(CONSOLE, report)
         if report.n_replayed:

@@ -29,7 +29,7 @@ _LOG_CHARACTERS = 1000
 
 
 class DaemonEnded(UserError):
-    """The daemon ended by itself; says why."""
+    """The daemon ended by itself, with the end of its log."""
 
 
 class Daemon:
@@ -42,13 +42,11 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> None:
-        """Starts one where none gives signs of life. Raises ``DaemonEnded`` when the own one has ended."""
+        """Start one if none gives signs of life. Raises ``DaemonEnded`` when the own one has ended."""
         if self._process is not None:
             if self._process.poll() is not None:
-                said = self._log.read_text(errors="replace")[-_LOG_CHARACTERS:]
-                raise DaemonEnded(
-                    f"Dagster's daemon ended with status {self._process.returncode}; {self._log}:\n{said}"
-                )
+                log = self._log.read_text(errors="replace")[-_LOG_CHARACTERS:]
+                raise DaemonEnded(f"Dagster's daemon ended with status {self._process.returncode}; {self._log}:\n{log}")
         elif not self._another_lives():
             self._process = self._start()
 
@@ -60,8 +58,7 @@ class Daemon:
             self._instance.wipe_daemon_heartbeats()
 
     def _another_lives(self) -> bool:
-        """Whether a daemon that launches queued runs gives signs of life: whether they change, since it writes them by
-        its own machine's clock."""
+        """True if the signs of life of a daemon that launches queued runs change; it writes them by its own clock."""
         sign = self._instance.get_daemon_heartbeats().get(_QUEUE)
         if sign is None or abs(time.time() - sign.timestamp) > _MOST_SKEW_SECONDS:
             return False
@@ -80,16 +77,16 @@ class Daemon:
 
 
 def dagster_environment() -> dict[str, str]:
-    """Of Dagster's programs: time to start on a loaded machine, and no module from the working directory."""
+    """The environment of Dagster's programs: time to start on a loaded machine, no modules of the working directory."""
     return {"DAGSTER_GRPC_TIMEOUT_SECONDS": "600", **os.environ, **SAFE_PATH}
 
 
 @contextmanager
 def daemon(instance: dg.DagsterInstance) -> Iterator[Daemon]:
-    """Stops it at the end, if it was started here."""
-    found = Daemon(instance)
+    """The daemon for the block; stopped at its end if it was started here."""
+    daemon_of_instance = Daemon(instance)
     try:
-        found.ensure()
-        yield found
+        daemon_of_instance.ensure()
+        yield daemon_of_instance
     finally:
-        found.stop()
+        daemon_of_instance.stop()

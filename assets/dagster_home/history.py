@@ -62,15 +62,15 @@ def open_instance() -> dg.DagsterInstance:
 
 @contextmanager
 def _one_line_of_retries() -> Iterator[None]:
-    """Dagster logs SQLAlchemy's whole message at every try to reach PostgreSQL: one line instead, at the first."""
-    shown: list[str] = []
+    """Print one line at the first try to reach PostgreSQL, instead of SQLAlchemy's whole message at every one."""
+    messages: list[str] = []
 
     def hold_back(record: logging.LogRecord) -> bool:
         if not record.getMessage().startswith("Retrying failed database connection"):
             return True
-        if not shown:
-            shown.append("Dagster's database does not answer: trying again for some seconds")
-            print(shown[0], file=sys.stderr, flush=True)
+        if not messages:
+            messages.append("Dagster's database does not answer: trying again for some seconds")
+            print(messages[0], file=sys.stderr, flush=True)
         return False
 
     root = logging.getLogger()

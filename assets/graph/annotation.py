@@ -23,7 +23,7 @@ from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
-from darkroom.assets.pages.columns import table_columns
+from darkroom.assets.pages.declared_metadata import table_columns
 from darkroom.assets.pages.metadata import plot, stage_metadata
 from darkroom.assets.pages.previews import samples_examples, samples_preview
 from darkroom.pipelines.records import Annotated, PoolImage, PreAnnotation, Reject
@@ -45,11 +45,11 @@ _RECORDS = {
     **dict.fromkeys(ORDER, Annotated),
     REFUSED: Reject,
 }
-"""What the rows of the tables are."""
+"""The records of the tables."""
 
 
 def _shown(table: TableKey, *deps: TableKey) -> dict[str, Any]:
-    """What all assets of the group declare."""
+    """The declaration that all assets of the group share."""
     spec = SPECS[table.asset[0]]
     declared = {"description": spec.description, "kinds": set(spec.kinds), "deps": [_key(before) for before in deps]}
     columns = table_columns(_RECORDS[table])
@@ -62,7 +62,7 @@ def _stage(table: TableKey, *deps: TableKey) -> Decorator:
 
 
 class AnnotationSettings(dg.Config):
-    """Which annotations are materialised."""
+    """The annotations that are materialised."""
 
     recording: str = Field(
         default="",

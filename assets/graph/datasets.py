@@ -14,12 +14,12 @@ from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.tables import ACCEPTED
-from darkroom.assets.graph.automation import SHIPS
 from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
 from darkroom.assets.graph.families import stage_key
+from darkroom.assets.graph.partitions import SHIPS
 from darkroom.assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result
-from darkroom.assets.pages.columns import dataset_columns, table_columns
+from darkroom.assets.pages.declared_metadata import dataset_columns, table_columns
 from darkroom.assets.pages.metadata import rl_dataset_metadata
 from darkroom.assets.pages.previews import N_PREVIEWED, samples_examples, samples_preview, trajectories_preview
 from darkroom.pipelines.generation.recipes import Recipe
@@ -43,10 +43,12 @@ _RL_UPSTREAM = (pass_rates.ASSET, necessity.ASSET, suitability.LABELS, ACCEPTED.
 
 
 def _dataset(key: dg.AssetKey, deps: Sequence[dg.AssetKey], description: str) -> Decorator:
-    """What datasets declare."""
+    """The asset of a dataset."""
     checks = [dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=key, blocking=True)]
-    shown: dict[str, Any] = {"group_name": GROUP, "kinds": {"huggingface", "parquet"}, "description": description}
-    asset: Decorator = dg.asset(key=key, deps=deps, owners=OWNERS, check_specs=checks, freshness_policy=SHIPS, **shown)
+    declared: dict[str, Any] = {"group_name": GROUP, "kinds": {"huggingface", "parquet"}, "description": description}
+    asset: Decorator = dg.asset(
+        key=key, deps=deps, owners=OWNERS, check_specs=checks, freshness_policy=SHIPS, **declared
+    )
     return asset
 
 
@@ -171,7 +173,7 @@ def drafted_partitions(tables: Tables, recipes: Sequence[Recipe], partitions: Se
 
 
 def _shards(workspace: Workspace) -> list[str]:
-    """Of all sources, in the order of the catalog."""
+    """The shards of all sources, in the order of the catalog."""
     return list(Catalog(workspace.sources).partitions())
 
 

@@ -11,7 +11,7 @@ import dagster as dg
 from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF
 from darkroom.assets.graph.resources import DraftSettings, VerdictSettings
 from darkroom.assets.graph.stage_assets import SPECS, StageContext, StageInputs, stage_asset, stage_result
-from darkroom.assets.pages.code import code_references
+from darkroom.assets.pages.declared_metadata import code_references
 from darkroom.assets.pages.metadata import funnel, judging_metadata
 from darkroom.assets.pages.previews import (
     samples_examples,
@@ -32,7 +32,7 @@ from darkroom.pipelines.storage.tables import TableKey
 SAMPLES = dg.AssetKey(list(stage.SAMPLES))
 REJECTS = "rejects"
 _FIRST = "crop"
-"""Whose rollouts are few and short: a first trajectory is on the screen soon."""
+"""The family of few and short rollouts: a first trajectory is on the screen soon."""
 
 
 def samples_asset() -> dg.AssetsDefinition:
@@ -43,7 +43,7 @@ def samples_asset() -> dg.AssetsDefinition:
 
 
 def ensure_samples(run: StageContext) -> None:
-    """Reads the run's shard where that is not done yet, as the asset ``samples`` does; for the stages after it.
+    """Read the run's shard if that is not done yet, as the asset ``samples`` does; for the stages after it.
 
     No job holds both, their partitions differ: this saves a run per shard.
     """
@@ -157,7 +157,7 @@ def _stage(
         settings=STAGE_SETTINGS.get(stage),
         code_version=recipe.digest[:12],
         metadata={"recipe": dg.MetadataValue.path(str(recipe.file)), **code_references(perform, recipe.file)},
-        place=-1 if stage == "drafts" and recipe.family != _FIRST else STAGES.index(stage),
+        priority=-1 if stage == "drafts" and recipe.family != _FIRST else STAGES.index(stage),
     )
 
 
@@ -194,5 +194,5 @@ def _rejects(recipe: Recipe, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
         deps=[stage_key(recipe.family, stage) for stage in STAGES],
         group=recipe.family,
         partitions=partitions,
-        place=len(STAGES),
+        priority=len(STAGES),
     )

@@ -9,9 +9,13 @@ They are dynamic: a source that is added while the UI runs becomes partitions at
 command. A shard is where its source says so (``used_for``), and where tables were made of it: `darkroom rl photos`
 needs no setting. It leaves the sets with its source, or with the setting while there are no tables; runs stay. Bundled
 sources that were not read are absent beside a source of the user's own.
+
+Automation is off until it is switched on (Automation, in the UI): an added shard flows through the stages that take it,
+datasets are shipped every night. Both cost what a launch by hand costs. Shards that were there before are a backfill's.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import get_args
 
 import dagster as dg
@@ -29,6 +33,11 @@ SHARDS_OF: Mapping[Use, dg.DynamicPartitionsDefinition] = {
     use: dg.DynamicPartitionsDefinition(name=f"{use}_shards") for use in get_args(Use)
 }
 BUNDLED = {EMBEDDED, EMBEDDED_RL}
+WHEN_ADDED = dg.AutomationCondition.on_missing().ignore(dg.AssetSelection.assets("samples"))
+"""Once for each added shard, when the stages above have it or are requested with it. Samples are read by the first."""
+
+SHIPS = dg.FreshnessPolicy.time_window(fail_window=timedelta(days=30), warn_window=timedelta(days=7))
+"""The age of datasets that their pages warn of; nothing depends on it."""
 Change = dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest
 _SECONDS = 30
 _PARTITION_TAG = "dagster/partition"
@@ -55,7 +64,7 @@ def update_partitions(
 def partition_changes(
     workspace: Workspace, instance: dg.DagsterInstance, used: Mapping[Use, Sequence[str]]
 ) -> list[Change]:
-    """What is missing in Dagster's partitions, and what is there without a source. Raises ``SourceError``."""
+    """The partitions that Dagster lacks, and those that have no source. Raises ``SourceError``."""
     changes: list[Change] = []
     for partitions, keys in _wanted(workspace, used).items():
         present = set(instance.get_dynamic_partitions(str(partitions.name)))
@@ -102,7 +111,7 @@ def _with_tables(workspace: Workspace) -> dict[Use, set[str]]:
 
 
 def _sources_of_runs(instance: dg.DagsterInstance) -> set[str]:
-    """Those of shards that runs work on or are about to need; a command goes on with the next shard of its source."""
+    """Sources of shards that runs work on or are about to need; a command goes on with the next shard of its source."""
     runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
     return {source_of(run.tags[_PARTITION_TAG]) for run in runs if _PARTITION_TAG in run.tags}
 
@@ -122,3 +131,23 @@ def source_partitions(
     if not changes:
         return dg.SkipReason("the partitions are the shards of the sources")
     return dg.SensorResult(dynamic_partitions_requests=changes)
+
+
+def shard_sensor(use: str, groups: list[str]) -> dg.AutomationConditionSensorDefinition:
+    """The switch of what takes the shards of one use."""
+    return dg.AutomationConditionSensorDefinition(
+        f"new_{use}_shards",
+        target=dg.AssetSelection.groups(*groups),
+        minimum_interval_seconds=60,
+        description=f"Runs {', '.join(groups)} on every shard that is added to {use}_shards while it is on.",
+    )
+
+
+def nightly(job: str, minute: int) -> dg.ScheduleDefinition:
+    """The switch of a dataset that is shipped every night."""
+    return dg.ScheduleDefinition(
+        name=f"nightly_{job}",
+        job_name=job,
+        cron_schedule=f"{minute} 3 * * *",
+        description="Ships the rows that are there after 3 o'clock UTC.",
+    )

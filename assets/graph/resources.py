@@ -34,13 +34,13 @@ class WorkspaceResource(dg.ConfigurableResource):
         return Workspace.from_environment()
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Notes which process works on the run, for when it is gone."""
+        """Record which process works on the run, for when it is gone."""
         if context.run is not None and context.instance is not None:
             context.instance.add_run_tags(context.run.run_id, worker_tags(context.run.run_id))
 
 
 class PolicyResource(EndpointSettings, dg.ConfigurableResource):
-    """Who writes, converts or judges.
+    """A policy that writes, converts or judges.
 
     ``oracle`` is embedded and needs nothing: it writes from the truth, and judges by measured rules. ``openai`` asks
     any OpenAI-compatible endpoint: a ``vllm serve`` or ``transformers serve`` of yours, or a commercial API. ``local``
@@ -51,17 +51,17 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
         """The policy at work on one recipe. Raises ``PolicyUnavailable``, naming the variable to set."""
         if self.kind == "oracle":
             return oracle_policy(recipe.family, revision=recipe.digest)
-        return self._asked(recipe.family, workspace)
+        return self._endpoint(recipe.family, workspace)
 
     def for_judging(self, family: str, workspace: Workspace) -> Policy | None:
         """The policy that votes; None for the embedded judge. Raises ``PolicyUnavailable``."""
-        return None if self.kind == "oracle" else self._asked(family, workspace)
+        return None if self.kind == "oracle" else self._endpoint(family, workspace)
 
     def for_rl(self, stage: str, workspace: Workspace) -> Policy:
         """The policy that an RL stage asks; the embedded one answers from the truth, as it was planted."""
         if self.kind == "oracle":
             return oracle_policy(RL_STAGES)
-        return self._asked(stage, workspace)
+        return self._endpoint(stage, workspace)
 
     def for_pre_annotating(self, workspace: Workspace) -> Policy:
         """The policy that writes records for people to correct. Raises ``PolicyUnavailable``: the oracle sees none."""
@@ -70,9 +70,9 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
                 "pre-annotations need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
                 "DARKROOM_POLICY_MODEL"
             )
-        return self._asked("pre_annotations", workspace)
+        return self._endpoint("pre_annotations", workspace)
 
-    def _asked(self, family: str, workspace: Workspace) -> Policy:
+    def _endpoint(self, family: str, workspace: Workspace) -> Policy:
         if self.kind == "local":
             return self._in_process(workspace)
         for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
@@ -139,7 +139,7 @@ class VerdictSettings(dg.Config):
     )
 
     def judges_leaks(self, *, environment: Mapping[str, str] = os.environ) -> bool:
-        """Whether ``judge_leak`` is asked. Raises ``PolicyUnavailable`` if the variable is neither 1 nor 0."""
+        """True if the judge is asked about leaks. Raises ``PolicyUnavailable`` if the variable is neither 1 nor 0."""
         value = environment.get(LEAK_JUDGE_VARIABLE, "") or "0"
         if value not in ("0", "1"):
             raise PolicyUnavailable(f"{LEAK_JUDGE_VARIABLE} is {value!r}; set it to 1, or to 0 for no such judge")
@@ -148,7 +148,7 @@ class VerdictSettings(dg.Config):
     def necessity(
         self, recipe: Recipe, *, is_free: bool, environment: Mapping[str, str] = os.environ
     ) -> Necessity | None:
-        """How necessity is measured; None: not at all. Raises ``PolicyUnavailable`` if the variable is no number."""
+        """The measurement of necessity; None: not at all. Raises ``PolicyUnavailable`` if the variable is no number."""
         k, value = self.necessity_answers, environment.get(NECESSITY_VARIABLE, "")
         if k is None and value:
             if not value.isdecimal():
@@ -163,7 +163,7 @@ class VerdictSettings(dg.Config):
 
 
 class MixSettings(dg.Config):
-    """Which RL rows ship."""
+    """The RL rows that ship."""
 
     quotas: dict[str, int] = Field(default={}, description="Rows by source, or `annotated` for human annotations.")
     n_rows: int | None = Field(default=None, ge=0, description="Rows in all; null: all that the quotas allow.")
@@ -171,7 +171,7 @@ class MixSettings(dg.Config):
 
 
 class DatasetSettings(dg.Config):
-    """Which SFT rows ship."""
+    """The SFT rows that ship."""
 
     n_rows: int | None = Field(
         default=None, description="Rows in all, in the published mixture (Thyme App. B); null: everything accepted."

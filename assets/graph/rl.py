@@ -53,8 +53,8 @@ def rl_settings(asset: str) -> type[dg.Config]:
     kind, spec = RL_STAGES[asset], SPECS[asset]
     defaults = {field.name: field.default for field in fields(kind)}
     settings: dict[str, Any] = {
-        name: (type(defaults[name]), pydantic.Field(default=defaults[name], **shown))
-        for name, shown in spec.settings.items()
+        name: (type(defaults[name]), pydantic.Field(default=defaults[name], **bounds))
+        for name, bounds in spec.settings.items()
     }
     return pydantic.create_model(f"{kind.__name__}Settings", __base__=dg.Config, __doc__=spec.about, **settings)
 
@@ -87,7 +87,7 @@ def _shard(work: StageInputs) -> Shard:
 
 
 def _inputs(work: StageInputs, shard: Shard, kind: Any) -> dict[str, Any]:
-    """What a stage takes besides its policies and settings."""
+    """The inputs of a stage besides its policies and settings."""
     workspace = work.workspace
     if kind is CheckedLabels:
         return {"said": read_verifications(workspace.tables, [source_of(shard.partition)])}
@@ -108,5 +108,5 @@ def _inputs(work: StageInputs, shard: Shard, kind: Any) -> dict[str, Any]:
 def _policies(work: StageInputs, asset: str) -> dict[str, Any]:
     """The first role is asked; a second one grades what it answers, for which the embedded judge is none."""
     roles, policies = SPECS[asset].roles, work.policies
-    asked = {role: policies(role).for_rl(asset, work.workspace) for role in roles[:1]}
-    return asked | {role: policies(role).for_judging(asset, work.workspace) for role in roles[1:]}
+    asking = {role: policies(role).for_rl(asset, work.workspace) for role in roles[:1]}
+    return asking | {role: policies(role).for_judging(asset, work.workspace) for role in roles[1:]}

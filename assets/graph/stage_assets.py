@@ -1,4 +1,4 @@
-"""What stage assets share: partitions by shard, a blocking conservation check, counts and rejects, progress lines."""
+"""Stage assets share partitions by shard, a blocking conservation check, counts and rejects, and progress lines."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,10 +12,9 @@ import yaml
 from sqlalchemy.exc import OperationalError
 
 from darkroom.assets.clusters.placement import RUNS_ON_TAG
-from darkroom.assets.graph.automation import WHEN_ADDED
+from darkroom.assets.graph.partitions import WHEN_ADDED
 from darkroom.assets.graph.resources import PolicyResource
-from darkroom.assets.pages.code import code_references
-from darkroom.assets.pages.columns import table_columns
+from darkroom.assets.pages.declared_metadata import code_references, table_columns
 from darkroom.assets.pages.metadata import rejects_metadata, stage_metadata
 from darkroom.assets.terminal.progress import progress_sink
 from darkroom.pipelines.records import Reject
@@ -41,7 +40,7 @@ Decorator = Callable[[Callable[..., Any]], dg.AssetsDefinition]
 
 
 class StageInputs(NamedTuple):
-    """What decides a stage's rows on one shard (``demo-0000``)."""
+    """Inputs that decide a stage's rows on one shard (``demo-0000``)."""
 
     workspace: Workspace
     partition: str
@@ -67,13 +66,13 @@ class StageContext(NamedTuple):
 
     @property
     def work(self) -> StageInputs:
-        """What is to be done, with progress lines."""
+        """The stage's inputs, with progress lines."""
         policies = partial(getattr, self.context.resources)
         return StageInputs(self.workspace, self.partition, policies, self.settings, progress_lines(self.context))
 
 
 class StageSpec(NamedTuple):
-    """What the UI shows of a stage, from ``stages.yaml``."""
+    """A stage as the UI shows it, from ``stages.yaml``."""
 
     description: str
     kinds: Sequence[str] = ("parquet",)
@@ -106,12 +105,12 @@ def stage_asset(
     settings: type[dg.Config] | None = None,
     code_version: str | None = None,
     metadata: Mapping[str, Any] | None = None,
-    place: int = 0,
+    priority: int = 0,
 ) -> dg.AssetsDefinition:
     """The asset of one stage, whose rows are ``record``; ``perform`` materialises it with the launchpad's
     ``settings``. Its last name is the tag ``darkroom/stage``, by which all families' runs or rejects are selected.
 
-    ``place``: its priority in a run, higher for later stages: a family is finished before the next one begins.
+    ``priority``: in a run, higher for later stages: a family is finished before the next one begins.
     """
     # dagster takes the schema of a Config class here, its annotation lists other types only
     schema: Any = settings.to_config_schema() if settings else None
@@ -131,7 +130,7 @@ def stage_asset(
         automation_condition=WHEN_ADDED if deps else None,
         config_schema=schema,
         required_resource_keys={"workspace", *spec.roles},
-        op_tags={_PRIORITY_TAG: str(place)},
+        op_tags={_PRIORITY_TAG: str(priority)},
         pool=spec.pool or ("endpoints" if spec.roles else None),
     )
     def stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
@@ -146,8 +145,8 @@ def stage_asset(
 def _check_own_tables(context: dg.AssetExecutionContext, tables: Tables, deps: Sequence[dg.AssetKey]) -> None:
     """Raises ``TableReplaced`` where a table that this run made is another's."""
     for dep in deps:
-        made = dg.AssetRecordsFilter(asset_key=dep, asset_partitions=[context.partition_key])
-        for record in context.instance.fetch_materializations(made, limit=_N_LATEST).records:
+        own = dg.AssetRecordsFilter(asset_key=dep, asset_partitions=[context.partition_key])
+        for record in context.instance.fetch_materializations(own, limit=_N_LATEST).records:
             materialization = record.asset_materialization
             if record.run_id == context.run.run_id and materialization is not None:
                 version = (materialization.tags or {})[_DATA_VERSION_TAG]
@@ -156,8 +155,8 @@ def _check_own_tables(context: dg.AssetExecutionContext, tables: Tables, deps: S
 
 @contextmanager
 def repeated_while_away(context: dg.AssetExecutionContext) -> Iterator[None]:
-    """A run that was launched, whose error appears on no terminal, does a stage again that met a database or a store
-    that is away; a command says so at once."""
+    """Repeat a stage that met an unavailable database or store, in a run that was launched: its error appears on no
+    terminal. A command says so at once."""
     try:
         yield
     except _AWAY as error:

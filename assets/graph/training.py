@@ -40,7 +40,7 @@ def _asset(**declared: Any) -> Decorator:
 
 @_asset(group_name="demo", kinds={"parquet"})
 def street_signs(workspace: WorkspaceResource) -> dg.MaterializeResult:
-    """What the demo's tiny model learns: the colour of a street sign in a region that the question names.
+    """Rows that the demo's tiny model learns from: the colour of a street sign in a region that the question names.
 
     Trajectories of the family `crop` in few words, and held-out questions about other walls. `darkroom demo` trains
     and evaluates on them; the product's datasets do not have them.
@@ -63,8 +63,8 @@ def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.Mate
     opened = workspace.open()
     folder = Path(config.path) if config.path else opened.checkpoint(_TINY)
     if not config.path:
-        named = [opened.local_datasets(name) for name in config.datasets]
-        datasets = named or dataset_folders(opened.local_datasets("sft"))
+        chosen = [opened.local_datasets(name) for name in config.datasets]
+        datasets = chosen or dataset_folders(opened.local_datasets("sft"))
         run_here(tiny_program(folder, datasets, config))
     elif not (folder / "config.json").exists():
         raise dg.Failure(f"{folder} is no model: it has no config.json. Set `path` to a model's folder.")
@@ -158,7 +158,7 @@ def evaluation(
 
 
 def _held_out(folders: Sequence[Path], split: str) -> list[Path]:
-    """Those with rows in the split."""
+    """The datasets with rows in the split."""
     return [folder for folder in folders if n_rows_of(dataset_files(folder, split=None if split == "all" else split))]
 
 

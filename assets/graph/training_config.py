@@ -35,7 +35,7 @@ def _flags(module: str, example: str) -> Any:
 
 
 class BaseModelConfig(dg.Config):
-    """Which model training starts from."""
+    """The model that training starts from."""
 
     path: str = Field(default="", description="Folder of a Qwen-VL model; empty: a tiny random one, built here.")
     seed: int = 0

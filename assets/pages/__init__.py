@@ -1,1 +1,1 @@
-"""What the assets' pages show."""
+"""Metadata on the assets' pages."""

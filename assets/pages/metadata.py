@@ -66,7 +66,7 @@ def rejects_metadata(rejects: Iterable[Reject]) -> Metadata:
 
 
 def explain_command(rejected: Reject) -> str:
-    """What prints the row's whole history; a row's place in its source is text of others, hence quoted."""
+    """The command that prints the row's whole history; a row's id in its source is text of others, hence quoted."""
     return f"darkroom explain {shlex.quote(f'{rejected.source}:{rejected.source_row}')}"
 
 

@@ -20,20 +20,20 @@ N_EXAMPLES = 3
 
 def samples_examples(samples: Iterable[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
     """A few samples small enough for the UI to show them on the asset's page itself."""
-    shown = ((sample.images[0], f"{sample.question} → **{sample.answer}**") for sample in samples if sample.images)
-    return _examples(shown, store)
+    captioned = ((sample.images[0], f"{sample.question} → **{sample.answer}**") for sample in samples if sample.images)
+    return _examples(captioned, store)
 
 
 def trajectories_examples(
     trajectories: Sequence[Trajectory], questions: Mapping[str, str], store: ImageStore
 ) -> dict[str, dg.MetadataValue]:
     """The last images of a few trajectories, small enough for the asset's page itself."""
-    shown = (
+    captioned = (
         (row.shown_images[-1], f"{questions.get(row.sample_id, '')} → **{row.answer}**")
         for row in trajectories
         if row.shown_images
     )
-    return _examples(shown, store)
+    return _examples(captioned, store)
 
 
 def samples_preview(samples: Iterable[Sample], store: ImageStore) -> dg.MetadataValue:
@@ -94,8 +94,8 @@ def _reduced(image_of: _Stored) -> tuple[Image.Image, float]:
     return image.resize(size, Image.Resampling.BOX), scale
 
 
-def _examples(shown: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
-    first = enumerate(islice(shown, N_EXAMPLES), 1)
+def _examples(captioned: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
+    first = enumerate(islice(captioned, N_EXAMPLES), 1)
     return {f"example_{n}": _example(_Stored(ref, store), text) for n, (ref, text) in first}
 
 

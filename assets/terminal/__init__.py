@@ -1,4 +1,4 @@
-"""What commands print."""
+"""Output of commands: tables, lists of facts, paths."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A judge's calibration against human labels, in the terminal."""
+"""Reports in the terminal: a judge's calibration against human labels, and an audit."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,15 @@ from rich.text import Text
 
 from darkroom.assets.terminal import folding
 from darkroom.pipelines.generation.judge_calibration import Calibrated, JudgedLabel
+from darkroom.pipelines.inspection.audit import AuditReport
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.storage.stage_runs import reason_of
 
-_N_LISTED = 20
+_N_LISTED, _N_FINDINGS = 20, 50
 
 
 def print_calibration(console: Console, report: Calibrated) -> None:
-    """Prints the figures, every threshold, disagreements, unusable lines, and the calibration's path."""
+    """Print the figures, every threshold, disagreements, unusable lines, and the calibration's path."""
     frozen, numbers = report.frozen, report.frozen.calibration
     judge = frozen.identity.get("model", frozen.identity["policy"])
     votes = frozen.identity.get("n_votes", 1)
@@ -49,7 +50,7 @@ def _figures(report: Calibrated) -> Table:
 
 
 def _thresholds(rows: Sequence[JudgedLabel], chosen: float) -> Table:
-    """What would pass at each share of yes votes."""
+    """The rows that would pass at each share of yes votes."""
     table = Table("threshold", "pass", "of them good", "good rows that pass", box=None, header_style="dim")
     n_good = sum(row.label.is_good for row in rows)
     for share in sorted({row.score for row in rows} | {chosen}):
@@ -81,3 +82,46 @@ def _listed(title: str, *columns: str) -> Table:
     return Table(
         *folding(*columns), title=title, title_justify="left", title_style="bold", box=None, header_style="dim"
     )
+
+
+def print_audit(console: Console, report: AuditReport) -> None:
+    """Print what was audited and not, then findings by kind and the first of them with their rows."""
+    console.print(
+        f"{report.n_rows:,} rows; {report.n_executed:,} of {report.n_rounds:,} code blocks executed again, "
+        f"{report.n_images:,} images compared; {report.checked.total():,} checks and counts repeated",
+        highlight=False,
+    )
+    for what, n_rows in sorted(report.not_measured.items()):
+        console.print(Text(f"not measured in {n_rows:,} rows: {what}", style="dim"))
+    for note in report.notes:
+        console.print(Text(note))
+    if report.n_same < report.n_replayed and report.n_other_sandbox:
+        console.print(
+            f"{report.n_other_sandbox:,} rows were made by another version of the sandbox: if they differ, materialise "
+            "their family again",
+            highlight=False,
+        )
+    if not report.n_findings:
+        console.print("0 findings", highlight=False)
+        return
+    console.print(_findings_by_kind(report))
+    console.print(_findings(report))
+    if report.n_findings > _N_FINDINGS:
+        console.print(f"… and {report.n_findings - _N_FINDINGS:,} more; `--json` lists them", highlight=False)
+
+
+def _findings_by_kind(report: AuditReport) -> Table:
+    table = Table(*folding("finding", "times"), title=f"{report.n_findings:,} findings", title_justify="left", box=None)
+    for kind, n in report.kinds.most_common():
+        table.add_row(Text(kind), f"{n:,}")
+    return table
+
+
+def _findings(report: AuditReport) -> Table:
+    table = Table(*folding("finding", "dataset", "row", "round", "reason"), box=None, header_style="dim")
+    for finding in report.findings[:_N_FINDINGS]:
+        code_round = str(finding.round) if finding.round else ""
+        table.add_row(
+            Text(finding.kind), Text(finding.dataset), Text(finding.row[:40]), code_round, Text(finding.reason)
+        )
+    return table

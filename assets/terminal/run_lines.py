@@ -1,6 +1,6 @@
-"""What the terminal shows while a run goes on: a line for each finished asset, and where the run stands.
+"""Lines of a run in the terminal: one for each finished asset, and the run's status.
 
-A terminal shows where it stands in one line that changes; a file or a pipe gets a line every few seconds.
+A terminal shows the status in one line that changes; a file or a pipe gets a line every few seconds.
 """
 
 import time
@@ -23,13 +23,13 @@ from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 _SECONDS, _SECONDS_IN_A_FILE = 0.5, 5.0
-"""Between two looks at where the run stands."""
+"""Seconds between two looks at the status."""
 _LEAST = 0.1
-"""Of the assets, finished before what is left is estimated: earlier, one long stage decides it."""
+"""Share of the assets that are finished before the time left is estimated: earlier, one long stage decides it."""
 _N_FINAL_METRICS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
 STATUS = "  … "
-"""How a line begins that says where a run stands, in a file."""
+"""The beginning of a status line in a file."""
 OnAsset = Callable[[dg.AssetMaterialization], None]
 
 
@@ -44,7 +44,7 @@ class RunLines:
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Prints as long as the run goes on; at its end also what a failed step has materialised."""
+        """Print as long as the run goes on; at its end also the assets that a failed step has materialised."""
         over = Event()
         self._console.print(f"[bold]{self._title}[/bold]")
         with self._console.status(self._status_line()) as status, shown_by(self._show):
@@ -79,7 +79,7 @@ class RunLines:
             self._on_asset(materialization)
 
     def _print_warning(self, check: dg.AssetCheckEvaluation) -> None:
-        """What a check says that stops nothing; what fails the run is among its failures."""
+        """Print a check's warning; checks that fail the run are among its failures."""
         if not check.passed and check.severity == dg.AssetCheckSeverity.WARN:
             line = f"  {check.asset_key.to_user_string():<34}{check.description or check.check_name}"
             self._console.print(line, highlight=False, soft_wrap=True, markup=False)
@@ -101,13 +101,13 @@ class RunLines:
         if self._n_assets > 1:
             words.append(f"{self._n_done} of {self._n_assets} assets")
         if _LEAST * self._n_assets <= self._n_done < self._n_assets:
-            left = seconds / self._n_done * (self._n_assets - self._n_done)
-            words.append(f"about {duration(max(left, self._stage_left))} left")
+            rest = seconds / self._n_done * (self._n_assets - self._n_done)
+            words.append(f"about {duration(max(rest, self._stage_left))} left")
         return Text(", ".join(words) + (f"; {self._stage}" if self._stage else ""))
 
 
 def materialization_line(materialization: dg.AssetMaterialization, seconds: float | None) -> str:
-    """What the terminal shows of one asset: its counts, final metrics and duration."""
+    """The line of one asset: its counts, final metrics and duration."""
     values = {name: value.value for name, value in materialization.metadata.items()}
     counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
     final_metrics = [
@@ -122,7 +122,7 @@ def materialization_line(materialization: dg.AssetMaterialization, seconds: floa
 
 
 class FirstTrajectory:
-    """Prints a trajectory with an image of its own of the first table that has one, then no other.
+    """Print one trajectory with an image of its own, of the first table that has one.
 
     ``then`` is called when it is on the screen.
     """

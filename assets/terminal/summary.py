@@ -49,7 +49,7 @@ def print_summary(
     *,
     seconds: float | None = None,
 ) -> None:
-    """Prints the whole summary. ``seconds``: duration of a run that succeeded."""
+    """Print the whole summary. ``seconds``: duration of a run that succeeded."""
     n_in, n_out = _totals(workspace, [TableKey(SAMPLES, partition) for partition in partitions])
     console.print(Text(f"samples  {n_out:,} of {n_in:,} rows of the sources"))
     for table in (_families_table, _rejects_table):
@@ -64,7 +64,7 @@ def print_summary(
 def print_rl_summary(
     console: Console, workspace: Workspace, partitions: Sequence[str], *, seconds: float | None = None
 ) -> None:
-    """Prints the RL stages, votes and the mix that ships; nothing where no RL stage was materialised."""
+    """Print the RL stages, votes and the mix that ships; nothing where no RL stage was materialised."""
     stages = stage_facts(workspace, partitions)
     if not stages:
         return
@@ -74,10 +74,9 @@ def print_rl_summary(
     for model, names in _answered_by(stages).items():
         console.print(fact("Answered by", f"{asked(model)}: {', '.join(names)}"))
     for title, asset in _VOTE_BARS:
-        found = polled(all_votes(workspace, partitions, asset))
-        if found.n_rows:
-            shown = columns(found.by_yes, found.n_most)
-            bars = f"rows with 0 {shown} {found.n_most}, {measured_on(found.judges)}"
+        votes = polled(all_votes(workspace, partitions, asset))
+        if votes.n_rows:
+            bars = f"rows with 0 {columns(votes.by_yes, votes.n_most)} {votes.n_most}, {measured_on(votes.judges)}"
             console.print(fact(title, bars))
     if workspace.tables.exists(RL_ROWS):
         _print_mix(console, workspace)
@@ -86,7 +85,7 @@ def print_rl_summary(
 
 
 def print_annotated_summary(console: Console, workspace: Workspace) -> None:
-    """Prints how many accepted records became RL rows, why others did not, and what to do with their boxes."""
+    """Print how many accepted records became RL rows, why others did not, and what to do with their boxes."""
     tables = workspace.tables
     rejects = (reject for reject in tables.stream_rejects(RL_ROWS) if reject.source.startswith("annotation/"))
     listed, n_rejects = _first(rejects)
@@ -98,7 +97,7 @@ def print_annotated_summary(console: Console, workspace: Workspace) -> None:
 
 
 def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> None:
-    """Prints how many rows of a source became samples, then its rejects with their reasons."""
+    """Print how many rows of a source became samples, then its rejects with their reasons."""
     n_in, n_out = _totals(workspace, keys)
     console.print(f"{n_in:,} rows: {n_out:,} samples, {n_in - n_out:,} rejects", highlight=False)
     listed = list(islice((reject for key in keys for reject in workspace.tables.stream_rejects(key)), _N_LISTED))
@@ -106,7 +105,7 @@ def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey
 
 
 def print_rejects(console: Console, listed: Sequence[Reject], n_rejects: int, path: StorePath) -> None:
-    """Prints the first of ``n_rejects`` with their reasons, and that ``path`` has the others."""
+    """Print the first of ``n_rejects`` with their reasons, and that ``path`` has the others."""
     table = _table("", "row", "reason", "disposition", "evidence")
     for reject in listed:
         table.add_row(reject.source_row, reason_of(reject), reject.disposition, reject.evidence)
@@ -117,7 +116,7 @@ def print_rejects(console: Console, listed: Sequence[Reject], n_rejects: int, pa
 
 
 def _first(rejects: Iterator[Reject]) -> tuple[list[Reject], int]:
-    """Those that are listed, and how many there are."""
+    """The rejects to list, and the number of all."""
     listed = list(islice(rejects, _N_LISTED))
     return listed, len(listed) + sum(1 for _ in rejects)
 
@@ -295,5 +294,5 @@ def _next_steps(workspace: Workspace) -> Iterator[str]:
 
 
 def _command() -> str:
-    """How the command is called from here."""
+    """The command as one types it here."""
     return "darkroom" if which("darkroom") else relative(Path(sys.executable).with_name("darkroom"))

@@ -77,16 +77,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     """The experts' check of reviewed rows, by position."""
 
     @property
-    def table(self) -> str:
-        """The family's table whose rows ship."""
-        return "trajectories"
-
-    @property
-    def ablation(self) -> str:
-        """For the card: which rows it has besides those that passed every check; empty for none."""
-        return ""
-
-    @property
     def key(self) -> TableKey:
         return TableKey(ASSET, self.recipe.family)
 
@@ -169,7 +159,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
             reviewed=acceptance(read_reviews(tables, family)),
             languages=languages(self.workspace),
             release=release_facts(tables, family, self._partitions) if self.recipe.writer == "released" else None,
-            ablation=self.ablation,
         )
 
     def _gathered(self) -> Selection:
@@ -231,7 +220,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
 
     @cached_property
     def _keys(self) -> list[TableKey]:
-        keys = [TableKey((self.recipe.family, self.table), partition) for partition in self.partitions]
+        keys = [TableKey((self.recipe.family, "trajectories"), partition) for partition in self.partitions]
         return self.workspace.tables.existing(keys)
 
     @cached_property

@@ -43,12 +43,10 @@ def sft_card(
     reviewed: Proportion,
     languages: Mapping[str, str],
     release: ReleaseFacts | None = None,
-    ablation: str = "",
 ) -> str:
     """The card of one family's trajectories.
 
     ``replayed`` None: not measured. ``languages``: by source. ``release``: of a family of released trajectories.
-    ``ablation``: which rows there are that did not pass every check.
     """
     from darkroom.pipelines.publishing.features import TRAJECTORIES  # `datasets` takes a second
 
@@ -71,7 +69,6 @@ def sft_card(
         judging=judging,
         reviewed=reviewed,
         release=release,
-        ablation=ablation,
         interval=_interval,
         example=_example(*facts.first) if facts.first else "",
     )

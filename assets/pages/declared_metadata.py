@@ -1,6 +1,8 @@
-"""The columns of tables and datasets on their pages: names, types, descriptions from a file, and origins."""
+"""Metadata that assets declare: the columns of tables and datasets with descriptions and origins, and their code."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import yaml
 from darkroom.pipelines.publishing.dataset_reader import Kind
 from darkroom.pipelines.records.schemas import schema_of
 
-DESCRIPTIONS: Mapping[str, str] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+_CODE = "dagster/code_references"
+DESCRIPTIONS: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text(encoding="utf-8"))
 
 
 def table_columns(record: type[Any]) -> dict[str, dg.TableSchema]:
@@ -52,3 +55,31 @@ def type_name(kind: pa.DataType) -> str:
 
 def _description(record: type[Any], column: str) -> str:
     return DESCRIPTIONS.get(f"{record.__name__}.{column}") or DESCRIPTIONS[column]
+
+
+def code_references(work: Callable[..., Any], *files: Path) -> dict[str, dg.CodeReferencesMetadataValue]:
+    """An asset's metadata: the function that does its work, and files that define it, which the page opens."""
+    code = work.__code__
+    with _beta():
+        references: list[Any] = [dg.LocalFileCodeReference(file_path=code.co_filename, line_number=code.co_firstlineno)]
+        references += [dg.LocalFileCodeReference(file_path=str(file)) for file in files]
+        return {_CODE: dg.CodeReferencesMetadataValue(code_references=references)}
+
+
+def with_code_references(assets: Iterable[dg.AssetsDefinition]) -> Iterator[dg.AssetsDefinition]:
+    """The assets; those that name no code refer to their own function."""
+    for asset in assets:
+        if all(_CODE in metadata for metadata in asset.metadata_by_key.values()):
+            yield asset
+        else:
+            with _beta():
+                referring: Any = dg.with_source_code_references([asset])
+            yield from referring
+
+
+@contextmanager
+def _beta() -> Iterator[None]:
+    """Without Dagster's warning, which is for its developers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        yield

@@ -6,8 +6,7 @@ import dagster as dg
 import pytest
 
 from darkroom.annotation.rounds.campaign import EXAMPLE, FILE, Campaign
-from darkroom.assets.definitions import definitions
-from darkroom.assets.graph.options import ALL, Options
+from darkroom.assets.definitions import ALL, Options, definitions
 from darkroom.pipelines.sources.catalog import Catalog, public_source
 from darkroom.pipelines.storage.workspace import Workspace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from darkroom.assets.definitions import definitions
-from darkroom.assets.pages import columns
+from darkroom.assets.pages import declared_metadata
 from darkroom.pipelines import records
 from darkroom.pipelines.records.schemas import schema_of
 
@@ -37,7 +37,7 @@ def test_no_description_is_left_over() -> None:
     kinds = [kind for name in records.__all__ if isinstance(kind := getattr(records, name), type)]
     used = {f"{kind.__name__}.{name}" for kind in kinds for name in getattr(kind, "__dataclass_fields__", ())}
     used |= {column.name for schema in schemas().values() for column in schema.columns}
-    assert columns.DESCRIPTIONS.keys() <= used
+    assert declared_metadata.DESCRIPTIONS.keys() <= used
 
 
 def test_a_dataset_names_the_tables_that_its_columns_come_from() -> None:
@@ -45,7 +45,7 @@ def test_a_dataset_names_the_tables_that_its_columns_come_from() -> None:
         dg.AssetKey(name.split("/")) for name in ("crop/trajectories", "rotation/trajectories", "samples")
     )
     tables = {crop: records.Trajectory, rotation: records.Trajectory, samples: records.Sample}
-    metadata = columns.dataset_columns("trajectories", tables)
+    metadata = declared_metadata.dataset_columns("trajectories", tables)
     lineage = metadata["dagster/column_lineage"].deps_by_column
     assert [dep.asset_key for dep in lineage["answer"]] == [crop, rotation]
     assert [dep.asset_key for dep in lineage["question"]] == [samples]
