@@ -27,6 +27,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, str
         yield started.url, {}
 
 
+@pytest.mark.timeout(3600)  # a whole training of the tiny model, on the cores that all daemons share
 def test_a_training_on_a_cluster_is_cancelled_with_its_command_and_the_next_one_ends_it(
     cluster: tuple[str, dict[str, str]], clean_environment: dict[str, str], tmp_path: Path
 ) -> None:
