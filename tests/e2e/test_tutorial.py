@@ -7,6 +7,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pytest
+
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text()
 EXPECTED = (
     ("ingest", "26 rows: 25 samples, 1 rejects"),
@@ -21,6 +23,7 @@ EXPECTED = (
 """Command and what it prints, as the page says."""
 
 
+@pytest.mark.timeout(1800)
 def test_following_the_tutorial_gives_a_dataset_and_checkpoints(
     tmp_path: Path, clean_environment: dict[str, str]
 ) -> None:
