@@ -48,7 +48,7 @@ def inspect_mask(
     from darkroom.train.runs.command_line import guarded
 
     with guarded():
-        shown = row_at(local_trajectories(dataset), row)  # before the model's libraries are imported: seconds
+        conversation = row_at(local_trajectories(dataset), row)  # before the model's libraries are imported: seconds
         reader = open_reader(
             model,
             layout=layout,
@@ -58,7 +58,7 @@ def inspect_mask(
             loss_policy=loss_policy,
             without_comments=without_comments,
         )
-        show(mask_of(shown, reader, model), out)
+        show(mask_of(conversation, reader, model), out)
 
 
 def local_trajectories(dataset: str) -> list[Path]:

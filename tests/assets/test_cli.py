@@ -140,10 +140,10 @@ def test_a_source_that_could_not_be_read_is_not_added(signs: Path, workspace: Wo
     assert not (workspace.sources / "other.yaml").exists()
 
 
-@pytest.mark.parametrize("command", ["gallery", "replay"])
-def test_without_a_dataset_the_command_that_makes_it_is_named(command: str) -> None:
+@pytest.mark.parametrize(("command", "status"), [("gallery", 1), ("audit", 2)])
+def test_without_a_dataset_the_command_that_makes_it_is_named(command: str, status: int) -> None:
     said = runner.invoke(app, [command, "crop"])
-    assert said.exit_code == 1
+    assert said.exit_code == status
     assert "darkroom materialize" in said.output
 
 
