@@ -3,10 +3,8 @@
     python -m measurements.policy_client aiohttp|bare|darkroom|shared URL FOLDER N_ROWS
 
 ``aiohttp`` posts and reads JSON, nothing else: the least that a client on this transport can do. ``bare`` is the openai
-client on its aiohttp transport and nothing else. ``darkroom`` is the whole layer: ledger, gate,
-budget, retries, accounting. ``shared`` is the same as one of several processes on the ledger in ``FOLDER``, which have
-``IN_ALL`` calls in flight together; each has rows of its own.
-
+client on that transport. ``darkroom`` is the whole layer: ledger, gate, budget, retries, accounting. ``shared`` is one
+of several processes on the ledger in ``FOLDER``, with ``IN_ALL`` calls in flight together; each has rows of its own.
 Where ``FOLDER`` holds images (``store_images``), each row has one of them; rows about one image follow each other.
 """
 
@@ -38,8 +36,6 @@ from tests.image_files import encoded
 
 CONCURRENCY, IN_ALL = 256, 32
 SYSTEM = "Answer the question in <answer></answer>."
-
-
 SIDE = 320
 """Of an image of noise, which takes 308 kB as a PNG."""
 
