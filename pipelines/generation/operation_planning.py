@@ -24,8 +24,8 @@ _BARE = re.compile(r"\A\s*(-?\d)\s*\Z")
 _MAX_ISSUE = 300
 
 
-class Decision(BaseModel):
-    """A decided operation. ``primary`` is the operation itself unless it is combined."""
+class Decision(BaseModel):  # its docstring is sent in the schema: a part of the ledger's keys
+    """What was decided. ``primary`` is the operation itself unless it is combined."""
 
     operation: Operation
     primary: Operation = Operation.NONE

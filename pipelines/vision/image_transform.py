@@ -42,8 +42,8 @@ _POSITIONS = [(angle, mirrored) for mirrored in (False, True) for angle in _TURN
 """In which a whole image may be shown: its angle, and whether it is mirrored."""
 
 
-class Operation(IntEnum):
-    """Operations on an image, by the tool ids of Thyme's table 9."""
+class Operation(IntEnum):  # its docstring is sent in the schema of a decision: a part of the ledger's keys
+    """What can be done to an image, by the tool ids of Thyme's table 9."""
 
     NONE = -1
     DIRECTION = 1
