@@ -12,7 +12,7 @@ import socket
 import dagster as dg
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLauncher, WorkerStatus
 
-from darkroom.pipelines.storage.leases import known_process, runs
+from darkroom.pipelines.storage.process_identity import known_process, runs
 
 __all__ = ["CheckRunHealthResult", "LaunchRunContext", "RunLauncher"]  # Dagster's own, for all launchers
 WORKER_TAG = "darkroom/worker"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from darkroom.pipelines.storage.leases import boot_id, stat_of
+from darkroom.pipelines.storage.process_identity import boot_id, stat_of
 from darkroom.sandbox.errors import UserError
 
 GATE = 'read -r _ && exec "$@" </dev/null'
@@ -140,12 +140,9 @@ def _spawn(script: str, command: Sequence[str], environment: Mapping[str, str], 
 
 
 def stop_session(mark: ProcessMark, *, grace_seconds: float) -> None:
-    """Ends every process of the session: SIGTERM, and SIGKILL for what is left after ``grace_seconds``."""
+    """End every process of the session: SIGTERM, and SIGKILL for what is left after ``grace_seconds``."""
     for signal_number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, 10.0)):
-        for pid in mark.members():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal_number)
-        if _ends_within(mark, seconds):
+        if _ends_within(mark, seconds, signal_number):
             return
     raise TimeoutError(f"processes {mark.members()} outlived SIGKILL for ten seconds, blocked in a device or disk call")
 
@@ -161,9 +158,15 @@ def last_lines(path: Path) -> list[str]:
     return [line for line in lines if line][-TAIL_LINES:]
 
 
-def _ends_within(mark: ProcessMark, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while mark.members():
+def _ends_within(mark: ProcessMark, seconds: float, signal_number: int) -> bool:
+    """True if the session ends in time. Each process gets the signal once, also one that is forked meanwhile."""
+    deadline, signalled = time.monotonic() + seconds, set[int]()
+    while members := mark.members():
+        for pid in members:
+            if pid not in signalled:
+                signalled.add(pid)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal_number)
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)

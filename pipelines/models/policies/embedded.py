@@ -85,4 +85,4 @@ def oracle_policy(family: str, *, revision: str = "") -> OraclePolicy:
     script = oracle_script(family)
     module = Path(str(sys.modules[oracles()[family].module].__file__))
     code = code_digest(*oracle_code(family))
-    return OraclePolicy(script, revision=digest([revision, code, digest_bytes(module.read_bytes())]))
+    return OraclePolicy(script, revision=digest([revision, family, code, digest_bytes(module.read_bytes())]))

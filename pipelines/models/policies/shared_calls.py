@@ -19,7 +19,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.storage.database import clock, create_table, first_line
-from darkroom.pipelines.storage.leases import DEAD_SECONDS, has_ended, new_holder
+from darkroom.pipelines.storage.leases import DEAD_SECONDS
+from darkroom.pipelines.storage.process_identity import has_ended, new_holder
 from darkroom.pipelines.storage.ledger import Ledger
 
 PERIOD_SECONDS = 0.5

@@ -155,7 +155,7 @@ def test_a_run_whose_job_was_deleted_is_noticed(
 def test_kubernetes_is_a_place_only_where_dagster_has_its_launcher(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("darkroom.assets.clusters.queued_runs.check_databases", lambda _: None)
+    monkeypatch.setattr("darkroom.assets.clusters.run_launcher.check_databases", lambda _: None)
     check_placement(instance, "kubernetes")
     with dg.instance_for_test() as other, pytest.raises(PlacementError, match=r"copy assets/kubernetes/dagster\.yaml"):
         check_placement(other, "kubernetes")
