@@ -20,8 +20,8 @@ from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.storage.database import clock, create_table, first_line
 from darkroom.pipelines.storage.leases import DEAD_SECONDS
-from darkroom.pipelines.storage.process_identity import has_ended, new_holder
 from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.process_identity import has_ended, new_holder
 
 PERIOD_SECONDS = 0.5
 TURN_SECONDS = 30.0
