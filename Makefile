@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PORT ?= 3000
 # How many tests run at once, each worker with a sandbox of its own. The quick tests wait a lot, for servers, deadlines
 # and processes: more workers than cores. End-to-end tests take more memory.
-WORKERS ?= $(shell n=$$(nproc); echo $$((n > 5 ? 8 : n + 3)))
+WORKERS ?= $(shell n=$$(nproc); echo $$((n > 5 ? 8 : n + 2)))
 E2E_WORKERS ?= $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n > 4 ? 4 : n)))
 COUNT ?= 1000
 SEED ?= 0

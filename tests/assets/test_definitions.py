@@ -121,6 +121,7 @@ def shout_oracle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     oracles.cache_clear()
 
 
+@pytest.mark.e2e
 @pytest.mark.usefixtures("shout_oracle")
 def test_an_added_family_materialises_beside_the_others_with_an_oracle_that_a_package_brings(
     signs: Path, workspace: Workspace, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch

@@ -35,6 +35,7 @@ def versions(database: Path) -> list[str]:
     return rows
 
 
+@pytest.mark.e2e
 def test_processes_that_start_at_once_leave_one_version_of_each_table(dagster_home: Path) -> None:
     run_together(OPEN, 3, [])
     for name in ("history/runs.db", "history/runs/index.db", "schedules/schedules.db"):

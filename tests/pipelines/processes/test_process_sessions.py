@@ -39,6 +39,7 @@ def test_a_process_that_was_given_the_number_later_is_never_touched() -> None:
         other.communicate(b"\n")
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("kind", ["PausedProcess", "LeashedProcess"])
 def test_a_killed_starter_leaves_no_process(tmp_path: Path, kind: str) -> None:
     program = (
@@ -53,6 +54,7 @@ def test_a_killed_starter_leaves_no_process(tmp_path: Path, kind: str) -> None:
     wait_until(lambda: mark.members() == [])
 
 
+@pytest.mark.e2e
 def test_a_leashed_process_listens_to_sigterm_whatever_its_starter_ignores(tmp_path: Path) -> None:
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     process = LeashedProcess(["sh", "-c", WORKER], environment=dict(os.environ), log=tmp_path / "log")

@@ -61,6 +61,7 @@ def readable(workspace: Workspace) -> list[Path]:
         return []
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("kill", KILLS)
 def test_a_kill_leaves_the_earlier_dataset_or_none_and_the_next_run_finishes(
     shipped: Path, workspace: Workspace, kill: str

@@ -158,6 +158,7 @@ def test_rows_are_rejected_in_the_order_of_their_groups(workspace: Workspace, ma
         assert f"those of {of}," in errors[row].evidence
 
 
+@pytest.mark.e2e
 def test_what_screening_leaves_in_memory_of_a_row_is_small(workspace: Workspace, make_case, monkeypatch) -> None:
     """Four times the rows, each with its own question: less than 400 bytes more of each."""
     case = make_case()

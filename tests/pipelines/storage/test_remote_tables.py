@@ -149,6 +149,7 @@ def test_a_table_whose_rejects_are_gone_is_made_again(tables):
         tables.read_rejects(KEY)
 
 
+@pytest.mark.e2e
 def test_two_processes_that_write_one_table_settle_on_the_table_of_one(object_store, tmp_path):
     url = object_store.url("tables")
     reader = Tables(store_path(url), tmp_path)

@@ -181,6 +181,7 @@ def test_a_part_that_grows_is_another_processes_and_an_old_one_is_deleted(tables
     assert [path.name for path in folder.glob(".*")] == [f".{KEY.partition}.parquet.grows"]
 
 
+@pytest.mark.e2e
 def test_two_processes_that_write_one_table_leave_the_rows_and_the_rejects_of_one(tmp_path):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         writers = [processes.submit(table_writers.write_often, str(tmp_path), tmp_path, n, 200) for n in (1, 2)]

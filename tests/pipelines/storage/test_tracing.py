@@ -97,6 +97,7 @@ def attributes(span: Span) -> dict[str, object]:
     return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in span.attributes}
 
 
+@pytest.mark.e2e
 def test_calls_sandbox_runs_and_stages_are_spans(collector: str, tmp_path: Path) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     run(BUILD, tmp_path / "home", OTEL_EXPORTER_OTLP_ENDPOINT=collector)
@@ -117,6 +118,7 @@ def test_calls_sandbox_runs_and_stages_are_spans(collector: str, tmp_path: Path)
     assert (drafts["darkroom.n_out"], drafts["darkroom.partition"]) == (4, "small-0000")
 
 
+@pytest.mark.e2e
 def test_code_of_grpo_is_a_span_too(collector: str, tmp_path: Path) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     run(ROLLOUT, tmp_path / "home", OTEL_EXPORTER_OTLP_ENDPOINT=collector)
@@ -138,6 +140,7 @@ def test_an_error_is_the_spans_by_its_type_alone(collector: str, tmp_path: Path)
     assert not any(span.events or span.status.message for span in Collector.spans)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("variables", [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "set"}])
 def test_without_a_collector_nothing_is_sent_or_imported(
     collector: str, tmp_path: Path, variables: dict[str, str]

@@ -122,6 +122,7 @@ def test_who_closes_gives_back_and_a_limiter_without_a_lease_admits_nothing(ledg
     asyncio.run(run())
 
 
+@pytest.mark.e2e
 def test_three_processes_keep_to_the_total_together(ledger_url, tmp_path):
     assert most_in_flight_of_three(ledger_url, tmp_path / "moments", total=5, n_calls=20) == 5
 

@@ -158,6 +158,7 @@ def test_a_server_ends_with_its_command(number: signal.Signals, gpu: None, stand
     assert server.members() == []
 
 
+@pytest.mark.e2e
 def test_a_server_ends_with_its_killed_command(gpu: None, stand_in: VirtualEnvironment) -> None:
     with foreground(MODEL.name) as (starter, settings):
         server = server_of(settings)

@@ -148,6 +148,7 @@ def test_two_texts_are_near_whenever_the_search_says_so(text, other):
     assert are_near(text, other) == (share >= 0.8 and numbers(words(text)) == numbers(words(other)))
 
 
+@pytest.mark.e2e
 @given(st.lists(st.tuples(st.integers(0, 4), _FEW_WORDS), max_size=30))
 @settings(max_examples=40, deadline=None)
 def test_whose_texts_are_near_anothers_meets_it(rows):
@@ -160,6 +161,7 @@ def test_whose_texts_are_near_anothers_meets_it(rows):
                 assert owner in meeting
 
 
+@pytest.mark.e2e
 def test_what_is_held_of_a_text_does_not_depend_on_its_length(tmp_path):
     """Twenty times the words: what stays in memory grows by less than the texts themselves."""
 

@@ -299,6 +299,7 @@ def test_a_forked_child_gets_a_process_of_its_own():
     assert is_right("x+x", "2x")
 
 
+@pytest.mark.e2e
 def test_a_process_that_was_killed_is_started_again():
     own = MathsProcess()
     assert own.compare("x+x", "2x").same
