@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from scripts.ports import free_port
-from tests.e2e import vllm_without_gpu
+from tests.soak import vllm_without_gpu
 
 PROGRAMS = {"sft": "darkroom.train.sft", "grpo": "darkroom.train.grpo", "evaluate": "darkroom.train.evaluate"}
 FSDP = {
