@@ -25,12 +25,12 @@ def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str
         yield path
 
 
-COMMANDS = sorted(commands(get_command(app)))
+PROGRAM: Any = get_command(app)
+COMMANDS = sorted(commands(PROGRAM))
 
 
 def command_of(path: tuple[str, ...]) -> Any:
-    root: Any = get_command(app)
-    return reduce(lambda group, name: group.commands[name], path, root)
+    return reduce(lambda group, name: group.commands[name], path, PROGRAM)
 
 
 def lines_of_docs() -> list[str]:

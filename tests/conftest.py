@@ -15,6 +15,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+import typer.testing
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from PIL import Image, ImageDraw
@@ -35,7 +36,8 @@ _loaded_constants = providers._get_local_constants
 providers._get_local_constants = lambda: (
     providers.Constants() if settings.default and settings.default.derandomize else _loaded_constants()
 )
-
+# a runner makes the commands of a program anew for each call, which takes longer than most calls
+typer.testing._get_command = cache(typer.testing._get_command)
 
 LONGEST = (
     "tests/e2e/test_demo",

@@ -52,6 +52,7 @@ def messages(seed: int, colour: str) -> list[dict]:
     return [{"role": "user", "content": parts}]
 
 
+@pytest.mark.soak
 def test_128_questions_at_once_are_answered_and_none_is_paid_for_again_after_a_kill(
     agent: Callable[[], AbstractContextManager[Any]],
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_client_goes_on_after_the_service_was_killed_and_started_again(start: 
     assert again.run(again.open(), "print(2)").json()["text"] == "2\n"
 
 
+@pytest.mark.soak
 def test_a_client_of_mcp_goes_on_after_the_service_was_killed_and_started_again(start: Start) -> None:
     """If it calls in between, `mcp` ends it, with the connection error."""
     first = start()

@@ -85,17 +85,28 @@ def add_signs(home: Path, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
-    """After two turns: nobody disturbed them; the second one was killed while the student wrote, and run again."""
-    root = tmp_path_factory.mktemp("flywheel")
-    home, killed = root / "home", root / "killed"
-    add_signs(home, root / "signs")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("flywheel")
+
+
+@pytest.fixture(scope="module")
+def home(root: Path) -> Iterator[Path]:
+    """After two turns."""
+    add_signs(root / "home", root / "signs")
     with pytest.MonkeyPatch.context() as patched:
         student = train_student(root / "first")
-        patched.setenv("DARKROOM_HOME", str(home))
+        patched.setenv("DARKROOM_HOME", str(root / "home"))
         turns(student, 1)
-        shutil.copytree(home, killed)
+        shutil.copytree(root / "home", root / "killed")
         turns(student, 2)
+        yield root / "home"
+
+
+@pytest.fixture(scope="module")
+def killed(root: Path, home: Path) -> Iterator[Path]:
+    """The same, but the second turn was killed while the student wrote, and run again."""
+    student, killed = root / "first" / "student", root / "killed"
+    with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DARKROOM_HOME", str(killed))
         before = set(ledger(killed))
         kill_while_it_writes(student, killed)
@@ -104,7 +115,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path
         assert not (killed / "datasets/flywheel/turn-2").exists()
         turns(student, 2)
         assert written.items() <= ledger(killed).items()
-        yield home, killed
+        yield killed
 
 
 def command(student: Path, n_turns: int) -> list[str]:
@@ -132,8 +143,8 @@ def kill_while_it_writes(student: Path, home: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_each_turn_writes_on_questions_of_its_own(homes: tuple[Path, Path]) -> None:
-    with Workspace.from_environment({"DARKROOM_HOME": str(homes[0])}) as workspace:
+def test_each_turn_writes_on_questions_of_its_own(home: Path) -> None:
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         asked = [
             {row.sample_id for row in workspace.tables.read(TableKey(("crop", "verdicts"), turn), Trajectory)}
             for turn in ("turn-1", "turn-2")
@@ -142,8 +153,8 @@ def test_each_turn_writes_on_questions_of_its_own(homes: tuple[Path, Path]) -> N
     assert not asked[0] & asked[1]
 
 
-def test_the_student_of_the_second_turn_is_the_checkpoint_of_the_first(homes: tuple[Path, Path]) -> None:
-    with Workspace.from_environment({"DARKROOM_HOME": str(homes[0])}) as workspace:
+def test_the_student_of_the_second_turn_is_the_checkpoint_of_the_first(home: Path) -> None:
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         first, second = (
             {(row.provenance.policy, row.provenance.model) for row in workspace.tables.read(key, Trajectory)}
             for key in (TableKey(("crop", "trajectories"), turn) for turn in ("turn-1", "turn-2"))
@@ -151,8 +162,8 @@ def test_the_student_of_the_second_turn_is_the_checkpoint_of_the_first(homes: tu
     assert (first, second) == ({("local", "student")}, {("local", "turn-1")})
 
 
-def test_a_model_wrote_what_is_kept_and_a_wrong_answer_is_not(homes: tuple[Path, Path]) -> None:
-    with Workspace.from_environment({"DARKROOM_HOME": str(homes[0])}) as workspace:
+def test_a_model_wrote_what_is_kept_and_a_wrong_answer_is_not(home: Path) -> None:
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         for turn in ("turn-1", "turn-2"):
             kept = workspace.tables.read(TableKey(("crop", "trajectories"), turn), Trajectory)
             rejects = workspace.tables.read(TableKey(("crop", "rejects"), turn), Reject)
@@ -160,8 +171,9 @@ def test_a_model_wrote_what_is_kept_and_a_wrong_answer_is_not(homes: tuple[Path,
             assert [reject.check for reject in rejects] == ["answer_matches"]
 
 
-def test_a_turn_that_was_killed_and_resumed_gives_the_same_bytes(homes: tuple[Path, Path]) -> None:
+@pytest.mark.soak
+def test_a_turn_that_was_killed_and_resumed_gives_the_same_bytes(home: Path, killed: Path) -> None:
     folders = ("tables", "datasets")
-    assert digests(homes[0], *folders) == digests(homes[1], *folders)
-    weights = [home / "checkpoints/flywheel/turn-2/model.safetensors" for home in homes]
+    assert digests(home, *folders) == digests(killed, *folders)
+    weights = [each / "checkpoints/flywheel/turn-2/model.safetensors" for each in (home, killed)]
     assert weights[0].read_bytes() == weights[1].read_bytes()

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 import typer
 from click import Argument, Command, Context
+from click.testing import CliRunner
 from typer import rich_utils
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.command_line.errors import markup_for, program_of
@@ -30,9 +30,9 @@ def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
         yield from commands(below, (*path, name))
 
 
-def lost_words(application: typer.Typer, path: tuple[str, ...], command: Command, width: str = "400") -> list[str]:
+def lost_words(program: Command, path: tuple[str, ...], command: Command, width: str = "400") -> list[str]:
     """The words of the source's help that the printed help lacks, and the names of options that it cuts."""
-    result = CliRunner().invoke(application, [*path, "--help"], env={"COLUMNS": width, "TERMINAL_WIDTH": width})
+    result = CliRunner().invoke(program, [*path, "--help"], env={"COLUMNS": width, "TERMINAL_WIDTH": width})
     assert result.exit_code == 0, result.output
     texts, names = [command.help or ""], []
     for parameter in command.params:
@@ -55,7 +55,8 @@ def test_every_word_of_a_help_is_printed(monkeypatch: pytest.MonkeyPatch, name: 
     monkeypatch.setattr(rich_utils, "MAX_WIDTH", int(width))  # read from the environment at import
     application = apps()[name]
     monkeypatch.setattr(application, "rich_markup_mode", markup_for(int(width)))
-    lost = {path: lost_words(application, path, command, width) for path, command in commands(get_command(application))}
+    program = get_command(application)
+    lost = {path: lost_words(program, path, command, width) for path, command in commands(program)}
     assert not {path: words for path, words in lost.items() if words}
 
 
@@ -77,4 +78,4 @@ def test_a_placeholder_that_markdown_eats_is_found() -> None:
     def page() -> None:
         """Writes HOME/<dataset>.html."""
 
-    assert lost_words(application, (), get_command(application)) == ["HOME/<dataset>.html."]
+    assert lost_words(get_command(application), (), get_command(application)) == ["HOME/<dataset>.html."]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
@@ -56,6 +57,13 @@ def publish(hub: HubServer, *words: str, **environment: str) -> subprocess.Compl
     )
 
 
+def refused(*words: str) -> Result:
+    """The command in this process: nothing is sent."""
+    done = CliRunner().invoke(app, ["publish", *words])
+    assert done.exit_code == 1, done.output
+    return done
+
+
 def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
 
@@ -93,8 +101,7 @@ def test_a_card_that_does_not_hold_is_not_sent(
     card = dataset / "README.md"
     assert before in card.read_text()
     card.write_text(card.read_text().replace(before, after, 1))
-    done = publish(hub, "crop", REPOSITORY)
-    assert done.returncode == 1
+    done = refused("crop", REPOSITORY)
     assert f"problem: {problem}" in done.stdout
     assert done.stderr.strip() == "error: crop is not fit for the hub: see above"
     assert not hub.repositories
@@ -102,7 +109,7 @@ def test_a_card_that_does_not_hold_is_not_sent(
 
 def test_an_incomplete_dataset_is_not_sent(hub: HubServer, dataset: Path) -> None:
     (dataset / ".darkroom.json").unlink()
-    done = publish(hub, "crop", REPOSITORY)
+    done = refused("crop", REPOSITORY)
     assert "holds no complete dataset: materialise it again" in done.stdout
     assert not hub.repositories
 
@@ -110,8 +117,7 @@ def test_an_incomplete_dataset_is_not_sent(hub: HubServer, dataset: Path) -> Non
 def test_a_damaged_file_is_not_sent(hub: HubServer, dataset: Path) -> None:
     (file,) = dataset.glob("*.parquet")
     file.write_bytes(file.read_bytes()[:3000])
-    done = publish(hub, "crop", REPOSITORY)
-    assert done.returncode == 1
+    done = refused("crop", REPOSITORY)
     assert f"error: {file} is damaged" in done.stderr
     assert REPOSITORY not in hub.repositories
 

@@ -43,6 +43,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from tests.e2e.annotation.studio import N_IMAGES, SIZE, database, logs_in, run_darkroom
 from tests.e2e.annotators import Person, Room, answer_of, http_client, plan_of, question_of
+from tests.matrices import first_quickly
 from tests.soak.annotation_faults import at_work, audit
 from tests.soak.cutting_proxy import cutting_proxy
 
@@ -52,17 +53,29 @@ PATIENCE_SECONDS = 1800
 class Played(NamedTuple):
     """A campaign that has ended, and what its people did."""
 
-    environment: dict[str, str]
     numbers: dict[str, int]
     room: Room
 
 
 @pytest.fixture(scope="module")
-def played(home: Path, server: LabelStudioServer) -> Played:
-    """Eight people work at the same time; puller and server are killed now and then, and connections are cut."""
+def environment(home: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DARKROOM_", "DAGSTER_"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    environment = {**kept, "PATH": path, "DARKROOM_HOME": str(home)}
+    return {**kept, "PATH": path, "DARKROOM_HOME": str(home)}
+
+
+@pytest.fixture(scope="module")
+def begun(environment: dict[str, str], server: LabelStudioServer) -> tuple[str, str]:
+    """The tasks of the first round are there, and a person who has done none: address and password."""
+    run_darkroom(environment, "annotate", "sync")
+    with Workspace.from_environment(environment) as workspace, connect(workspace, {}) as studio:
+        studio.add_person("first@example.com", role="annotator", password="a secret of the first")
+    return "first@example.com", "a secret of the first"
+
+
+@pytest.fixture(scope="module")
+def played(environment: dict[str, str], server: LabelStudioServer) -> Played:
+    """Eight people work at the same time; puller and server are killed now and then, and connections are cut."""
     said = run_darkroom(environment, "annotate", "sync")
     assert "poster.png: too_large_image, 20001x10000 = 200,010,000 pixels, the limit is 200,000,000" in said
     with Workspace.from_environment(environment) as workspace:
@@ -80,19 +93,23 @@ def played(home: Path, server: LabelStudioServer) -> Played:
         assert not room.errors, room.errors
         finish(workspace, studio, room, pool)
         studio.close()
-    return Played(environment, numbers, room)
+    return Played(numbers, room)
 
 
 @pytest.mark.soak
-def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_puller_was_killed(played: Played) -> None:
-    with Workspace.from_environment(played.environment) as workspace, connect(workspace, {}) as studio:
+def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_puller_was_killed(
+    played: Played, environment: dict[str, str]
+) -> None:
+    with Workspace.from_environment(environment) as workspace, connect(workspace, {}) as studio:
         check_results(workspace, studio, played.numbers, played.room)
 
 
 @pytest.mark.soak
-def test_what_people_accepted_becomes_rows_to_train_on_also_after_a_kill(played: Played) -> None:
-    with Workspace.from_environment(played.environment) as workspace:
-        check_rows_to_train_on(workspace, played.environment)
+def test_what_people_accepted_becomes_rows_to_train_on_also_after_a_kill(
+    played: Played, environment: dict[str, str]
+) -> None:
+    with Workspace.from_environment(environment) as workspace:
+        check_rows_to_train_on(workspace, environment)
 
 
 def check_rows_to_train_on(workspace: Workspace, environment: dict[str, str]) -> None:
@@ -267,6 +284,7 @@ def check_nothing_is_there_twice(workspace: Workspace, studio: LabelStudioClient
             assert set(keys) == journal.n_excluded(keys).keys(), f"{round} has tasks that nobody demanded"
 
 
+@pytest.mark.soak
 def test_a_killed_server_comes_back_at_its_address_with_everything_and_everybodys_login(
     server: LabelStudioServer, home: Path
 ) -> None:
@@ -316,14 +334,22 @@ def test_another_version_of_label_studio_and_a_database_of_a_newer_one_are_refus
     assert "does not know, such as tasks.9999_later. Start the version of Darkroom that wrote it" in bootstrap()
 
 
+@pytest.mark.parametrize("campaign", first_quickly(["begun", "played"]))
 def test_a_backup_of_a_running_server_goes_on_elsewhere(
-    played: Played, server: LabelStudioServer, tmp_path: Path
+    request: pytest.FixtureRequest,
+    campaign: str,
+    environment: dict[str, str],
+    home: Path,
+    server: LabelStudioServer,
+    tmp_path: Path,
 ) -> None:
     """With accounts, logins, projects and the journal; ``DARKROOM_TEST_POSTGRES=1``: a dump into another database."""
-    run_darkroom(played.environment, "annotate", "backup", str(tmp_path / "backup"))
-    environment = {**played.environment, "DARKROOM_HOME": str(tmp_path / "home")}
+    done = request.getfixturevalue(campaign)
+    login = done if campaign == "begun" else ("annotator0@example.com", "a secret 0 of theirs")
+    run_darkroom(environment, "annotate", "backup", str(tmp_path / "backup"))
+    environment = {**environment, "DARKROOM_HOME": str(tmp_path / "home")}
     for kept in ("images", "tables"):
-        shutil.copytree(Path(played.environment["DARKROOM_HOME"]) / kept, tmp_path / "home" / kept)
+        shutil.copytree(home / kept, tmp_path / "home" / kept)
     with database() as url, Workspace.from_environment(environment) as workspace:
         run_darkroom(
             environment, "annotate", "restore", str(tmp_path / "backup"), *(["--postgres", url] if url else [])
@@ -344,7 +370,7 @@ def test_a_backup_of_a_running_server_goes_on_elsewhere(
                 assert Sync(journal, studio, campaign, say=lambda text: None).run(pool + added).imported == {
                     "annotate": 1
                 }
-            assert logs_in(started.url, "annotator0@example.com", "a secret 0 of theirs")
+            assert logs_in(started.url, *login)
         finally:
             restored.stop()
 
