@@ -43,11 +43,7 @@ def _graded(verdict: Grade, more: str = "") -> CheckResult:
     return decided(verdict.right, Flaw.WRONG_ANSWER, detail, score=verdict.score)
 
 
-def _is_right(case: Case) -> bool:
-    return grade(case.trajectory.answer, case.sample).right
-
-
-ANSWER = JudgeQuestion("judge_answer", PROMPT, _is_right)
+ANSWER = JudgeQuestion("judge_answer", PROMPT, lambda case: grade(case.trajectory.answer, case.sample).right)
 """Return whether an answer says what the sample's answer says; the embedded judge grades."""
 
 
@@ -74,12 +70,10 @@ def _thought_names_answer(case: Case) -> bool:
     """The thought names the answer, by its text, number or letter, and its end asserts no other choice."""
     thought, answer, choices = case.trajectory.final_thought, case.trajectory.answer, case.sample.choices
     if not choices:
-        return _says(_plain(thought), answer) or any(matches(number, answer) for number in _numbers(thought))
+        numbers = {token.rstrip(".,") for token in _TOKEN.findall(thought)}
+        return _says(_plain(thought), answer) or any(matches(n, answer) for n in numbers if n[-1:].isdecimal())
     letter = letter_of(answer, choices)
-    if letter is None:
-        return False
-    asserted = _asserted(_plain(thought), dict(map(split_choice, choices)))
-    return letter in asserted and not asserted - {letter}
+    return letter is not None and _asserted(_plain(thought), dict(map(split_choice, choices))) == {letter}
 
 
 def _asserted(thought: str, choices: Mapping[str, str]) -> set[str]:
@@ -102,11 +96,6 @@ def _says(thought: str, text: str) -> bool:
     pattern = re.compile(rf"(?<!\w){re.escape(_plain(text))}(?!\w)")
     starts = (match.start() for match in pattern.finditer(thought))
     return any(not _DENIED.search(thought, max(start - _MAX_DENIAL, 0), start) for start in starts)
-
-
-def _numbers(text: str) -> set[str]:
-    tokens = {token.rstrip(".,") for token in _TOKEN.findall(text)}
-    return {token for token in tokens if token[-1:].isdecimal()}
 
 
 def _plain(text: str) -> str:

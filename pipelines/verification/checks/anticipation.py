@@ -35,34 +35,25 @@ def answer_not_anticipated(case: Case) -> CheckResult:
     """No thought or comment names the answer before an observation that can have shown it."""
     if not case.sample.images and not case.sample.videos:
         return passed("nothing to look at")
-    for n, turn in enumerate(case.trajectory.rounds, 1):
-        texts = {"the thought": turn.thought, "a comment": "\n".join(comments(turn.code))}
-        for where, text in texts.items():
-            if words := names_answer(text, case.sample):
-                if any(_may_tell(case, earlier) for earlier in range(n - 1)):
-                    return passed()
-                detail = f"{where} of round {n} says {words!r} before anything showed it"
-                return failed(Flaw.ANSWER_ANTICIPATED, detail)
+    *texts, _ = case.texts("a comment", comments)
+    for at, (where, text) in enumerate(texts):
+        if words := names_answer(text, case.sample):
+            if any(_may_tell(case, earlier) for earlier in range(at // 2)):
+                break
+            return failed(Flaw.ANSWER_ANTICIPATED, f"{where} says {words!r} before anything showed it")
     return passed()
 
 
 def names_answer(text: str, sample: Sample) -> str | None:
     """The words by which a text names the sample's answer; None where it does not."""
-    if sample.choices:
-        return _names_choice(text, sample)
-    if set(_stems(sample.answer)) <= set(_stems(sample.question)):
-        return None
-    return _named(text, sample.answer, sample.question)
-
-
-def _names_choice(text: str, sample: Sample) -> str | None:
+    question_stems = set(_stems(sample.question))
+    if not sample.choices:
+        return None if set(_stems(sample.answer)) <= question_stems else _named(text, sample.answer, sample.question)
     if letter := re.search(rf"\b(?:choice|option|answer(?: is)?) \(?{re.escape(sample.answer)}\b", text):
         return letter[0]
     mentions = {letter: _named(text, choice, sample.question) for letter, choice in map(split_choice, sample.choices)}
-    if any(words for letter, words in mentions.items() if letter != sample.answer):
-        return None
-    is_public = set(_stems(spelled_answer(sample))) <= set(_stems(sample.question))
-    return None if is_public else mentions.get(sample.answer)
+    words = mentions.pop(sample.answer, None)
+    return None if any(mentions.values()) or set(_stems(spelled_answer(sample))) <= question_stems else words
 
 
 def _named(text: str, answer: str, question: str) -> str | None:
@@ -76,21 +67,14 @@ def _named(text: str, answer: str, question: str) -> str | None:
     words = [word for word in words if word[2] not in _IGNORED]
     for first in range(len(words) - len(stems) + 1):
         window = words[first : first + len(stems)]
-        if [stem for *_, stem in window] == stems and not _is_lean(plain, window[0][0], stems):
+        start = window[0][0]
+        # "leans to the left": a direction, not a location
+        leans = set(stems) <= _SIDES and _LEANING.search(plain, max(0, start - 60), start)
+        if [stem for *_, stem in window] == stems and not leans:
             return " ".join(word for _, word, _ in window)
-    return _spelled_out(plain, stems)
-
-
-def _spelled_out(text: str, expected: list[str]) -> str | None:
-    """Find ``forty-one`` for 41."""
-    is_number = len(expected) == 1 and expected[0].isdecimal() and len(expected[0]) < 5
-    words = spelled(float(expected[0])) if is_number else None
-    return words if words and re.search(rf"\b{words}\b", text, re.IGNORECASE) else None
-
-
-def _is_lean(text: str, start: int, stems: list[str]) -> bool:
-    """Return whether the word says which way the image leans, and not where something is."""
-    return set(stems) <= _SIDES and bool(_LEANING.search(text, max(0, start - 60), start))
+    is_number = len(stems) == 1 and stems[0].isdecimal() and len(stems[0]) < 5
+    number = spelled(float(stems[0])) if is_number else None
+    return number if number and re.search(rf"\b{number}\b", plain, re.IGNORECASE) else None
 
 
 def _counted(text: str, number: str, question: str) -> str | None:

@@ -154,10 +154,7 @@ CheckFunction = MeasuredCheck | JudgedCheck
 def check(*, version: int = 1) -> Callable[[Callable[[Case], CheckResult]], MeasuredCheck]:
     """Makes a function a check: its name is the check's, its docstring's first line what people read."""
 
-    def made(function: Callable[[Case], CheckResult]) -> MeasuredCheck:
-        return MeasuredCheck(function.__name__, version, function, _first_line(function))
-
-    return made
+    return lambda function: MeasuredCheck(function.__name__, version, function, _first_line(function))
 
 
 def judged(
@@ -165,10 +162,7 @@ def judged(
 ) -> Callable[[Callable[[Case, Judge], Awaitable[CheckResult]]], JudgedCheck]:
     """The same for ``async (case, judge) -> CheckResult``, which asks ``question``."""
 
-    def made(function: Callable[[Case, Judge], Awaitable[CheckResult]]) -> JudgedCheck:
-        return JudgedCheck(function.__name__, version, function, _first_line(function), question)
-
-    return made
+    return lambda function: JudgedCheck(function.__name__, version, function, _first_line(function), question)
 
 
 def record(verdict: CheckResult, *, name: str, version: int) -> Check:

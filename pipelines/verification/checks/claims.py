@@ -9,7 +9,7 @@ them not looked at while the patterns were written: ``python -m measurements.cla
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
@@ -64,14 +64,13 @@ def claims_in(text: str) -> Iterator[Claim]:
         of_now = bool(_STILL.search(plain))
         for kind, pattern in _PATTERNS.items():
             for match in pattern.finditer(plain):
-                if not _is_denied(plain, match):
+                if not _is_denied(plain, match.start()):
                     yield Claim(kind, match[0].strip(), of_now)  # type: ignore[arg-type]  # the file's keys are kinds
                     break
 
 
-def _is_denied(sentence: str, match: re.Match[str]) -> bool:
-    """Return whether the clause denies it before the words of the claim begin."""
-    end = match.start()
+def _is_denied(sentence: str, end: int) -> bool:
+    """Return whether the clause denies what it says from ``end`` on."""
     return any(
         denial.search(sentence, max((clause.end() for clause in boundary.finditer(sentence, 0, end)), default=0), end)
         for denial, boundary in ((_DENIED, _CLAUSE), (_NOTHING, _TURN))
@@ -80,8 +79,6 @@ def _is_denied(sentence: str, match: re.Match[str]) -> bool:
 
 MIN_ENLARGEMENT = 1.1
 """Pixels per pixel, along a side: less is the tremor of the measurement."""
-
-_DEEDS = ("enlarge", "zoom", "turn", "relight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +109,20 @@ class Situation:
 
 def contradiction(claim: Claim, facts: Situation) -> str | None:
     """Say how the measurements contradict a claim; None if they do not."""
-    if claim.kind in _DEEDS:
-        return _undone(claim.kind, facts.views)
+    if claim.kind in _WHAT:
+        why = "no code showed anything"
+        for view in facts.views:
+            if _shows(claim.kind, view):
+                return None
+            why = _WHAT[claim.kind]
+        return why
     now = facts.now or facts.start
+    views = [now] if claim.of_now else [facts.start, now]
     match claim.kind:
         case "too_small":
-            views = [now] if claim.of_now else [facts.start, now]
             sides = [view.side for view in views if view.side is not None]
             return f"it has {min(sides):g} pixels of the model" if sides and min(sides) >= SEEN_SIDE else None
         case "too_faint":
-            views = [now] if claim.of_now else [facts.start, now]
             levels = [view.levels for view in views if view.levels is not None]
             return f"it spreads over {min(levels):g} grey levels" if levels and min(levels) >= SEEN_LEVELS else None
         case "clear" if now.side is not None and now.side < SMALL_SIDE:
@@ -129,23 +130,12 @@ def contradiction(claim: Claim, facts: Situation) -> str | None:
         case "clear" | "lit":
             return f"it spreads over {now.levels:g} grey levels" if now.is_faint else None
         case "turned":
-            views = [now] if claim.of_now else [facts.start, now]
             measured = [view for view in views if view.angle is not None]
             return "the image is upright" if measured and not any(view.is_turned for view in measured) else None
         case "upright":
             return f"the image is turned by {now.angle:g} degrees" if now.is_turned else None
         case _:
             return None
-
-
-def _undone(kind: str, views: Iterable[View]) -> str | None:
-    """Return whether no view shows what is said to have been done; a view that could not be measured may show it."""
-    why = "no code showed anything"
-    for view in views:
-        if _shows(kind, view):
-            return None
-        why = _WHAT[kind]
-    return why
 
 
 _WHAT = {
@@ -173,22 +163,13 @@ def claims_hold(case: Case) -> CheckResult:
     if not case.trajectory.images:
         return passed("no image to compare with", score=0.0)
     measured, n_claims = _Measured(case), 0
-    for where, text, n_before, n_views in _texts(case.trajectory.rounds, case.trajectory.final_thought):
+    for at, (where, text) in enumerate(case.texts("a comment", comments)):
         for claim in claims_in(text):
             n_claims += 1
-            if why := contradiction(claim, measured.situation(claim, n_before, n_views)):
-                return failed(
-                    Flaw.CLAIM_CONTRADICTED, f"{where} says {claim.phrase!r}, but {why}", score=float(n_claims)
-                )
+            if why := contradiction(claim, measured.situation(claim, at // 2)):
+                detail = f"{where} says {claim.phrase!r}, but {why}"
+                return failed(Flaw.CLAIM_CONTRADICTED, detail, score=float(n_claims))
     return passed(f"{n_claims} claims", score=float(n_claims))
-
-
-def _texts(rounds: Sequence[Round], final_thought: str) -> Iterator[tuple[str, str, int, int]]:
-    """Each text with its location, the number of rounds before it, and of those that it may speak of."""
-    for n, turn in enumerate(rounds):
-        yield f"the thought of round {n + 1}", turn.thought, n, n + 1
-        yield f"a comment of round {n + 1}", "\n".join(comments(turn.code)), n, n + 1
-    yield "the final thought", final_thought, len(rounds), len(rounds)
 
 
 class _Measured:
@@ -200,12 +181,12 @@ class _Measured:
         self._image = case.trajectory.images[self._index]
         self._target = boxes[0].box if boxes else None
 
-    def situation(self, claim: Claim, n_before: int, n_views: int) -> Situation:
+    def situation(self, claim: Claim, n_before: int) -> Situation:
+        """The situation of a text with ``n_before`` rounds before its own."""
         rounds = self._case.trajectory.rounds
-        if claim.kind in _DEEDS:
-            return Situation(
-                Visibility(), None, (view for turn in reversed(rounds[:n_views]) for view in self._views(turn))
-            )
+        if claim.kind in _WHAT:
+            views = (view for turn in reversed(rounds[: n_before + 1]) for view in self._views(turn))
+            return Situation(Visibility(), None, views)
         earlier = [turn for turn in rounds[:n_before] if turn.observation.images]
         return Situation(self.start, next(self._views(earlier[-1])).now if earlier else None, ())
 
@@ -219,32 +200,26 @@ class _Measured:
         """Views that a round showed, the last image first."""
         boxes = tuple(literal_boxes(executed_code(turn)))
         for image in reversed(turn.observation.images):
-            yield self._view(image, _transform(self._case.store, image, self._image, boxes, self.start.is_turned))
-
-    def _view(self, image: ImageRef, transform: ImageTransform | None) -> View:
-        levels = _levels(self._case.store, image)
-        if transform is None:
-            return View(Visibility(levels=levels))
-        scale, before = (resized(each.width, each.height, QWEN2_5_VL)[0] / each.width for each in (image, self._image))
-        side, angle = self._side(transform, scale), self.start.angle
-        now = Visibility(side, None, levels, None if angle is None else (angle + transform.angle) % 360)
-        return View(
-            now, transform.enlargement, transform.enlargement * scale / before, transform.share, transform.turns,
-            transform.relights,
-        )  # fmt: skip
+            transform = _transform(self._case.store, image, self._image, boxes, self.start.is_turned)
+            levels = _levels(self._case.store, image)
+            if transform is None:
+                yield View(Visibility(levels=levels))
+                continue
+            scale, before = (resized(i.width, i.height, QWEN2_5_VL)[0] / i.width for i in (image, self._image))
+            side, angle = self._side(transform, scale), self.start.angle
+            now = Visibility(side, None, levels, None if angle is None else (angle + transform.angle) % 360)
+            yield View(
+                now, transform.enlargement, transform.enlargement * scale / before, transform.share, transform.turns,
+                transform.relights,
+            )  # fmt: skip
 
     def _side(self, transform: ImageTransform, scale: float) -> float | None:
         """The target's shorter side in the view; None where it is not, or not wholly, in it."""
-        target = self._target
-        if target is None or not (self._is_altered or transform.box.contains(target, slack=8)):
+        target, image, original = self._target, self._image, self._case.sample.images[self._index]
+        is_altered = (image.width, image.height) != (original.width, original.height)  # the box is of another frame
+        if target is None or not (is_altered or transform.box.contains(target, slack=8)):
             return None
         return round(min(target.width, target.height) * transform.enlargement * scale, 1)
-
-    @property
-    def _is_altered(self) -> bool:
-        """Return whether the target's box is not in the frame of the image that the policy was given."""
-        original = self._case.sample.images[self._index]
-        return (self._image.width, self._image.height) != (original.width, original.height)
 
 
 @lru_cache(maxsize=512)

@@ -117,9 +117,8 @@ def two_programs(case: Case) -> CheckResult:
 @check()
 def first_crop_is_generous(case: Case) -> CheckResult:
     """The first crop shows the whole target and clearly more than the second; ``score`` is the ratio of their areas."""
-    first, second = (
-        (locate_round(case, turn) for turn in case.trajectory.rounds[:2]) if _has_two(case) else (None, None)
-    )
+    rounds = case.trajectory.rounds[:2]
+    first, second = (locate_round(case, turn) for turn in rounds) if len(rounds) == 2 else (None, None)
     if first is None or second is None:
         which = "first" if first is None else "second"
         return failed(Flaw.NOT_A_CROP, f"the {which} image is no part of the question's image", score=0.0)
@@ -149,7 +148,7 @@ def first_crop_misses(case: Case) -> CheckResult:
 @check()
 def second_round_is_explained(case: Case) -> CheckResult:
     """The thought before the second program says something new, and nothing of a plan; ``score``: how new, 0..1."""
-    if not _has_two(case):
+    if len(case.trajectory.rounds) < 2:
         return failed(Flaw.NOT_EXPLAINED, "there is no second round", score=0.0)
     first, second = (turn.thought for turn in case.trajectory.rounds[:2])
     new = round(1 - SequenceMatcher(None, first.casefold(), second.casefold(), autojunk=False).ratio(), 4)
@@ -160,7 +159,3 @@ def second_round_is_explained(case: Case) -> CheckResult:
     if mention := phrases("planned").search(second):
         return failed(Flaw.HINT_MENTIONED, f"the thought of round 2 says {mention[0]!r}", score=new)
     return passed(score=new)
-
-
-def _has_two(case: Case) -> bool:
-    return len(case.trajectory.rounds) >= 2

@@ -8,7 +8,7 @@ from darkroom.pipelines.records.samples import temporal_segments
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import Thumbnails, thumbnails
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
 from darkroom.pipelines.vision.frames import SIDE, FrameMatch, match_frames
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, visual_tokens
 
@@ -21,12 +21,9 @@ MAX_VISUAL_TOKENS = 16_000
 @check()
 def frames_within_budget(case: Case) -> CheckResult:
     """At most ``MAX_FRAMES_SHOWN`` frames were shown, an image without any counted as one; ``score`` is how many."""
-    images = [max(1, *(len(frames) for frames in _seen(case, image))) for image in _images(case)]
-    n_frames = sum(images)
-    detail = f"{n_frames} frames in {len(images)} pictures"
-    if n_frames <= MAX_FRAMES_SHOWN:
-        return passed(detail, score=float(n_frames))
-    return failed(Flaw.TOO_MANY_FRAMES, f"{detail}, at most {MAX_FRAMES_SHOWN}", score=float(n_frames))
+    images = [max(1, *(len(frames) for frames in _seen(case, image))) for image in case.observed]
+    detail = f"{sum(images)} frames in {len(images)} pictures"
+    return _within(MAX_FRAMES_SHOWN, sum(images), detail)
 
 
 @check()
@@ -37,10 +34,13 @@ def visual_tokens_within_budget(case: Case) -> CheckResult:
         for vision in (QWEN2_5_VL, QWEN3_VL)
     }
     detail = ", ".join(f"{cost} visual tokens of {name}" for name, cost in costs.items())
-    n_tokens = costs[QWEN2_5_VL.name]
-    if n_tokens <= MAX_VISUAL_TOKENS:
-        return passed(detail, score=float(n_tokens))
-    return failed(Flaw.TOO_MANY_FRAMES, f"{detail}, at most {MAX_VISUAL_TOKENS}", score=float(n_tokens))
+    return _within(MAX_VISUAL_TOKENS, costs[QWEN2_5_VL.name], detail)
+
+
+def _within(most: int, n: int, detail: str) -> CheckResult:
+    return decided(
+        n <= most, Flaw.TOO_MANY_FRAMES, detail if n <= most else f"{detail}, at most {most}", score=float(n)
+    )
 
 
 @check()
@@ -51,7 +51,7 @@ def relevant_frames_shown(case: Case) -> CheckResult:
     """
     frames = [  # each with its video, and the numbers of the frames that it may be
         (video, frame.numbers)
-        for image in _images(case)
+        for image in case.observed
         for video, matches in enumerate(_seen(case, image))
         for frame in matches
     ]
@@ -73,10 +73,6 @@ def relevant_frames_shown(case: Case) -> CheckResult:
     if not frames:
         return failed(Flaw.FRAMES_MISSED, detail, score=0.0)
     return passed(detail, score=score)
-
-
-def _images(case: Case) -> list[ImageRef]:
-    return [image for turn in case.trajectory.rounds for image in turn.observation.images]
 
 
 def _seen(case: Case, image: ImageRef) -> Iterator[tuple[FrameMatch, ...]]:

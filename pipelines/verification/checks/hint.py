@@ -57,11 +57,6 @@ def _first_of(ways: Sequence[str], text: str) -> str | None:
     return next((match[0].strip() for way in ways if (match := phrases(way).search(plain))), None)
 
 
-def hint_name(code: str) -> str | None:
-    """A variable, function, argument or attribute of the code whose name says that its value was given; else None."""
-    return next((name for name in _names(code) if phrases("name").search(_CAMEL.sub("_", name))), None)
-
-
 def reads_file_name(code: str) -> bool:
     """Return whether the code turns a part of an input's path into a number: then the path, not the image, tells it."""
     tree = parsed(code)
@@ -120,27 +115,19 @@ _FRACTION_DIGITS = (2, 3, 4, 5)
 def secret_numbers(case: Case) -> set[float]:
     """Numbers that may stand in programs and nowhere else."""
     secret = {number for value in case.hint.values() for number in _numbers_of_hint(value, case)}
-    return {number for number in secret if number >= _LEAST or number % 1} - _public(case)
+    sizes = [f"{image.width} {image.height}" for image in case.trajectory.images]
+    public = numbers_in(" ; ".join([case.sample.question, *case.sample.choices, case.sample.answer, *sizes]))
+    return {number for number in secret if number >= _LEAST or number % 1} - public
 
 
 def spelled(number: float) -> str | None:
     """Spell a whole number below ten thousand: ``forty-seven``, ``two hundred ten``; None for others."""
-    if number % 1 or not _LEAST <= number < 10_000:
-        return None
-    return _words(int(number))
+    return _words(int(number)) if not number % 1 and _LEAST <= number < 10_000 else None
 
 
 def numbers_in(text: str) -> set[float]:
     """The values of all numerals, a comma between three digits read as nothing and as a comma."""
     return {float(number) for read in (text, _THOUSANDS.sub("", text)) for number in _NUMBER.findall(read)}
-
-
-def spelled_in(text: str, numbers: set[float]) -> list[float]:
-    """Numbers that the text writes out in words."""
-    plain = f" {' '.join(re.sub(r'[^a-z]+', ' ', text.lower()).replace(' and ', ' ').split())} "
-    return sorted(
-        number for number in numbers if (words := spelled(number)) and f" {words.replace('-', ' ')} " in plain
-    )
 
 
 def _numbers_of_hint(value: object, case: Case) -> Iterator[float]:
@@ -154,24 +141,12 @@ def _numbers_of_hint(value: object, case: Case) -> Iterator[float]:
     if len(numbers) == 1 and 0 < numbers[0] < 360:
         yield 360 - numbers[0]
     if len(numbers) == 4:
-        yield from _as_box(numbers, case)
-
-
-def _as_box(corners: Sequence[float], case: Case) -> Iterator[float]:
-    x1, y1, x2, y2 = corners
-    yield from (x2 - x1, y2 - y1)
-    if case.trajectory.images:
-        image = case.trajectory.images[0]
-        sides = (x1 / image.width, y1 / image.height, x2 / image.width, y2 / image.height)
-        yield from (
-            round(side, digits) for side in sides for digits in _FRACTION_DIGITS if 0 < side < 1 and side * 10 % 1
-        )
-
-
-def _public(case: Case) -> set[float]:
-    sample = case.sample
-    sizes = [f"{image.width} {image.height}" for image in case.trajectory.images]
-    return numbers_in(" ; ".join([sample.question, *sample.choices, sample.answer, *sizes]))
+        x1, y1, x2, y2 = numbers
+        yield from (x2 - x1, y2 - y1)
+        for image in case.trajectory.images[:1]:
+            sides = (x1 / image.width, y1 / image.height, x2 / image.width, y2 / image.height)
+            fractions = [side for side in sides if 0 < side < 1 and side * 10 % 1]
+            yield from (round(side, digits) for side in fractions for digits in _FRACTION_DIGITS)
 
 
 def _words(number: int) -> str:
@@ -191,61 +166,47 @@ def hint_stays_hidden(case: Case) -> CheckResult:
     follows from them: a box's width and height and its corners as fractions, the angle that undoes an angle.
     """
     secret = secret_numbers(case)
-    for where, text in _prose(case):
+    secret_words = {number: words.replace("-", " ") for number in secret if (words := spelled(number))}
+    for where, text in case.texts("a comment", comments):
         if mention := hint_phrase(text):
             return failed(Flaw.HINT_MENTIONED, f"{where} says {mention!r}")
-        if leaked := sorted({*secret.intersection(numbers_in(text)), *spelled_in(text, secret)}):
+        plain = f" {' '.join(re.sub(r'[^a-z]+', ' ', text.lower()).replace(' and ', ' ').split())} "
+        in_words = {number for number, words in secret_words.items() if f" {words} " in plain}
+        if leaked := sorted(in_words | secret.intersection(numbers_in(text))):
             numbers = ", ".join(f"{number:g}" for number in leaked)
             return failed(Flaw.HINT_NUMBER, f"{where} repeats {numbers} from the hint")
     for turn in case.trajectory.rounds[:1]:
         if mention := unseen_phrase(turn.thought):
             return failed(Flaw.HINT_MENTIONED, f"the thought before the first look says {mention!r}")
     for n, turn in enumerate(case.trajectory.rounds, 1):
-        if name := hint_name(turn.code):
+        if name := next((name for name in _names(turn.code) if phrases("name").search(_CAMEL.sub("_", name))), None):
             return failed(Flaw.HINT_MENTIONED, f"the program of round {n} has the name {name!r}")
         if reads_file_name(turn.code):
             return failed(Flaw.HINT_MENTIONED, f"the program of round {n} makes a number of the file's name")
     return passed()
 
 
-def _prose(case: Case) -> Iterator[tuple[str, str]]:
-    for n, turn in enumerate(case.trajectory.rounds, 1):
-        yield f"the thought of round {n}", turn.thought
-        yield f"a comment of round {n}", "\n".join(comments(turn.code))
-    yield "the final thought", case.trajectory.final_thought
-
-
-def comments(code: str) -> Iterator[str]:
-    """The comments of code, and texts that stand alone or explain a function."""
-    previous = tokenize.NEWLINE
+def comments(code: str) -> str:
+    """The comments of code, and texts that stand alone or explain a function, a line each."""
+    texts, previous = list[str](), tokenize.NEWLINE
     for token in tokens(code):
         stands_alone = previous in (tokenize.NEWLINE, tokenize.INDENT, tokenize.NL, tokenize.ENCODING)
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and stands_alone):
-            yield token.string
+            texts.append(token.string)
         previous = token.type
+    return "\n".join(texts)
 
 
 @check()
 def solution_stays_hidden(case: Case) -> CheckResult:
     """No thought and no line of a program speaks of a solution or an answer that was there before."""
-    for where, text in _thoughts_and_code(case):
+    for where, text in case.texts("the program", lambda code: code.replace("_", " ")):
         if mention := phrases("solution").search(text):
             return failed(Flaw.HINT_MENTIONED, f"{where} says {mention[0]!r}")
     return passed()
 
 
-def _thoughts_and_code(case: Case) -> Iterator[tuple[str, str]]:
-    for n, turn in enumerate(case.trajectory.rounds, 1):
-        yield f"the thought of round {n}", turn.thought
-        yield f"the program of round {n}", turn.code.replace("_", " ")
-    yield "the final thought", case.trajectory.final_thought
-
-
-def _no_words_of_a_hint(case: Case) -> bool:
-    return hint_stays_hidden(case).passed
-
-
-LEAK = JudgeQuestion("judge_leak", bundled_prompt("judge_leak"), _no_words_of_a_hint)
+LEAK = JudgeQuestion("judge_leak", bundled_prompt("judge_leak"), lambda case: hint_stays_hidden(case).passed)
 """Return whether thoughts are free of privileged facts; the embedded judge goes by the words."""
 
 

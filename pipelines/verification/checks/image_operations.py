@@ -64,9 +64,9 @@ _ORDINARY = re.compile(
 @check()
 def upright(case: Case) -> CheckResult:
     """The last image shown is the unrotated original, upright; ``score`` is how many degrees it still leans."""
-    output = _output(case)
-    if output is None:
+    if not case.observed:
         return failed(Flaw.NO_IMAGE, "no program showed an image")
+    output = case.store.open(case.observed[-1])
     original = case.store.open(case.sample.images[0])
     pose = pose_of(original, output)
     if pose is None:
@@ -76,9 +76,10 @@ def upright(case: Case) -> CheckResult:
     detail, score = f"{residual:+.1f} degrees from upright", round(abs(residual), 1)
     if abs(residual) > MAX_RESIDUAL:
         return failed(Flaw.NOT_UPRIGHT, detail, score=score)
-    for what, box, least in _wanted(case, original):
-        share = pose.share_shown(box)
-        if share < least:
+    parts = [("the picture", Box(0, 0, *original.size), MIN_SHOWN)]
+    parts += [("the target", target.box, 0.95) for target in case.sample.truth.boxes[:1] if target.image == 0]
+    for what, box, least in parts:
+        if (share := pose.share_shown(box)) < least:
             return failed(Flaw.TARGET_CUT, f"upright, but shows {share:.0%} of {what}", score=score)
     return passed(detail, score=score)
 
@@ -86,9 +87,9 @@ def upright(case: Case) -> CheckResult:
 @check()
 def angle_undone(case: Case) -> CheckResult:
     """The program's turn and the one before it make a whole turn; ``score`` is the rest, in degrees."""
-    output = _output(case)
-    if output is None:
+    if not case.observed:
         return failed(Flaw.NO_IMAGE, "no program showed an image")
+    output = case.store.open(case.observed[-1])
     pose = pose_of(case.store.open(case.trajectory.images[0]), output)
     if pose is None:
         return failed(Flaw.WRONG_ANGLE, "the image shown is no rotation of the one that was given")
@@ -106,42 +107,21 @@ def angle_unspoken(case: Case) -> CheckResult:
     stand as numbers only.
     """
     public = " ".join([case.sample.question, *case.sample.choices, case.sample.answer]).casefold()
-    for where, text in _prose(case):
+    for where, text in case.texts("a comment", _comments):
         mentions = [match[0] for pattern in (_FIGURES, _WORDS) for match in pattern.finditer(text) if match[1]]
         if leaked := [words for words in mentions if words.casefold() not in public]:
             return failed(Flaw.HINT_NUMBER, f"{where} says {leaked[0]!r}")
-    secret = _secrets(case)
+    angle = round(float(case.hint["angle"])) % 360
+    # as people write a turn and what undoes it: the other way, and the rest of a whole one
+    secret = {str(angle), str(360 - angle), str(360 + angle), str(720 - angle)}
     for where, text in _spelled(case):
         if leaked := sorted(secret.intersection(_NUMBER.findall(_ORDINARY.sub("", text)))):
             return failed(Flaw.HINT_NUMBER, f"{where} holds {leaked[0]}: {text[:60]!r}")
     return passed()
 
 
-def _output(case: Case) -> Image.Image | None:
-    images = [image for turn in case.trajectory.rounds for image in turn.observation.images]
-    return case.store.open(images[-1]) if images else None
-
-
-def _wanted(case: Case, original: Image.Image) -> Iterator[tuple[str, Box, float]]:
-    yield "the picture", Box(0, 0, *original.size), MIN_SHOWN
-    for target in case.sample.truth.boxes[:1]:
-        if target.image == 0:
-            yield "the target", target.box, 0.95
-
-
-def _secrets(case: Case) -> set[str]:
-    """The angle and what undoes it, as people write either: a turn the other way, and the rest of a whole one."""
-    angle = round(float(case.hint["angle"])) % 360
-    return {str(angle), str(360 - angle), str(360 + angle), str(720 - angle)}
-
-
-def _prose(case: Case) -> Iterator[tuple[str, str]]:
-    for n, turn in enumerate(case.trajectory.rounds, 1):
-        yield f"the thought of round {n}", turn.thought
-        for token in tokens(turn.code):
-            if token.type == tokenize.COMMENT:
-                yield f"a comment of round {n}", token.string
-    yield "the final thought", case.trajectory.final_thought
+def _comments(code: str) -> str:
+    return "\n".join(token.string for token in tokens(code) if token.type == tokenize.COMMENT)
 
 
 def _spelled(case: Case) -> Iterator[tuple[str, str]]:
@@ -176,23 +156,17 @@ def legibility_gain(case: Case) -> CheckResult:
     With a reader (extra ``ocr``) the text read must be the answer, if the reader can read it in the unfaded original;
     else contrast and gradient must have risen while the part still looks like the original's.
     """
-    images = [image for turn in case.trajectory.rounds for image in turn.observation.images]
-    if not images:
+    if not case.observed:
         return failed(Flaw.NO_IMAGE, "no program showed an image")
-    original = case.store.open(case.sample.images[0]).convert("RGB")
-    before = case.store.open(case.trajectory.images[0]).convert("RGB")
-    after = case.store.open(images[-1]).convert("RGB")
-    box = _box(case, original)
+    images = (case.sample.images[0], case.trajectory.images[0], case.observed[-1])
+    original, before, after = (case.store.open(image).convert("RGB") for image in images)
+    boxes = [truth.box.grown(MARGIN) for truth in case.sample.truth.boxes if truth.image == 0]
+    box = (boxes[0] if boxes else Box(0, 0, *original.size)).clipped(*original.size)
     parts = original.crop(box), before.crop(box), _part(after, original, box)
     engine = ocr_reader()
     if engine is not None and (verdict := _read(engine, case, *parts)):
         return verdict
     return _measured(*parts)
-
-
-def _box(case: Case, original: Image.Image) -> Box:
-    boxes = [truth.box for truth in case.sample.truth.boxes if truth.image == 0]
-    return (boxes[0].grown(MARGIN) if boxes else Box(0, 0, *original.size)).clipped(*original.size)
 
 
 def _part(after: Image.Image, original: Image.Image, box: Box) -> Image.Image:
@@ -254,11 +228,8 @@ def operation_applied(case: Case) -> CheckResult:
 def _effective(case: Case) -> bool:
     """Every operation that the last image shows has reached what is known to be its goal, and there is one."""
     transform = _change(case)
-    return (
-        transform is not None
-        and bool(transform.operations)
-        and all(_reached(case, transform, o) for o in transform.operations)
-    )
+    reached = [_reached(case, transform, operation) for operation in transform.operations] if transform else []
+    return bool(reached) and all(reached)
 
 
 EFFECTIVE = JudgeQuestion("judge_effective", bundled_prompt("judge_effective"), _effective)
@@ -267,8 +238,7 @@ EFFECTIVE = JudgeQuestion("judge_effective", bundled_prompt("judge_effective"), 
 @judged(EFFECTIVE)
 async def judge_effective(case: Case, judge: Judge) -> CheckResult:
     """A judge sees question, thought, code, images and answer and says that the work reached its goal."""
-    rounds = case.trajectory.rounds
-    images = tuple(image for turn in rounds for image in turn.observation.images)
+    rounds, images = case.trajectory.rounds, case.observed
     if not images:
         return failed(Flaw.NO_IMAGE, "there is no result that a judge could look at", score=0.0)
     slots = {

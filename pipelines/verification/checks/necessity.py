@@ -25,9 +25,8 @@ from darkroom.pipelines.models.tasks import Task, question_text
 from darkroom.pipelines.records import Check, ImageRef, Sample, Usage, Votes
 from darkroom.pipelines.records.answers import final_answer, matches
 from darkroom.pipelines.records.digest import digest, seed_from
-from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, decided, record
+from darkroom.pipelines.verification.checks.check import Flaw, decided, record
 from darkroom.pipelines.verification.proportion import SequentialTest
 from darkroom.pipelines.vision.visibility import visibility_hint
 
@@ -100,7 +99,8 @@ async def blind_scores(case: Case, policy: Policy, limits: Necessity) -> BlindSc
     sample, originals, k = case.sample, case.trajectory.images, limits.k
     images: dict[View, Sequence[ImageRef]] = {}
     if originals or sample.videos:
-        images["blind"] = [_blank(image, case.store) for image in originals]
+        greys = [Image.new("L", (image.width, image.height), _GREY) for image in originals]
+        images["blind"] = [case.store.add_pixels(grey, made_by="necessity: blank") for grey in greys]
     if originals or not sample.videos:
         images["without_tools"] = originals
     chance = guessing_rate(sample)
@@ -127,22 +127,19 @@ def necessity_checks(scores: BlindScores, limits: Necessity) -> tuple[Check, ...
     """The checks ``needs_image`` and ``needs_tools``, as far as they were measured; each keeps its share and count."""
     results = {}
     if scores.n_blind is not None:
-        results[NEEDS_IMAGE] = _needs_image(scores.n_blind, scores.n_blind_asked or scores.k, scores.chance, limits)
+        n, k = scores.n_blind, scores.n_blind_asked or scores.k
+        detail = f"{n} of {k} answers to a blank image are right"
+        if (test := limits.blind_test(scores.chance)) is not None:
+            holds = not test.decide(n, k)
+        else:
+            holds = limits.max_blind is None or n / k <= limits.max_blind
+        results[NEEDS_IMAGE] = decided(holds, Flaw.ANSWERABLE_BLIND, detail, score=n / k, n_trials=k)
     if scores.n_without_tools is not None:
         n, k, most = scores.n_without_tools, scores.k, limits.max_without_tools
         detail = f"{n} of {k} answers without tools are right"
         holds = most is None or n / k <= most
         results[NEEDS_TOOLS] = decided(holds, Flaw.ANSWERABLE_WITHOUT_TOOLS, detail, score=n / k, n_trials=k)
     return tuple(record(result, name=name, version=VERSIONS[name]) for name, result in results.items())
-
-
-def _needs_image(n_right: int, n: int, chance: float, limits: Necessity) -> CheckResult:
-    detail = f"{n_right} of {n} answers to a blank image are right"
-    if (test := limits.blind_test(chance)) is not None:
-        holds = not test.decide(n_right, n)
-    else:
-        holds = limits.max_blind is None or n_right / n <= limits.max_blind
-    return decided(holds, Flaw.ANSWERABLE_BLIND, detail, score=n_right / n, n_trials=n)
 
 
 def error_rates_in_words(limits: Mapping[str, Any]) -> str:
@@ -163,10 +160,6 @@ def error_rates_in_words(limits: Mapping[str, Any]) -> str:
 def answer_seed(view: View, sample_id: str) -> int:
     """The seed of the first answer; those of the others follow it."""
     return seed_from("necessity", view, sample_id)
-
-
-def _blank(image: ImageRef, store: ImageStore) -> ImageRef:
-    return store.add_pixels(Image.new("L", (image.width, image.height), _GREY), made_by="necessity: blank")
 
 
 async def _votes(

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ MAX_CANDIDATES = 40
 """Different ones; an expression takes some 0.02 s to compare."""
 _NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?:/\d+)?")
 _COMPUTING = (
-    ast.BinOp, ast.AugAssign, ast.Compare, ast.For, ast.While,
+    ast.Call, ast.BinOp, ast.AugAssign, ast.Compare, ast.For, ast.While,
     ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp,
 )  # fmt: skip
 
@@ -45,7 +46,7 @@ def program_computes(case: Case) -> CheckResult:
     for constant in (text for tree in trees for text in _printed_constants(tree)):
         if any(grade(constant, sample).right for sample in samples):
             return failed(Flaw.NOT_COMPUTED, f"the program prints {constant!r}, which it was told")
-    if any(_computes(node) for tree in trees for node in ast.walk(tree)):
+    if any(isinstance(node, _COMPUTING) and not _is_print(node) for tree in trees for node in ast.walk(tree)):
         return passed()
     return failed(Flaw.NOT_COMPUTED, "no program computes anything")
 
@@ -62,31 +63,21 @@ def _candidates(trajectory: Trajectory) -> Iterator[str]:
     """Lines, from the last one up; what stands behind their last colon or equals sign; their numbers."""
     for turn in reversed(trajectory.rounds):
         for line in reversed(turn.observation.text.splitlines()[-MAX_LINES:]):
-            text = line.strip()[:400]
-            if text:
+            if text := line.strip()[:400]:
                 yield from (text, re.split(r"[:=]", text)[-1].strip(), *_NUMBER.findall(text))
 
 
 def _printed_constants(tree: ast.Module) -> Iterator[str]:
     """The constants among the arguments of ``print``, and all numbers in those that are text."""
-    for call in ast.walk(tree):
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"):
-            continue
-        pieces = [
-            piece
-            for argument in call.args
-            for piece in (argument.values if isinstance(argument, ast.JoinedStr) else [argument])
-        ]
-        for piece in pieces:
+    for argument in (argument for node in ast.walk(tree) if _is_print(node) for argument in node.args):
+        for piece in argument.values if isinstance(argument, ast.JoinedStr) else [argument]:
             if isinstance(piece, ast.Constant):
                 yield str(piece.value)
                 yield from re.split(r"[:=]", str(piece.value))[1:]
 
 
-def _computes(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        return not (isinstance(node.func, ast.Name) and node.func.id == "print")
-    return isinstance(node, _COMPUTING)
+def _is_print(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
 MIN_SIDE = 64
@@ -108,7 +99,7 @@ Grey = npt.NDArray[np.float32]
 @check()
 def figure_rendered(case: Case) -> CheckResult:
     """Every image that came back is a drawing of the program's own; ``score`` is the least share of edges."""
-    images = [image for turn in case.trajectory.rounds for image in turn.observation.images]
+    images = case.observed
     if not images:
         return failed(Flaw.NO_IMAGE, "no program showed an image", score=0.0)
     originals = [_small(case, image) for image in case.trajectory.images]
@@ -116,7 +107,7 @@ def figure_rendered(case: Case) -> CheckResult:
     for n, image in enumerate(images, 1):
         if any(np.abs(_small(case, image) - original).mean() < _SAME for original in originals):
             return failed(Flaw.FIGURE_NOT_DRAWN, f"image {n} is an image of the question")
-        share, spread = _ink(_grey(case, image))
+        share, spread = _ink(np.asarray(case.store.open(image).convert("L"), dtype=np.float32))
         if min(image.width, image.height) < MIN_SIDE or share < MIN_EDGE_SHARE or spread < MIN_SPREAD:
             what = f"{image.width}x{image.height} pixels, edges {share:.2%}, reaching across {spread:.0%}"
             return failed(Flaw.FIGURE_BLANK, f"image {n} shows no drawing: {what}", score=round(share, 4))
@@ -148,10 +139,6 @@ def _texts(code: str, most: int = 40) -> list[str]:
     nodes = ast.walk(tree) if tree is not None else iter(())
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return [text for text in dict.fromkeys(texts) if len(text) <= 80 and re.search(r"\d", text)][:most]
-
-
-def _grey(case: Case, image: ImageRef) -> Grey:
-    return np.asarray(case.store.open(image).convert("L"), dtype=np.float32)
 
 
 def _small(case: Case, image: ImageRef) -> Grey:

@@ -12,7 +12,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import Observation, Sample
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
+from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
 from darkroom.pipelines.verification.grading import grade
 
 MAX_DIFFERENCE = 8.0
@@ -48,10 +48,8 @@ def replays_as_released(case: Case) -> CheckResult:
         protocol, text = case.trajectory.protocol, recorded["text"]
         if difference := observation_difference(protocol, turn.observation, now, text, released):
             others.append(f"round {number}: {difference}")
-    score = 1 - len(others) / len(rounds) if rounds else 1.0
-    if others:
-        return failed(Flaw.OTHER_OBSERVATION, "; ".join(others), score=round(score, 4))
-    return passed(f"{len(rounds)} rounds", score=1.0)
+    score = round(1 - len(others) / len(rounds), 4) if rounds else 1.0
+    return decided(not others, Flaw.OTHER_OBSERVATION, "; ".join(others) or f"{len(rounds)} rounds", score=score)
 
 
 @check()
@@ -61,8 +59,7 @@ def agrees_with_label(case: Case) -> CheckResult:
     if release is None or not release["has_label"]:
         return passed("not compared: the release has no label besides this answer")
     verdict = grade(case.trajectory.answer, case.sample)
-    detail = f"{verdict.kind}: {verdict.detail}"
-    return passed(detail) if verdict.right else failed(Flaw.WRONG_ANSWER, detail)
+    return decided(verdict.right, Flaw.WRONG_ANSWER, f"{verdict.kind}: {verdict.detail}")
 
 
 def observation_difference(
@@ -89,14 +86,7 @@ def observation_difference(
             return f"an image of other pixels, by {mean:.3g} of 255 on average"
     if images:
         return ""
-    now, before_text = _plain(_printed(protocol, observation)), _plain(released_text)
-    return "" if now == before_text else f"printed {now[:80]!r}, released {before_text[:80]!r}"
-
-
-def _printed(protocol: str, observation: Observation) -> str:
     parts = PROTOCOLS[protocol].wrap(observation)
-    return _MARKER.sub("", "".join(part.text for part in parts if isinstance(part, Text)))
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
+    printed = _MARKER.sub("", "".join(part.text for part in parts if isinstance(part, Text)))
+    now, before_text = (" ".join(text.split()) for text in (printed, released_text))
+    return "" if now == before_text else f"printed {now[:80]!r}, released {before_text[:80]!r}"

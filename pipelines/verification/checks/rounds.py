@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from darkroom.pipelines.models.protocols.tools import CROP, write_call
 from darkroom.pipelines.records import ImageRef
-from darkroom.pipelines.records.geometry import Box, box_from_fractions
+from darkroom.pipelines.records.geometry import box_from_fractions
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
 from darkroom.pipelines.verification.checks.crop import containment, tightness
@@ -54,9 +54,9 @@ def has_tool_turns(case: Case) -> CheckResult:
     """At least ``MIN_TOOL_TURNS`` rounds printed or showed something; ``score`` is how many did."""
     n_turns = sum(bool(turn.observation.images or turn.observation.text.strip()) for turn in case.trajectory.rounds)
     detail = f"{n_turns} of {len(case.trajectory.rounds)} rounds printed or showed something"
-    if n_turns >= MIN_TOOL_TURNS:
-        return passed(detail, score=float(n_turns))
-    return failed(Flaw.TOO_FEW_ROUNDS, f"{detail}, expected {MIN_TOOL_TURNS}", score=float(n_turns))
+    enough = n_turns >= MIN_TOOL_TURNS
+    more = "" if enough else f", expected {MIN_TOOL_TURNS}"
+    return decided(enough, Flaw.TOO_FEW_ROUNDS, detail + more, score=float(n_turns))
 
 
 @check()
@@ -109,7 +109,10 @@ def zooms_on_target(case: Case) -> CheckResult:
     target = case.sample.truth.boxes[0]
     original = case.trajectory.images[target.image]
     image = case.store.open(calls[-1].shown[-1])
-    location = locate_crop(image, case.store.open(original), _call_boxes(calls[-1], original, target.image))
+    # where to look first: pixels decide
+    is_named = calls[-1].target == target.image + 1 and not _error(calls[-1], calls[-1].target)
+    boxes = [box_from_fractions(calls[-1].sides, original.width, original.height)] if is_named else []
+    location = locate_crop(image, case.store.open(original), boxes)
     contained, tight = containment(location, target.box), tightness(location, original)
     return contained if contained.flaw or not tight.flaw else tight
 
@@ -148,13 +151,6 @@ def _error(call: CropCall, n_images: int) -> str:
     return ""
 
 
-def _call_boxes(call: CropCall, original: ImageRef, index: int) -> list[Box]:
-    """The box of a call on the original, in pixels: where to look first. Pixels decide."""
-    if call.target != index + 1 or _error(call, call.target):
-        return []
-    return [box_from_fractions(call.sides, original.width, original.height)]
-
-
 MAX_CHARS = 16_000
 """Of a whole row: 4,096 tokens, which the trainers' rollouts have by default, at four characters each."""
 _EXCERPT = 80
@@ -163,11 +159,16 @@ _EXCERPT = 80
 @check()
 def not_repetitive(case: Case) -> CheckResult:
     """No passage, repeated five times or more, makes up over half of a thought, of the code or of the whole text."""
-    for where, text in _texts(case):
+    parts = _parts(case)
+    long = [(where, text) for where, text in parts if len(text) >= MIN_CHARS]
+    for where, text in (*long, ("the whole text", "\n".join(text for _, text in parts))):
         # what is longer fails `not_too_long`
         watch = Repetition()
         if watch.feed(text[:MAX_CHARS]) or watch.found:
-            return failed(Flaw.REPETITIVE, f"{where} ({len(text):,} characters) repeats itself: {_excerpt(text)!r}")
+            # the middle: a text may begin well and fall into a circle later
+            start = max(0, (len(text) - _EXCERPT) // 2)
+            excerpt = text[start : start + _EXCERPT]
+            return failed(Flaw.REPETITIVE, f"{where} ({len(text):,} characters) repeats itself: {excerpt!r}")
     return passed()
 
 
@@ -179,22 +180,5 @@ def not_too_long(case: Case) -> CheckResult:
     return decided(n_chars <= MAX_CHARS, Flaw.TOO_LONG, detail, score=float(n_chars))
 
 
-def _texts(case: Case) -> Iterator[tuple[str, str]]:
-    """Each part that is long enough to be judged, and all of them together."""
-    parts = list(_parts(case))
-    yield from ((where, text) for where, text in parts if len(text) >= MIN_CHARS)
-    yield "the whole text", "\n".join(text for _, text in parts)
-
-
-def _parts(case: Case) -> Iterator[tuple[str, str]]:
-    for n, turn in enumerate(case.trajectory.rounds, 1):
-        yield f"the thought of round {n}", turn.thought
-        yield f"the code of round {n}", turn.code
-    yield "the final thought", case.trajectory.final_thought
-    yield "the answer", case.trajectory.answer
-
-
-def _excerpt(text: str) -> str:
-    """Middle of a text, which may begin well and fall into a circle later."""
-    start = max(0, (len(text) - _EXCERPT) // 2)
-    return text[start : start + _EXCERPT]
+def _parts(case: Case) -> list[tuple[str, str]]:
+    return [*case.texts("the code", str), ("the answer", case.trajectory.answer)]

@@ -85,8 +85,8 @@ def _loaded(text: str) -> Any:
     if text[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
-    except (ValueError, RecursionError):  # no JSON: no box
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=int)
+    except (ValueError, RecursionError):  # no JSON, or NaN, which is no int: no box
         return None
 
 
@@ -94,10 +94,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({name for name, _ in pairs}) != len(pairs):
         raise ValueError(f"a name stands twice in {pairs!r}")
     return dict(pairs)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no coordinate")
 
 
 def _sides(content: Any) -> Sequence[Any]:

@@ -5,7 +5,7 @@ choice is ``4``. An answer that names two choices names none.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from darkroom.pipelines.records.answers import letter_of, split_choice
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
@@ -19,8 +19,8 @@ _BOXED_LETTER = re.compile(r"\A\(?\\(?:text|mathrm|textbf|mathbf)\s*\{\s*\(?([A-
 _ALONE = re.compile(
     r"""\A(?:\[\s*+([A-Z])\s*+\]|\{\s*+["']?+[a-z_]{1,20}["']?+\s*+:\s*+["']?+([A-Z])["']?+\s*+\})\Z""", re.IGNORECASE
 )
-_BEFORE = re.compile(r"\A[(\[]?([A-Za-z])[)\]]?\s*(?:[-–—:,.]\s*|\s(?=\())(\S.*)\Z", re.DOTALL)
-_BEHIND = re.compile(r"\A(\S[^\[\]()]*+)[(\[]([A-Za-z])[)\]]\Z")
+_BEFORE = re.compile(r"\A[(\[]?(?P<letter>[A-Za-z])[)\]]?\s*(?:[-–—:,.]\s*|\s(?=\())(?P<words>\S.*)\Z", re.DOTALL)
+_BEHIND = re.compile(r"\A(?P<words>\S[^\[\]()]*+)[(\[](?P<letter>[A-Za-z])[)\]]\Z")
 _CONCLUSION = re.compile(
     r"(?:[.,;] |\n)(?:and )?(?:so|thus|therefore|hence|which is|which means|this is|making it|that is)[, :]"
     r"|\. (?=the (?:correct )?(?:answer|option|choice) is )",
@@ -126,18 +126,12 @@ def _letter(text: str, choices: Sequence[str], question: str) -> str | None:
 def _agreed(text: str, choices: Sequence[str], question: str) -> str | None:
     """The letter of an answer that gives letter and text, if they are of one choice."""
     texts = dict(map(split_choice, choices))
-    for letter, words in _both(text):
+    for match in filter(None, (_BEFORE.match(text), _BEHIND.match(text))):
+        letter, words = match["letter"].upper(), match["words"].strip()
         inner = words[1:-1] if words.startswith("(") and words.endswith(")") else words
         if letter in texts and letter in {_text(words, choices, question), _text(inner, choices, question)}:
             return letter
     return None
-
-
-def _both(text: str) -> Iterator[tuple[str, str]]:
-    if match := _BEFORE.match(text):
-        yield match[1].upper(), match[2].strip()
-    if match := _BEHIND.match(text):
-        yield match[2].upper(), match[1].strip()
 
 
 def _text(words: str, choices: Sequence[str], question: str) -> str | None:

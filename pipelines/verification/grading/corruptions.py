@@ -28,7 +28,7 @@ from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, Corners
 from darkroom.pipelines.verification.grading.choices import chosen_letter
 from darkroom.pipelines.verification.grading.grade import grade
 from darkroom.pipelines.verification.grading.lists import elements, same_list
-from darkroom.pipelines.verification.grading.numeric import UNITS, Quantity, read_quantity, with_unit
+from darkroom.pipelines.verification.grading.numeric import UNITS, read_quantity, with_unit
 from darkroom.pipelines.verification.grading.text_match import same_words
 from darkroom.pipelines.verification.grading.word_lists import read_words
 
@@ -47,9 +47,8 @@ _FOREIGN = {"length": "kg", "length in feet": "kg", "mass": "cm", "ratio": "cm"}
 def numbers(sample: Sample, grader: Grader) -> Iterator[Corruption]:
     """Other numbers: those farther off than the tolerance allows."""
     answer = bare(sample.answer)
-    for corruption in (*_altered(answer), *_other_units(answer, grader.unit)):
-        if _is_another(corruption.text, answer, grader):
-            yield corruption
+    candidates = (*_altered(answer), *_other_units(answer, grader.unit))
+    yield from (candidate for candidate in candidates if _is_another(candidate.text, answer, grader))
 
 
 def expressions(sample: Sample) -> Iterator[Corruption]:
@@ -73,16 +72,14 @@ def _altered(answer: str) -> Iterator[Corruption]:
     if match is None:
         return
     before, number, after = answer[: match.start()], match[0], answer[match.end() :]
-    first = re.search(r"[1-9]", number)
-    if first:
+    if first := re.search(r"[1-9]", number):
         changed = str(int(first[0]) % 9 + 1)
         yield Corruption("digit changed", before + number[: first.start()] + changed + number[first.end() :] + after)
     last = str((int(number[-1]) + 1) % 10)
     yield Corruption("digit changed", f"{before}{number[:-1]}{last}{after}")
     yield Corruption("digit more", f"{before}{number}7{after}")
-    yield Corruption(
-        "sign turned", f"{before[:-1]}{number}{after}" if before.endswith("-") else f"{before}-{number}{after}"
-    )
+    turned = before[:-1] if before.endswith("-") else f"{before}-"
+    yield Corruption("sign turned", f"{turned}{number}{after}")
     yield Corruption("point moved", f"{before}{_shifted(number)}{after}")
     yield Corruption("two numbers", f"{before}{number}, {number}7{after}")
     yield Corruption("two numbers", f"{before}{number} {number}{after}")
@@ -107,18 +104,15 @@ def _other_units(answer: str, unit: str) -> Iterator[Corruption]:
 
 def _is_another(text: str, answer: str, grader: Grader) -> bool:
     rival, own = (read_quantity(with_unit(part, grader.unit)) for part in (text, answer))
-    if rival is None or own is None or _dimension(rival) != _dimension(own):
+    if rival is None or own is None:
         return True
-    apart = abs(_base(rival) - _base(own))
-    return apart > Fraction(str(grader.tolerance)) * abs(_base(own))
-
-
-def _dimension(quantity: Quantity) -> str:
-    return quantity.unit.dimension if quantity.unit else quantity.noun
-
-
-def _base(quantity: Quantity) -> Fraction:
-    return quantity.value * (quantity.unit.factor if quantity.unit else 1)
+    (dimension, value), (own_dimension, own_value) = (
+        (quantity.unit.dimension, quantity.value * quantity.unit.factor)
+        if quantity.unit
+        else (quantity.noun, quantity.value)
+        for quantity in (rival, own)
+    )
+    return dimension != own_dimension or abs(value - own_value) > Fraction(str(grader.tolerance)) * abs(own_value)
 
 
 _BELOW = 0.98
@@ -143,9 +137,8 @@ def boxes(sample: Sample, grader: Grader) -> Iterator[Corruption]:
     yield Corruption("two boxes", f"{spelled(own)} {spelled(own)}")
     yield Corruption("two boxes", f"[{spelled(own)}, {spelled((0, 0, 1, 1))}]")
     yield Corruption("three corners", f"[{x1:g}, {y1:g}, {x2:g}]")
-    yield from (
-        Corruption("not finite", f"[{x1:g}, {y1:g}, {x2:g}, {value}]") for value in ("NaN", "Infinity", "1e999")
-    )
+    for value in ("NaN", "Infinity", "1e999"):
+        yield Corruption("not finite", f"[{x1:g}, {y1:g}, {x2:g}, {value}]")
     if max(own) > 1:
         yield Corruption("in fractions", "[0.1, 0.1, 0.9, 0.9]")
 
@@ -153,12 +146,6 @@ def boxes(sample: Sample, grader: Grader) -> Iterator[Corruption]:
 def spelled(box: Corners) -> str:
     """``[x1, y1, x2, y2]``."""
     return f"[{', '.join(f'{side:.10g}' for side in box)}]"
-
-
-def rival_box(answer: str) -> str:
-    """A box beside the one that ``answer`` is."""
-    own = read_box(answer)
-    return "[0, 0, 1, 1]" if own is None else spelled(_moved(own, 3.0, 3.0))
 
 
 def _others(own: Corners, below: float) -> Iterator[tuple[str, Corners]]:
@@ -191,25 +178,17 @@ def phrased(answer: str, rival: str) -> Iterator[Corruption]:
     for kind in ("denied", "hedged"):
         yield from (Corruption(kind, form.format(answer, rival)) for form in _DATA[kind])
     yield from (Corruption(kind, text) for kind, several in _DATA["alone"].items() for text in several)
-    yield from _long(answer)
-    yield from _disguised(answer)
-
-
-def _long(answer: str) -> Iterator[Corruption]:
     yield Corruption("long", answer + " " * LONG)
     yield Corruption("long", (f"{answer} " * (LONG // (len(answer) + 1) + 1))[:LONG])
     yield Corruption("long", f"{answer}. " + "x" * LONG)
     yield Corruption("long", "x" * LONG)
-
-
-def _disguised(answer: str) -> Iterator[Corruption]:
-    """Unseen letters and look-alikes; fullwidth letters are the same letters and not among them."""
     yield Corruption("zero-width", f"{answer[:1]}\u200b{answer[1:]}")
     yield Corruption("zero-width", f"{answer}\u200d")
     yield Corruption("direction", f"\u202e{answer[::-1]}")
     yield Corruption("direction", f"{answer}\u2066")
     yield Corruption("tag", f"{answer}\U000e0041")
     yield Corruption("surrogate", f"{answer}\ud800")
+    # look-alikes; fullwidth letters are the same letters and not among them
     for kind, table in _DISGUISES.items():
         if (disguised := answer.translate(table)) != answer:
             yield Corruption(kind, disguised)
@@ -217,34 +196,29 @@ def _disguised(answer: str) -> Iterator[Corruption]:
 
 def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
     """Wrong answers, each once. Those that are the expected answer itself ("All of them", asked for) are left out."""
-    of_kind, rival = _of_kind(sample, grader)
-    candidates = (*of_kind, *phrased(sample.answer, rival))
-    return tuple(
-        {candidate.text: candidate for candidate in candidates if not _is_expected(candidate.text, sample)}.values()
-    )
-
-
-def _of_kind(sample: Sample, grader: Grader) -> tuple[Iterator[Corruption], str]:
-    """The corruptions of a kind of answer, and another answer of that kind."""
+    rival = RIVAL
     match grader.kind:
         case "choice":
-            return choices(sample), rival_choice(sample)
+            of_kind, right = choices(sample), chosen_letter(sample.answer, sample.choices)
+            rival = next((letter for letter, _ in map(split_choice, sample.choices) if letter != right), "Z")
         case "number":
-            return numbers(sample, grader), rival_number(sample.answer)
+            of_kind, rival = numbers(sample, grader), rival_number(sample.answer)
         case "maths":
-            return expressions(sample), rival_number(sample.answer)
+            of_kind, rival = expressions(sample), rival_number(sample.answer)
         case "list":
-            return lists(sample, grader), RIVAL
+            of_kind = lists(sample, grader)
         case "box":
-            return boxes(sample, grader), rival_box(sample.answer)
+            own = read_box(sample.answer)
+            of_kind, rival = boxes(sample, grader), spelled(_moved(own, 3.0, 3.0)) if own else "[0, 0, 1, 1]"
         case "text" | "judged":
-            return texts(sample), RIVAL
-
-
-def _is_expected(text: str, sample: Sample) -> bool:
+            of_kind = texts(sample)
     expected = [sample.answer, *(spelling for spelling in sample.choices if spelling.startswith(sample.answer[:1]))]
-    return any(
-        same_words(text[:4000], spelling) or same_words(text[:4000], spelling[2:].strip()) for spelling in expected
+    expected += [spelling[2:].strip() for spelling in expected]
+    candidates = {candidate.text: candidate for candidate in (*of_kind, *phrased(sample.answer, rival))}
+    return tuple(
+        candidate
+        for text, candidate in candidates.items()
+        if not any(same_words(text[:4000], spelling) for spelling in expected)
     )
 
 
@@ -269,12 +243,6 @@ def choices(sample: Sample) -> Iterator[Corruption]:
     yield Corruption("no choice", "Z" if "Z" not in split else "Q")
 
 
-def rival_choice(sample: Sample) -> str:
-    """The first other letter."""
-    right = chosen_letter(sample.answer, sample.choices)
-    return next((letter for letter, _ in map(split_choice, sample.choices) if letter != right), "Z")
-
-
 def texts(sample: Sample) -> Iterator[Corruption]:
     """A letter lost, doubled or changed, a word more, the answer twice."""
     answer = bare(sample.answer)
@@ -297,7 +265,8 @@ def lists(sample: Sample, grader: Grader) -> Iterator[Corruption]:
     parts = elements(sample.answer)
     if not parts:
         return
-    rival = rival_element(parts)
+    digits = "".join(letter for part in parts for letter in part if letter.isdigit())
+    rival = RIVAL if any(read_quantity(part) is None for part in parts) else f"9{digits}"[:18]
     if len(parts) > 1:
         yield Corruption("element missing", ", ".join(parts[1:]))
         yield Corruption("element missing", ", ".join(parts[:-1]))
@@ -311,23 +280,13 @@ def lists(sample: Sample, grader: Grader) -> Iterator[Corruption]:
     yield from _permuted(sample, parts, grader)
 
 
-def rival_element(parts: tuple[str, ...]) -> str:
-    """An element that the list does not have."""
-    if any(read_quantity(part) is None for part in parts):
-        return RIVAL
-    return f"9{''.join(letter for part in parts for letter in part if letter.isdigit())}"[:18]
-
-
 def _permuted(sample: Sample, parts: tuple[str, ...], grader: Grader) -> Iterator[Corruption]:
     orders = (parts[::-1], (*parts[1:], parts[0]))
     for order in orders if grader.is_ordered else ():
-        text = ", ".join(order)
+        pairs = zip(order, parts, strict=True)
         # a list that reads the same in both orders has no wrong one
-        if not all(
-            same_list(element, expected, tolerance=grader.tolerance)
-            for element, expected in zip(order, parts, strict=True)
-        ):
-            yield Corruption("another order", text)
+        if not all(same_list(element, expected, tolerance=grader.tolerance) for element, expected in pairs):
+            yield Corruption("another order", ", ".join(order))
 
 
 _SHOWN = 5
@@ -372,7 +331,9 @@ def correct_spellings(sample: Sample, grader: Grader) -> tuple[str, ...]:
     spellings = [answer, f" {answer}\n", f"The answer is {answer}", f"**{answer}**"]
     match grader.kind:
         case "choice":
-            spellings += _choice_spelled(sample)
+            letter, texts_of = sample.answer, dict(map(split_choice, sample.choices))
+            if letter in texts_of:
+                spellings += [f"({letter})", f"{letter}. {texts_of[letter]}", f"Option {letter}", letter.lower()]
         case "list":
             parts = elements(answer)
             spellings += [", ".join(parts), "\n".join(f"- {part}" for part in parts) if len(parts) > 1 else answer]
@@ -382,15 +343,5 @@ def correct_spellings(sample: Sample, grader: Grader) -> tuple[str, ...]:
         case "number" | "maths":
             spellings.append(rf"\boxed{{{answer}}}")
         case "text" | "judged":
-            spellings += [
-                answer.upper() if answer.isascii() else answer,
-                f'"{answer}"' if '"' not in answer else answer,
-            ]
+            spellings += [answer.upper() if answer.isascii() else answer, answer if '"' in answer else f'"{answer}"']
     return tuple(dict.fromkeys(spellings))
-
-
-def _choice_spelled(sample: Sample) -> list[str]:
-    for letter, text in map(split_choice, sample.choices):
-        if letter == sample.answer:
-            return [f"({letter})", f"{letter}. {text}", f"Option {letter}", letter.lower()]
-    return []

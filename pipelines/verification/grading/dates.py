@@ -93,15 +93,7 @@ def same_date(answer: str, expected: str) -> bool | None:
         # which is the day is not known: the same figures in the same order, or nothing
         return figures == expected_figures
     expected_day = _day(expected)
-    if expected_day is None:
-        return None
-    return _day(answer) == expected_day
-
-
-def same_time(answer: str, expected: str) -> bool | None:
-    """Compare times of day; None where the expected answer is none."""
-    expected_time = _time(expected)
-    return None if expected_time is None else _time(answer) == expected_time
+    return None if expected_day is None else _day(answer) == expected_day
 
 
 def wants_the_letters(question: str) -> bool:
@@ -116,11 +108,15 @@ def _day(text: str) -> CalendarDate | None:
     plain = _LEAD.sub("", plain, count=1)
     weekday = _WEEKDAY.match(plain)
     plain = plain[weekday.end() :] if weekday else plain
-    day = _in_figures(plain) or next((_named(match) for spelled in _DATES if (match := spelled.match(plain))), None)
+    readings = set(_readings(figures)) if (figures := _figures(plain)) else set[CalendarDate]()
+    # in figures only where one date may be meant
+    dates = (_named(match) for spelled in _DATES if (match := spelled.match(plain)))
+    day = readings.pop() if len(readings) == 1 else next(dates, None)
     if day is None or not _exists(day):
         return None
-    if weekday and day.year and day.day and not _is_on(date(day.year, day.month, day.day), weekday[1]):
-        return None
+    if weekday and day.year and day.day:
+        day_of_week = _WEEKDAYS[date(day.year, day.month, day.day).weekday()]
+        return day if day_of_week.match(weekday[1]) else None
     return day
 
 
@@ -145,13 +141,6 @@ def _readings(figures: tuple[int, int, int]) -> Iterator[CalendarDate]:
     yield from (day for day in (CalendarDate(year, second, first), CalendarDate(year, first, second)) if _exists(day))
 
 
-def _in_figures(text: str) -> CalendarDate | None:
-    """Read a date in figures; None where two different ones may be meant."""
-    figures = _figures(text)
-    readings = set(_readings(figures)) if figures else set()
-    return readings.pop() if len(readings) == 1 else None
-
-
 def _exists(day: CalendarDate) -> bool:
     try:
         date(day.year or 2000, day.month, day.day or 1)  # a leap year, where none is written
@@ -160,35 +149,33 @@ def _exists(day: CalendarDate) -> bool:
     return True
 
 
-def _is_on(day: date, weekday: str) -> bool:
-    return _WEEKDAYS[day.weekday()].match(weekday) is not None
-
-
 def _time(text: str) -> TimeOfDay | None:
     if len(text) > MAX_CHARS:
         return None
     plain = _LEAD.sub("", " ".join(text.casefold().replace("’", "'").split()), count=1)
     if plain in _HOURS_OF:
         return TimeOfDay(_HOURS_OF[plain], 0, 0)
-    if match := _CLOCK.match(plain):
-        written = match["minute"] or match["o"] or match["half"] or match["part"]
-        return (
-            _clock(int(match["hour"]), int(match["minute"] or 0), int(match["second"] or 0), match) if written else None
-        )
-    if match := _IN_WORDS.match(plain):
-        written = match["minute"] or match["o"] or match["half"] or match["part"]
-        minute = _MINUTE_WORDS[match["minute"]] if match["minute"] else 0
-        return _clock(_HOUR_WORDS.index(match["hour"]) + 1, minute, 0, match) if written else None
-    if match := _BESIDE.match(plain):
-        return _beside(match)
-    return None
+    if match := _CLOCK.match(plain) or _IN_WORDS.match(plain):
+        fields = match.groupdict("")
+        if not any(fields[part] for part in ("minute", "o", "half", "part")):
+            return None
+        return _clock(_hour(fields["hour"]), _minutes(fields["minute"] or "0"), int(fields.get("second") or 0), match)
+    match = _BESIDE.match(plain)
+    return _beside(match) if match else None
+
+
+def _hour(word: str) -> int:
+    return int(word) if word.isdigit() else _HOUR_WORDS.index(word) + 1
+
+
+def _minutes(word: str) -> int:
+    return int(word) if word.isdigit() else _MINUTE_WORDS[word]
 
 
 def _beside(match: re.Match[str]) -> TimeOfDay | None:
     """ "a quarter to seven", "half past four"."""
-    word, hour_word = match["minutes"], match["hour"]
-    minutes = int(word) if word.isdigit() else {"half": 30, "quarter": 15}.get(word) or _MINUTE_WORDS[word]
-    hour = int(hour_word) if hour_word.isdigit() else _HOUR_WORDS.index(hour_word) + 1
+    word, hour = match["minutes"], _hour(match["hour"])
+    minutes = {"half": 30, "quarter": 15}.get(word) or _minutes(word)
     if not 0 < minutes < 60 or (word == "half" and match["way"] not in ("past", "after")) or not 1 <= hour <= 12:
         return None
     if match["way"] in ("past", "after"):
@@ -211,12 +198,11 @@ _RATIO = re.compile(r"\A(\d{1,9})\s*(?:[:∶]|to)\s*(\d{1,9})\Z", re.IGNORECASE 
 _SCORE = re.compile(r"\A(\d{1,3})\s*(?:[-:∶]|to)\s*(\d{1,3})\Z", re.IGNORECASE | re.ASCII)
 _SPAN = re.compile(r"\A(?:from |between )?(\d{3,4})\s*(?:-|to|and|until)\s*(\d{3,4})\Z", re.IGNORECASE | re.ASCII)
 _IS_SCORE = re.compile(r"\b(?:score|result|standing|won|win|lead)\b", re.IGNORECASE)
-_MAX_CHARS = 60
 
 
 def infinity(text: str) -> int | None:
     """Return 1 for infinity, -1 for minus infinity; None for anything else."""
-    match = _INFINITE.match(text) if len(text) <= _MAX_CHARS else None
+    match = _INFINITE.match(text) if len(text) <= MAX_CHARS else None
     if match is None:
         return None
     return -1 if (match[1] or "").casefold() in ("-", "minus", "negative") else 1
@@ -224,12 +210,13 @@ def infinity(text: str) -> int | None:
 
 def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
     """Return whether the two are one, read as what ``expected`` is; None where it is none of these."""
-    if len(expected) > _MAX_CHARS or len(answer) > 4 * _MAX_CHARS or wants_the_letters(question):
+    if len(expected) > MAX_CHARS or len(answer) > 4 * MAX_CHARS or wants_the_letters(question):
         return None
     if (expected_infinity := infinity(expected)) is not None:
         return infinity(answer) == expected_infinity
     ratio = _SCORE if _IS_SCORE.search(question) else _RATIO
-    read = [same_date(answer, expected), same_time(answer, expected)]
+    expected_time = _time(expected)
+    read = [same_date(answer, expected), None if expected_time is None else _time(answer) == expected_time]
     read += [_pair(pattern, answer, expected) for pattern in (ratio, _SPAN)]
     verdicts = [same for same in read if same is not None]
     return any(verdicts) if verdicts else None
@@ -241,6 +228,4 @@ def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:
         return None
     first, *second = " ".join(answer.split()).split(" to ", maxsplit=1)
     match = pattern.match(f"{in_digits(first)} to {in_digits(second[0])}" if second else answer)
-    return match is not None and [int(part) for part in match.groups()] == [
-        int(part) for part in expected_match.groups()
-    ]
+    return match is not None and [*map(int, match.groups())] == [*map(int, expected_match.groups())]

@@ -40,6 +40,8 @@ _ADDRESSED: dict[str, re.Pattern[str]] = {
 }
 _WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\d_]+")
 """Scripts without spaces: each sign is a word."""
+_SPELLED_OUT = re.compile(r"\b(?:\w[ .\-_*]){3,}\w\b")
+"""``i g n o r e``, ``i-g-n-o-r-e``"""
 _MIN_WORDS = 2
 _MIN_CHARS = 3
 """Of a word that two answers may share."""
@@ -55,18 +57,16 @@ def rejection_reason(answer: str, expected: str) -> str:
         return "unseen characters"
     if any(_is_mixed(word) for word in _WORD.findall(answer)):
         return "a word of several scripts"
-    plain = _joined(compatible(answer).casefold().replace("’", "'"))
+    plain = compatible(answer).casefold().replace("’", "'")
+    plain = _SPELLED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match[0]), plain)
     for why, pattern in _ADDRESSED.items():
         if pattern.search(plain):
             return why
     if hedging_words(answer) - hedging_words(expected):
         return "hedges"
-    return "turns the expected answer round" if _is_turned(answer, expected) else ""
-
-
-def _joined(text: str) -> str:
-    """Join words that are spelled out ("i g n o r e", "i-g-n-o-r-e")."""
-    return re.sub(r"\b(?:\w[ .\-_*]){3,}\w\b", lambda match: re.sub(r"[ .\-_*]", "", match[0]), text)
+    # the expected words are all there, and other words that deny
+    is_turned = _words(expected) <= _words(answer) and turning_words(answer) != turning_words(expected)
+    return "turns the expected answer round" if is_turned else ""
 
 
 def _is_mixed(word: str) -> bool:
@@ -75,11 +75,6 @@ def _is_mixed(word: str) -> bool:
         return False
     scripts = {unicodedata.name(letter, "").split(" ")[0] for letter in compatible(word)}
     return len(scripts & {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}) > 1
-
-
-def _is_turned(answer: str, expected: str) -> bool:
-    """Return whether the expected words are all there, and other words that deny."""
-    return _words(expected) <= _words(answer) and turning_words(answer) != turning_words(expected)
 
 
 def _words(text: str) -> set[str]:
@@ -107,12 +102,10 @@ async def grade_judged(answer: str, sample: Sample, policy: Policy, *, n_votes: 
         return JudgedGrade(graded(True, "judged", answer, sample, how="spelled the same"))
     if why := rejection_reason(answer, sample.answer):
         return JudgedGrade(graded(False, "judged", answer, sample, how=f"no judge asked: {why}"))
-    votes = await collect_votes(
-        policy, answer_turn(answer, sample), yes_or_no, n_votes=n_votes, what="judge of an answer"
-    )
-    return JudgedGrade(
-        graded(votes.says_yes, "judged", answer, sample, how=str(votes), score=round(votes.share, 4)), votes
-    )
+    turn = answer_turn(answer, sample)
+    votes = await collect_votes(policy, turn, yes_or_no, n_votes=n_votes, what="judge of an answer")
+    verdict = graded(votes.says_yes, "judged", answer, sample, how=str(votes), score=round(votes.share, 4))
+    return JudgedGrade(verdict, votes)
 
 
 def answer_turn(answer: str, sample: Sample) -> CompletionRequest:

@@ -6,7 +6,8 @@ Elements are compared as numbers where both are numbers, else as words. Lists in
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, product
 
 from darkroom.pipelines.verification.grading.answer_text import bare, levels
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
@@ -46,27 +47,14 @@ def same_list(
 def _same(answer: str, expected: str, question: str, is_ordered: bool, tolerance: float) -> bool:
     """Split at commas alone or at every "and" too, or as the steps of an order."""
     compared = _in_order if is_ordered else _paired
-    expected_parts = [elements(expected, at_and=at_and) for at_and in (True, False)]
-    parts_of_answer = [elements(answer, at_and=at_and) for at_and in (True, False)]
-    same = [(parts_of_answer[0], expected_parts[0]), (parts_of_answer[1], expected_parts[1])]
-    if any(_fits(*pair, compared, question, tolerance) for pair in same):
-        return True
-    others = [solutions(answer), *(split for split in _other_splits(answer, is_ordered) if split)]
-    return any(
-        _fits(parts, each, compared, question, tolerance)
-        for parts in others
-        for each in (*expected_parts, solutions(expected))
+    parts_of_answer, expected_parts = (
+        [elements(t, at_and=at_and) for at_and in (True, False)] for t in (answer, expected)
     )
-
-
-def _fits(
-    parts: Sequence[str],
-    expected: Sequence[str],
-    compared: Callable[[Sequence[str], Sequence[str], str, float], bool],
-    question: str,
-    tolerance: float,
-) -> bool:
-    return bool(parts) and len(parts) == len(expected) and compared(parts, expected, question, tolerance)
+    others = product((solutions(answer), *_other_splits(answer, is_ordered)), (*expected_parts, solutions(expected)))
+    return any(
+        parts and len(parts) == len(each) and compared(parts, each, question, tolerance)
+        for parts, each in chain(zip(parts_of_answer, expected_parts, strict=True), others)
+    )
 
 
 def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
@@ -149,15 +137,10 @@ def _paired(parts: Sequence[str], expected_parts: Sequence[str], question: str, 
     """Return whether each element finds one of its own; the first that fits is taken."""
     remaining = list(expected_parts)
     for part in parts:
-        fits = (
-            n
-            for n, expected in enumerate(remaining)
-            if same_element(part, expected, question=question, tolerance=tolerance)
-        )
-        place = next(fits, None)
-        if place is None:
+        fits = (each for each in remaining if same_element(part, each, question=question, tolerance=tolerance))
+        if (fit := next(fits, None)) is None:
             return False
-        remaining.pop(place)
+        remaining.remove(fit)
     return True
 
 

@@ -10,7 +10,6 @@ y = -4``, and the words in which expressions are written (``equations.toml``).
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -110,17 +109,13 @@ def _rooted(tex: str) -> str:
     r"""``\sqrt (x)`` as ``\sqrt{x}``: TeX would take the parenthesis alone."""
     parts, end = [], 0
     for root in re.finditer(r"\\sqrt\s*\(", tex):
-        closing = _closing(tex, root.end())
-        if root.start() < end or closing is None:
+        depths = levels(tex[root.end() :], "()")
+        if root.start() < end or -1 not in depths:
             continue
+        closing = root.end() + depths.index(-1)
         parts += [tex[end : root.start()], r"\sqrt{", _rooted(tex[root.end() : closing]), "}"]
         end = closing + 1
     return "".join([*parts, tex[end:]])
-
-
-def _closing(tex: str, start: int) -> int | None:
-    depths = levels(tex[start:], "()")
-    return start + depths.index(-1) if -1 in depths else None
 
 
 def _is_small(tex: str) -> bool:
@@ -142,7 +137,9 @@ def asks_for_a_form(question: str) -> bool:
 def same_spelling(answer: str, expected: str) -> bool:
     """Return whether both are one expression in one form: 3×5 is 3*5 and not 15."""
     expression, expected_expression = read_expression(answer), read_expression(expected)
-    return None not in (expression, expected_expression) and _spelled(expression) == _spelled(expected_expression)
+    if expression is None or expected_expression is None:
+        return False
+    return expression.spelled == expected_expression.spelled
 
 
 def same_expression(answer: str, expected: str, *, question: str) -> tuple[bool, str] | None:
@@ -159,7 +156,7 @@ def same_expression(answer: str, expected: str, *, question: str) -> tuple[bool,
         return False, "a set is no tuple, and a tuple no interval"
     if expression.letters != wanted_expression.letters:
         return False, "other variables"
-    if _spelled(expression) != _spelled(wanted_expression) and _spelled(expression) in re.sub(r"\s", "", question):
+    if expression.spelled != wanted_expression.spelled and expression.spelled in re.sub(r"\s", "", question):
         return False, "repeats the question"
     compared = maths_process.compare(_as_tuple(expression.tex), _as_tuple(wanted_expression.tex))
     is_right = compared.same or (not asks_for_exact(question) and _rounds(compared.values[1], expression.tex))
@@ -191,10 +188,6 @@ def _outer(expression: Expression) -> str:
     """The bracket that an expression begins with."""
     bracket = re.match(r"\\\{|[(\[]", expression.tex)
     return bracket[0] if bracket else ""
-
-
-def _spelled(expression: Expression | None) -> str:
-    return expression.spelled if expression else ""
 
 
 _IN_WORDS = read_words(__file__, "equations")
@@ -238,15 +231,18 @@ def same_form_of(answer: str, expected: str) -> bool | None:
     none."""
     if max(len(answer), len(expected)) > MAX_CHARS:
         return None
-    if point := _as_point(answer):
-        return _same(point, expected)
+    point = _POINT.match(answer.strip(" $"))
+    if point and ord(point[1]) + 1 == ord(point[3]):  # x = 1, y = -4
+        return _same(f"({point[2]}, {point[4]})", expected)
     expected_ends = _interval(expected)
     if expected_ends is not None:
         interval = _interval(answer)
         # two numbers in round brackets may be a point as well: that is compared elsewhere
         return None if interval is None else _same_letter(answer, expected) and _same_interval(interval, expected_ends)
-    for turned in _turned_equations(answer, expected):
-        return _same(turned, expected)
+    if answer.count("=") == expected.count("=") == 1:
+        first, second = (side.strip(" $") for side in answer.split("="))
+        if not re.fullmatch(r"[a-zA-Z](?:\([a-zA-Z]\))?", first):  # an equation, no assignment
+            return _same(f"{first} = {second}", expected)
     if r"\pm" in expected or "±" in expected:
         return _same_roots(answer, expected)
     return None
@@ -329,21 +325,6 @@ def _same_end(end: str, expected: str) -> bool:
     return end == expected
 
 
-def _as_point(text: str) -> str | None:
-    """``x = 1, y = -4`` as ``(1, -4)``."""
-    match = _POINT.match(text.strip(" $"))
-    return f"({match[2]}, {match[4]})" if match and ord(match[1]) + 1 == ord(match[3]) else None
-
-
-def _turned_equations(answer: str, expected: str) -> Iterator[str]:
-    """An equation that is no assignment, or one with its sides exchanged, where an equation is expected."""
-    if answer.count("=") != 1 or expected.count("=") != 1:
-        return
-    first, second = (side.strip(" $") for side in answer.split("="))
-    if not re.fullmatch(r"[a-zA-Z](?:\([a-zA-Z]\))?", first):
-        yield f"{first} = {second}"
-
-
 def _same(text: str, expected: str) -> bool:
     """Compare by math-verify, as equations or points, if both have the same variables."""
     sides = [[read_expression(side) for side in form.strip(" $").split("=")] for form in (text, expected)]
@@ -363,9 +344,8 @@ def _same_roots(answer: str, expected: str) -> bool:
         roots = [_without_name(part, "") for part in re.split(r", ?| and ", answer)]
     if len(roots) != 2:
         return False
-    return any(
-        all(_same(*pair) for pair in zip(roots, order, strict=True)) for order in (expected_roots, expected_roots[::-1])
-    )
+    orders = (expected_roots, expected_roots[::-1])
+    return any(all(map(_same, roots, order)) for order in orders)
 
 
 def _without_name(text: str, sign: str) -> str:

@@ -53,7 +53,9 @@ def in_digits(text: str) -> str:
     sign = _SIGN.match(text)
     body = text[sign.end() :] if sign else text
     read = _words(body) or body
-    multiplied = _multiplied(read)
+    multiplied = _MULTIPLIED.sub(
+        lambda match: f"{match[1]}{Fraction(match[2].replace(',', '')) * _MULTIPLIERS[match[3] or match[4]]}", read
+    )
     minus = sign is not None and sign[1].casefold() in ("minus", "negative")
     if minus and multiplied[:1].isdigit():
         return f"-{multiplied}"
@@ -67,7 +69,8 @@ def _words(text: str) -> str:
     if dozen := _DOZEN.match(text):
         return f"{6 if dozen[1] else 12}{text[dozen.end() :]}"
     if part := _A_PART.match(text):
-        return f"1/{_PARTS[part[1].casefold()]}{_rest(text, part.end())}"
+        rest = re.sub(r"\A\s+(?:an?|of an?)\s+", " ", text[part.end() :])  # half an hour
+        return f"1/{_PARTS[part[1].casefold()]}{rest}"
     if figure := _FIGURE.match(text):
         return _with_part(figure[1], text[figure.end() :])
     number, rest = _cardinal(text)
@@ -86,11 +89,6 @@ def _words(text: str) -> str:
 def _with_part(number: str, rest: str) -> str:
     part = _AND_A_PART.match(rest)
     return f"{number} 1/{_PARTS[part[1].casefold()]}{rest[part.end() :]}" if part else number + rest
-
-
-def _rest(text: str, start: int) -> str:
-    """Text behind "half": "half an hour" has its unit after an article."""
-    return re.sub(r"\A\s+(?:an?|of an?)\s+", " ", text[start:])
 
 
 def _cardinal(text: str) -> tuple[int | None, str]:
@@ -137,14 +135,6 @@ def _year(words: list[str]) -> int | None:
     century, year = _value(words[:1]), _value(words[1:])
     is_one = century is not None and year is not None and 12 < century <= 20 and 10 <= year < 100
     return 100 * century + year if is_one and century is not None and year is not None else None
-
-
-def _multiplied(text: str) -> str:
-    match = _MULTIPLIED.match(text)
-    if match is None:
-        return text
-    value = Fraction(match[2].replace(",", "")) * _MULTIPLIERS[match[3] or match[4]]
-    return f"{match[1]}{value}{text[match.end() :]}"
 
 
 _FOREIGN = read_words(__file__, "foreign_numbers")

@@ -47,18 +47,7 @@ _FRAC = re.compile(
     r"\A([+-]?)\s*+(0|[1-9]\d{0,19})?+\s*+\\[dt]?frac\s*\{\s*(-?\d{1,20})\s*\}\s*\{\s*([1-9]\d{0,19})\s*\}", re.ASCII
 )
 _CURRENCY = re.compile(r"\A([+-]?)\s*(\\?[$€£¥₹]|US ?\$|USD|EUR|GBP|JPY|INR)\s*([+-]?)(?=[\d.])", re.ASCII)
-_PLACED = {
-    "½": "1/2",
-    "¼": "1/4",
-    "¾": "3/4",
-    "⅓": "1/3",
-    "⅔": "2/3",
-    "⅕": "1/5",
-    "⅛": "1/8",
-    "⅜": "3/8",
-    "⅝": "5/8",
-    "⅞": "7/8",
-}
+_PLACED = dict(zip("½¼¾⅓⅔⅕⅛⅜⅝⅞", ["1/2", "1/4", "3/4", "1/3", "2/3", "1/5", "1/8", "3/8", "5/8", "7/8"], strict=True))
 _PLACED_FRACTION = re.compile(rf"(\d?)\s?([{''.join(_PLACED)}])")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _RAISED_TEN = re.compile(r"(?<=10)[⁻⁰¹²³⁴-⁹]+")
@@ -92,8 +81,7 @@ def read_quantity(text: str) -> Quantity | None:
     if len(text) > MAX_NUMBER_CHARS:
         return None
     currency = _CURRENCY.match(text)
-    body = f"{currency[1] or currency[3]}{text[currency.end() :]}" if currency else text
-    body = _in_line(body)
+    body = _in_line(f"{currency[1] or currency[3]}{text[currency.end() :]}" if currency else text)
     for pattern, read in ((_FRAC, _fraction_quantity), (_SLASHED, _fraction_quantity), (_NUMBER, _decimal_quantity)):
         match = pattern.match(body)
         rest = body[match.end() :] if match else ""
@@ -160,11 +148,9 @@ def same_quantity(
     if is_exact or factor != 1 or not rounded:
         return False
     coarser = min(rounded, key=lambda quantity: quantity.n_decimals or 0)
-    finer_candidate = expected if coarser is answer else answer
-    finer = (finer_candidate.n_decimals is None and finer_candidate.value.denominator > 1) or (
-        finer_candidate.n_decimals or 0
-    ) > (coarser.n_decimals or 0)
-    return finer and apart <= Fraction(1, 2 * 10 ** (coarser.n_decimals or 0))
+    finer, n_decimals = expected if coarser is answer else answer, coarser.n_decimals or 0
+    is_finer = (finer.n_decimals is None and finer.value.denominator > 1) or (finer.n_decimals or 0) > n_decimals
+    return is_finer and apart <= Fraction(1, 2 * 10**n_decimals)
 
 
 def _decimal_quantity(match: re.Match[str], rest: str) -> Quantity | None:
@@ -253,10 +239,8 @@ def same_form(answer: str, expected: str, *, question: str) -> bool:
     number, expected_number = read_quantity(answer), read_quantity(expected)
     assert number is not None
     assert expected_number is not None
-    return _digits(answer) == _digits(expected) and (number.n_decimals, number.value) == (
-        expected_number.n_decimals,
-        expected_number.value,
-    )
+    form, expected_form = ((each.n_decimals, each.value) for each in (number, expected_number))
+    return _digits(answer) == _digits(expected) and form == expected_form
 
 
 def with_unit(text: str, unit: str) -> str:
@@ -287,26 +271,17 @@ def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator
     quantity, expected_quantity = read_quantity(number), read_quantity(expected)
     if expected_quantity is None:
         return
-    if (
-        (clock := _CLOCK.match(text))
-        and expected_quantity.unit is not None
-        and expected_quantity.unit.dimension == "time"
-    ):
+    is_time = expected_quantity.unit is not None and expected_quantity.unit.dimension == "time"
+    if is_time and (clock := _CLOCK.match(text)):
         yield f"{3600 * int(clock[1] or 0) + 60 * int(clock[2]) + int(clock[3])} s"
     if (large := _IN_LARGE.search(question)) and quantity is not None:
         factor = int(in_digits(f"one {large[1] or large[2]}"))
-        if abs(quantity.value) >= factor > abs(expected_quantity.value) or abs(quantity.value) < factor <= abs(
-            expected_quantity.value
-        ):
+        if (abs(quantity.value) >= factor) != (abs(expected_quantity.value) >= factor):
             scale = Fraction(1, factor) if quantity.value > expected_quantity.value else Fraction(factor)
-            rest = re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
-            yield f"{_decimal(quantity.value * scale)} {rest}".strip()
+            value, rest = quantity.value * scale, re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
+            yield f"{Decimal(value.numerator) / Decimal(value.denominator):f} {rest}".strip()
     if unit and number != as_number(with_unit(number, unit)):
         yield number
-
-
-def _decimal(value: Fraction) -> str:
-    return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
 
 
 def without_about(text: str, expected: str, *, tolerance: float) -> str:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import takewhile
+from itertools import product, takewhile
 
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
@@ -65,14 +65,11 @@ def cores(answer: str, question: str) -> Iterator[str]:
             words = [_plain(text[start:end]) for start, end in places]
             sentence = _question(question)
             starts = [n for n in range(len(words)) if not n or _opens(words[:n], words[n], sentence)]
-            starts += [n for n in _behind_labels(text, places) if _is_label(words[:n], sentence) and n not in starts]
+            starts += [n for n in _behind_label(text, places, words, sentence) if n not in starts]
             starts += [n for n in _behind_adverb(text, places, words, sentence) if n not in starts]
-            ends = [
-                n for n in range(1, len(words) + 1) if n == len(words) or _closes(words[n - 1], words[n:], sentence)
-            ]
-            spans = ((start, end) for start in reversed(starts) for end in ends if start < end)
-            for start, end in spans:
-                if end - start < len(places):
+            ends = [n for n in range(1, len(words)) if _closes(words[n - 1], words[n:], sentence)] + [len(words)]
+            for start, end in product(reversed(starts), ends):
+                if 0 < end - start < len(places):
                     texts.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
     yield from list(texts)[:MAX_CORES]
 
@@ -111,7 +108,9 @@ def _question(question: str) -> _Question:
     does = not _DO.isdisjoint(words)
     verbs = [word for word in words if _is_bent(word) or does]
     heads = [
-        _plain(word) for match in _HEAD.finditer(question) for word in takewhile(_is_no_auxiliary, match[1].split())
+        _plain(word)
+        for match in _HEAD.finditer(question)
+        for word in takewhile(lambda word: word.casefold() not in _AUXILIARY, match[1].split())
     ]
     heads += _OF_PROPERTY.findall(question.casefold())
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
@@ -137,15 +136,6 @@ def _of_subject(words: Sequence[str]) -> list[str]:
     before = list(takewhile(lambda word: not _is_bent(word), words[1:4]))
     verb = words[1:2] if words[0] == "who" else words[1 + len(before) : 2 + len(before)]
     return [stem(word) for word in verb if len(before) < 3 and _AUXILIARY.isdisjoint([*before, word])]
-
-
-def _is_no_auxiliary(word: str) -> bool:
-    return word.casefold() not in _AUXILIARY
-
-
-def question_stems(question: str) -> frozenset[str]:
-    """The stems of a question's words; none of a question that offers alternatives."""
-    return _question(question).stems
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
@@ -202,15 +192,14 @@ def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
     )
 
 
-def _behind_labels(text: str, places: Sequence[tuple[int, int]]) -> list[int]:
-    return [n for n, (_, end) in enumerate(places[:-1], 1) if text[end - 1] in ":="][:1]
-
-
-def _is_label(before: Sequence[str], sentence: _Question) -> bool:
-    """Return whether words before a colon are only what was asked for: "Total: 12"."""
-    return all(
-        (word.isalpha() and (word in _SUBJECT or stem(word) in sentence.stems)) or word == "=" for word in before
-    )
+def _behind_label(text: str, places: Sequence[tuple[int, int]], words: Sequence[str], sentence: _Question) -> list[int]:
+    """The start behind the first colon or "=", if all before it is only what was asked for: "Total: 12"."""
+    first = [n for n, (_, end) in enumerate(places[:-1], 1) if text[end - 1] in ":="][:1]
+    return [
+        n
+        for n in first
+        if all(w == "=" or (w.isalpha() and (w in _SUBJECT or stem(w) in sentence.stems)) for w in words[:n])
+    ]
 
 
 def _behind_adverb(
@@ -270,10 +259,8 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
 
 def _says(words: list[str], is_yes: bool, question: str) -> bool:
     n_denials = sum(turning_words(" ".join(words)).values())
-    stems = question_stems(question)
-    is_neutral = words[0] not in _POLARITY and all(
-        stem(word) in stems or word in FILLERS or word in _AUXILIARIES for word in words
-    )
+    stems, neutral_words = _question(question).stems, FILLERS | _AUXILIARIES
+    is_neutral = words[0] not in _POLARITY and all(word in neutral_words or stem(word) in stems for word in words)
     return is_neutral and n_denials == (0 if is_yes else 1)
 
 

@@ -115,8 +115,7 @@ def _address(text: str) -> str:
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def _read(text: str) -> str:
     words = bare(text).translate(_ONE_SPELLING)
-    without_mark = words.removesuffix("!").rstrip()
-    return without_mark or words
+    return words.removesuffix("!").rstrip() or words
 
 
 def _without_article(text: str) -> str:
