@@ -4,7 +4,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -28,6 +28,7 @@ from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
+from darkroom.pipelines.sources.intake_notes import NoteLine, merged
 from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.storage.store_paths import StorePath, children
 from darkroom.pipelines.storage.tables import TableKey
@@ -97,9 +98,13 @@ def print_annotated_summary(console: Console, workspace: Workspace) -> None:
 
 
 def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> None:
-    """Print how many rows of a source became samples, then its rejects with their reasons."""
+    """Print how many rows of a source became samples, what was not read of them, then its rejects with reasons."""
     n_in, n_out = _totals(workspace, keys)
     console.print(f"{n_in:,} rows: {n_out:,} samples, {n_in - n_out:,} rejects", highlight=False)
+    facts = map(workspace.tables.facts, workspace.tables.existing(keys))
+    notes = merged(starmap(NoteLine, fact.get("notes", {}).get("lines", ())) for fact in facts)
+    if notes:
+        console.print(counts("Worth a look", notes))
     listed = list(islice((reject for key in keys for reject in workspace.tables.stream_rejects(key)), _N_LISTED))
     print_rejects(console, listed, sum(map(workspace.tables.n_rejects, keys)), workspace.tables.rejects_path(keys[0]))
 

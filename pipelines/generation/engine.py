@@ -49,7 +49,8 @@ def intake(workspace: Workspace, source: Source, shard: int, partition: str) -> 
 
     def perform() -> Outcome[Sample]:
         ingested = ingest_shard(source, shard, workspace.images)
-        return Outcome(ingested.samples, ingested.rejects, ingested.n_in)
+        notes = {"lines": ingested.notes} if ingested.notes else {}
+        return Outcome(ingested.samples, ingested.rejects, ingested.n_in, notes=notes)
 
     return run_stage(workspace.tables, TableKey(SAMPLES, partition), Sample, inputs=inputs, perform=perform)
 

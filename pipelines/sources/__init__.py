@@ -32,6 +32,8 @@ class SourceRow:
     videos: tuple[bytes, ...] = ()
     files: tuple[str, ...] = ()
     """For messages: the file of each image, then of each video; empty for what is no file. None where none is."""
+    unread: tuple[str, ...] = ()
+    """What the mapping leaves in the row, as ``intake_notes.py`` names it: ``column id``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ import yaml
 from pydantic import ValidationError
 
 from darkroom.pipelines.sources import Source, SourceError
+from darkroom.pipelines.sources.columns import Columns, did_you_mean
 from darkroom.pipelines.sources.jsonl import JsonLinesSource
 from darkroom.pipelines.sources.source_config import SourceConfig, Use
 from darkroom.pipelines.storage.atomic_write import write_whole
@@ -159,7 +160,9 @@ def read_config(path: StorePath) -> SourceConfig:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise SourceError(f"{path}: {field}: {first['msg']}: correct it, or delete the file") from error
+        names = (*SourceConfig.model_fields, *Columns.model_fields) if first["type"] == "extra_forbidden" else ()
+        hint = did_you_mean([str(first["loc"][-1])] if first["loc"] else [], names)
+        raise SourceError(f"{path}: {field}: {first['msg']}{hint}: correct it, or delete the file") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise SourceError(f"{path} is not YAML: correct it, or delete it ({reason})") from error

@@ -9,6 +9,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -187,7 +188,15 @@ def missing_columns(columns: Columns, names: Iterable[str], open_ended: Iterable
     structures = {name.partition(".")[0] for group in missing for name in group if "." in name}
     listed = [name for name in present if "." not in name or name.partition(".")[0] in structures]
     groups = [" or ".join(map(repr, group)) for group in missing]
-    return f"{', '.join(groups)}; it has {', '.join(map(repr, listed))}"
+    hint = did_you_mean([name for group in missing for name in group], listed)
+    return f"{', '.join(groups)}; it has {', '.join(map(repr, listed))}{hint}"
+
+
+def did_you_mean(names: Iterable[str], known: Iterable[str]) -> str:
+    """`` (did you mean 'question'?)``: the known name nearest to each; empty where none is near."""
+    choices = list(known)
+    near = dict.fromkeys(repr(match) for name in names for match in get_close_matches(name, choices, n=1, cutoff=0.75))
+    return f" (did you mean {' and '.join(near)}?)" if near else ""
 
 
 def nested_names(row: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from darkroom.pipelines.records.answers import letter_of
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject, storable
 from darkroom.pipelines.sources import BadRow, Source, SourceRow
+from darkroom.pipelines.sources.intake_notes import IntakeNotes, NoteLine
 from darkroom.pipelines.storage.images import ImageStore
 
 STAGE = "samples"
@@ -26,17 +27,20 @@ class Intake:
     samples: list[Sample]
     rejects: list[Reject]
     n_in: int
+    notes: list[NoteLine]
 
 
 def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
     """The shard's samples, in the source's order, and its rejects. Images and videos are stored on the way."""
     samples: dict[str, Sample] = {}
     rejects: list[Reject] = []
+    notes = IntakeNotes()
     n_in = 0
     # rows about the image of the row before are frequent: it is decoded and checked once
     add_image = lru_cache(maxsize=4)(store.ingest)
     for row in source.rows(shard):
         n_in += 1
+        notes.add_row(row)
         try:
             sample = _sample(source.name, row, add_image, store.add_video)
             if sample.sample_id in samples:
@@ -45,7 +49,8 @@ def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
             rejects.append(_rejected(source.name, row, error))
         else:
             samples[sample.sample_id] = sample
-    return Intake(list(samples.values()), rejects, n_in)
+            notes.add_sample(sample)
+    return Intake(list(samples.values()), rejects, n_in, notes.lines())
 
 
 def _sample(
@@ -139,6 +144,7 @@ def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
     else:
         sizes = {name: [f"{len(data)} bytes" for data in getattr(row, name)] for name in ("images", "videos")}
         content = {**asdict(row), **sizes}
+        del content["unread"]
         if not any(content["files"]):
             del content["files"]
     return reject(error.reason, error.evidence, stage=STAGE, row=content, source=source, source_row=row.row)

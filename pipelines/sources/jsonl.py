@@ -71,14 +71,14 @@ class JsonLinesSource:
         for path in self._questions:
             for number, row, problem in parsed_lines(path):
                 if number % self.n_shards == shard:
-                    yield self._row(f"{path.name}:{number}", row, problem)
+                    yield from self._row(f"{path.name}:{number}", row, problem)
 
-    def _row(self, where: str, row: Any, problem: str) -> SourceRow | BadRow:
+    def _row(self, where: str, row: Any, problem: str) -> Iterator[SourceRow | BadRow]:
         if problem:
-            return BadRow(where, Reason.MALFORMED_ROW, problem, {"line": row})
+            return iter([BadRow(where, Reason.MALFORMED_ROW, problem, {"line": row})])
         if not isinstance(row, dict):
             evidence = f"expected an object, found {type(row).__name__}"
-            return BadRow(where, Reason.MALFORMED_ROW, evidence, {"line": json.dumps(row)})
+            return iter([BadRow(where, Reason.MALFORMED_ROW, evidence, {"line": json.dumps(row)})])
         return map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
 
 

@@ -1,11 +1,11 @@
 """A user's row by a column mapping: a ``SourceRow``, or a typed ``BadRow`` that names the column and its content.
 
 columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_frame="xywh")
-map_row({"image": "street.jpg", …}, columns, where="train/7", folder=Path("streets"), license="CC0-1.0")
+(row,) = map_row({"image": "street.jpg", …}, columns, where="train/7", folder=Path("streets"), license="CC0-1.0")
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from darkroom.pipelines.records.geometry import (
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.sources.columns import BESIDE, BoxFrame, Columns, first_named, list_in, object_in, value_at
+from darkroom.pipelines.sources.intake_notes import unread_in
 from darkroom.pipelines.sources.media import IMAGE, VIDEO, describe, file_names, json_beside, media
 from darkroom.pipelines.sources.texts import (
     LETTERS,
@@ -38,17 +39,23 @@ from darkroom.pipelines.storage.media_validation import probe
 _DEEPEST = 16
 
 
-def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow | BadRow:
-    """One row by ``columns``. ``where`` is its place, for people; relative image paths are below ``folder``."""
+def map_row(
+    row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str
+) -> Iterator[SourceRow | BadRow]:
+    """The samples of one row by ``columns``: one, or one for each question of a conversation.
+
+    ``where`` is its place, for people; relative image paths are below ``folder``.
+    """
     try:
         if columns.json_beside:
             row = {**row, BESIDE: json_beside(row, columns.images, folder, prefix=columns.path_prefix)}
         _check_excluded(row, columns)
         if columns.transcript is not None:
-            return released_row(row, columns, where=where, folder=folder, license=license)
+            yield released_row(row, columns, where=where, folder=folder, license=license)
+            return
         images = tuple(media(row, columns.images, folder, IMAGE, prefix=columns.path_prefix))
         question, choices = _question_and_choices(row, columns)
-        return SourceRow(
+        yield SourceRow(
             row=where,
             images=images,
             question=question,
@@ -59,9 +66,10 @@ def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Pat
             license=_optional_text(row, columns.license) or license,
             videos=tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix)),
             files=(*file_names(row, columns.images), *file_names(row, columns.videos)),
+            unread=unread_in(row, columns),
         )
     except RowError as error:
-        return BadRow(where, error.reason, error.evidence, _short(row))
+        yield BadRow(where, error.reason, error.evidence, _short(row))
 
 
 def _check_excluded(row: Mapping[str, Any], columns: Columns) -> None:

@@ -78,7 +78,7 @@ class TabularSource:
         for number, row in enumerate(row for table in self._tables(part) for row in table.to_pylist()):
             row_id = value_at(row, columns.row_id) if columns.row_id else None
             where = f"{self._config.split}/{shard}/{number}" if row_id is None else str(row_id)
-            yield map_row(row, columns, where=where, folder=self._folder, license=self._config.license)
+            yield from map_row(row, columns, where=where, folder=self._folder, license=self._config.license)
 
     def _column_names(self, stream: Any) -> tuple[list[str], list[str]]:
         """The names of columns and nested fields, and the text columns, which may contain JSON."""

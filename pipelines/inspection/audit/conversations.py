@@ -164,7 +164,7 @@ def _export_rows(folder: Path, column: str) -> Iterator[SourceRow | BadRow]:
                 continue
             transcript = TranscriptColumns(column=column, dialect=_protocol_in(record.get(column)))
             columns = Columns(images="images", transcript=transcript)
-            yield map_row(record, columns, where=where, folder=folder, license="")
+            yield from map_row(record, columns, where=where, folder=folder, license="")
 
 
 def _protocol_in(messages: Any) -> Any:

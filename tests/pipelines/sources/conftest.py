@@ -34,7 +34,8 @@ def mapped(folder):
     def map_one(columns: Columns = EVERYTHING, **changes: object) -> SourceRow | BadRow:
         row = {"image": "sign.png", "question": "Which colour?", "answer": "red", **changes}
         kept = {name: value for name, value in row.items() if value is not ...}
-        return map_row(kept, columns, where="streets.jsonl:7", folder=folder, license="CC0-1.0")
+        (source_row,) = map_row(kept, columns, where="streets.jsonl:7", folder=folder, license="CC0-1.0")
+        return source_row
 
     return map_one
 

@@ -32,6 +32,7 @@ def written(catalog: Catalog, text: str | bytes) -> Catalog:
         ("kind: jsonl\npath: /data\nshards: 3", "shards: Extra inputs"),
         ("kind: jsonl\npath: /data\nn_shards: 0", "n_shards: Input should be greater than"),
         ("kind: jsonl\npath: /data\ncolumns: {picture: image}", "columns.picture: Extra inputs"),
+        ("kind: jsonl\npath: /data\ncolumns: {qestion: q}", "did you mean 'question'"),
         ("kind: jsonl\npath: /data\ncolumns: {box_frame: yolo}", "columns.box_frame: Input should be"),
         ("kind: [jsonl", "is not YAML"),
         ("- kind", "Input should be a valid dictionary"),

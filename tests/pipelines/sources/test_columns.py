@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.pipelines.sources.columns import list_in, object_in
+from darkroom.pipelines.sources.columns import Columns, list_in, missing_columns, object_in
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -56,3 +56,8 @@ def test_anything_else_is_no_structure(text):
 def test_no_text_does_harm(text):
     assert isinstance(list_in(text), list | None)
     assert object_in(text) is None or isinstance(object_in(text), dict)
+
+
+def test_a_misspelt_column_names_the_one_that_is_near():
+    missing = missing_columns(Columns(question="qestion", answer="ground"), ["image", "question", "label"])
+    assert missing == "'qestion', 'ground'; it has 'image', 'question', 'label' (did you mean 'question'?)"

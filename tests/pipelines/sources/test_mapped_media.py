@@ -205,7 +205,7 @@ def zipped(folder):
     ],
 )
 def test_the_folder_may_be_an_archive(zipped, folder, path, reason):
-    row = map_row({"image": path, "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license="")
+    (row,) = map_row({"image": path, "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license="")
     if reason is None:
         assert isinstance(row, SourceRow)
         assert row.images == ((folder / "sign.png").read_bytes(),)
@@ -220,7 +220,9 @@ def test_an_archive_that_is_damaged_or_gone_makes_bad_rows(zipped, damage):
         zipped.unlink()
     else:
         zipped.write_bytes(damage)
-    row = map_row({"image": "a.png", "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license="")
+    (row,) = map_row(
+        {"image": "a.png", "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license=""
+    )
     assert isinstance(row, BadRow)
     assert row.reason is (Reason.MISSING_IMAGE if damage is None else Reason.UNREADABLE_IMAGE)
 
@@ -229,7 +231,7 @@ def test_an_archive_whose_content_is_damaged_makes_bad_rows(zipped):
     data = bytearray(zipped.read_bytes())
     data[80:120] = b"\0" * 40
     zipped.write_bytes(data)
-    row = map_row(
+    (row,) = map_row(
         {"image": "images/sign.png", "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license=""
     )
     assert isinstance(row, BadRow)
@@ -239,9 +241,9 @@ def test_an_archive_whose_content_is_damaged_makes_bad_rows(zipped):
 def test_each_of_several_columns_has_an_image_and_empty_ones_are_skipped(folder):
     columns = Columns(images=("first", "second", "third"))
     row = {"first": b"1", "second": None, "third": {"bytes": b"3", "path": None}, "question": "?", "answer": "!"}
-    read = map_row(row, columns, where="1", folder=folder, license="")
+    (read,) = map_row(row, columns, where="1", folder=folder, license="")
     assert read.images == (b"1", b"3")
-    empty = map_row({**row, "first": "", "third": None}, columns, where="1", folder=folder, license="")
+    (empty,) = map_row({**row, "first": "", "third": None}, columns, where="1", folder=folder, license="")
     assert (empty.reason, empty.evidence) == (Reason.MISSING_IMAGE, "column 'first' or 'second' or 'third' is empty")
 
 
@@ -250,9 +252,9 @@ def test_a_path_may_be_filled_from_columns(folder):
     (folder / "set/7.mp4").write_bytes(b"film")
     columns = Columns(images=None, videos="{origin}/{scene.name}.mp4")
     row = {"origin": "set", "scene": {"name": "7"}, "question": "?", "answer": "!"}
-    assert map_row(row, columns, where="1", folder=folder, license="").videos == (b"film",)
+    assert next(map_row(row, columns, where="1", folder=folder, license="")).videos == (b"film",)
     assert ("origin",) in columns.needed()
-    lost = map_row({**row, "origin": ""}, columns, where="1", folder=folder, license="")
+    (lost,) = map_row({**row, "origin": ""}, columns, where="1", folder=folder, license="")
     assert lost.reason is Reason.MISSING_VIDEO
-    out = map_row({**row, "origin": "../.."}, columns, where="1", folder=folder, license="")
+    (out,) = map_row({**row, "origin": "../.."}, columns, where="1", folder=folder, license="")
     assert (out.reason, "leaves the folder" in out.evidence) == (Reason.MALFORMED_ROW, True)

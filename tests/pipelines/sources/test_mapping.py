@@ -76,7 +76,7 @@ def test_any_row_is_a_row_or_a_bad_row(folder):
     @settings(max_examples=300)
     def check(row: dict[str, object], frame: str) -> None:
         columns = Columns(choices="choices", boxes="boxes", category="category", box_frame=frame)  # type: ignore[arg-type]
-        mapped = map_row(row, columns, where="1", folder=folder, license="")
+        (mapped,) = map_row(row, columns, where="1", folder=folder, license="")
         if isinstance(mapped, BadRow):
             assert reject(mapped.reason, mapped.evidence, stage="samples", row=mapped.content).row
 
@@ -90,7 +90,7 @@ NESTED = {"meta": {"image": "sign.png", "asks": {"q": "Which colour?"}}, "gt": '
 
 def test_names_go_into_structures_and_into_json_in_texts(folder):
     columns = Columns(images="meta.image", question="meta.asks.q", answer="gt.answer")
-    row = map_row(NESTED, columns, where="1", folder=folder, license="")
+    (row,) = map_row(NESTED, columns, where="1", folder=folder, license="")
     assert isinstance(row, SourceRow)
     assert (row.question, row.answer, len(row.images)) == ("Which colour?", "red", 1)
 
@@ -102,7 +102,7 @@ def test_a_name_with_a_dot_in_it_is_a_name(mapped):
 @pytest.mark.parametrize("name", ["meta.none", "gt.none", "meta.image.deeper", "none.q"])
 def test_what_is_not_inside_a_structure_is_nothing(folder, name):
     columns = Columns(images="meta.image", question=name, answer="gt.answer")
-    row = map_row(NESTED, columns, where="1", folder=folder, license="")
+    (row,) = map_row(NESTED, columns, where="1", folder=folder, license="")
     assert isinstance(row, BadRow)
     assert row.evidence == f"column {name!r}: expected text, found nothing"
 
@@ -165,7 +165,7 @@ def test_any_row_is_a_row_or_a_bad_row_with_every_field_of_a_mapping(folder):
     )
     @settings(max_examples=300)
     def check(row: dict[str, object]) -> None:
-        mapped = map_row(row, everything, where="1", folder=folder, license="")
+        (mapped,) = map_row(row, everything, where="1", folder=folder, license="")
         if isinstance(mapped, BadRow):
             assert reject(mapped.reason, mapped.evidence, stage="samples", row=mapped.content).row
 

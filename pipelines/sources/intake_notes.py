@@ -1,0 +1,97 @@
+"""Counts of a shard beside its samples: what a mapping left unread, and rows that contradict each other.
+
+    notes = IntakeNotes()
+    for row in source.rows(0):
+        notes.add_row(row)
+    notes.lines()         # [NoteLine(40, "column id not read", "q.jsonl:1"), …]
+
+A ``column`` is unread where the mapping names no part of it, a ``field`` where it names others of the same structure, a
+``turn`` where a message of a conversation became neither question nor answer nor context.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.columns import BESIDE, Columns, alternatives
+
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+MANY_ROWS = 1000
+"""About one image: a join by the wrong key, more often than a source."""
+
+
+class NoteLine(NamedTuple):
+    """How often, what, and an example (or nothing)."""
+
+    n: int
+    what: str
+    example: str = ""
+
+
+@dataclass(slots=True)
+class IntakeNotes:
+    """The notes on one shard's rows and samples, in memory: a few words a sample."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    _answers: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
+    _images: Counter[str] = field(default_factory=Counter)
+
+    def add_row(self, row: SourceRow | BadRow) -> None:
+        """Count what the row's mapping did not read."""
+        for label in row.unread if isinstance(row, SourceRow) else ():
+            self._count(f"{label} not read", row.row)
+
+    def add_sample(self, sample: Sample) -> None:
+        """Compare the answer with that of an earlier row about the same; count rows by image."""
+        key = (sample.question, sample.choices, *(image.sha256 for image in sample.images + sample.videos))
+        row, answer = self._answers.setdefault(key, (sample.source_row, sample.answer))
+        if answer != sample.answer:
+            what = f"{row} says {answer[:60]!r}, {sample.source_row} {sample.answer[:60]!r}"
+            self._count("another answer to the same question about the same images", what)
+        self._images.update({image.sha256 for image in sample.images})
+
+    def lines(self) -> list[NoteLine]:
+        """One line a finding, the most frequent first."""
+        repeated = [
+            NoteLine(n, f"rows about one image, {sha256[:12]}")
+            for sha256, n in self._images.most_common()
+            if n >= MANY_ROWS
+        ]
+        return [*repeated, *(NoteLine(n, what, self.examples[what]) for what, n in self.counts.most_common())]
+
+    def _count(self, what: str, example: str) -> None:
+        self.counts[what] += 1
+        self.examples.setdefault(what, example)
+
+
+def merged(shards: Iterable[Iterable[NoteLine]]) -> list[NoteLine]:
+    """The lines of several shards, those of the same words added up."""
+    lines = [line for shard in shards for line in shard]
+    first = {line.what: line for line in reversed(lines)}
+    totals: Counter[str] = Counter()
+    for line in lines:
+        totals[line.what] += line.n
+    return [NoteLine(n, what, first[what].example) for what, n in totals.most_common()]
+
+
+def unread_in(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
+    """The labels of a row (``column id``, ``field extra.index``): what has a value, and no name in ``columns``."""
+    read = {name for group in columns.needed() for name in group}
+    if columns.transcript is not None:
+        read |= {*alternatives(columns.question), *alternatives(columns.images or ())}
+    return tuple(_unnamed(row, read))
+
+
+def _unnamed(fields: Mapping[str, Any], read: set[str], prefix: str = "") -> Iterator[str]:
+    for key, value in fields.items():
+        name = f"{prefix}{key}"
+        if name in read or name == BESIDE or value in _EMPTY:
+            continue
+        if not any(other.startswith(f"{name}.") for other in read):
+            yield f"{'field' if prefix else 'column'} {name}"
+        elif isinstance(value, Mapping):
+            yield from _unnamed(value, read, f"{name}.")

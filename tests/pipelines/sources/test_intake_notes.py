@@ -1,0 +1,60 @@
+"""What intake tells beside its samples: columns that no mapping names, and rows that contradict each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from darkroom.pipelines.sources import intake_notes
+from darkroom.pipelines.sources.columns import Columns
+from darkroom.pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.sources.intake_notes import NoteLine, merged, unread_in
+
+ROW = {"image": "a.png", "question": "Which?", "answer": "red", "id": 7, "extra": {"label": "red", "index": 0}, "x": ""}
+
+
+class Rows:
+    name, n_shards, fingerprint = "streets", 1, ""
+
+    def __init__(self, *rows):
+        self._rows = rows
+
+    def rows(self, shard):
+        return iter(self._rows)
+
+
+def test_a_column_that_no_mapping_names_is_unread():
+    assert unread_in(ROW, Columns()) == ("column id", "column extra")
+
+
+def test_of_a_structure_the_fields_that_are_not_named_are_unread():
+    assert unread_in(ROW, Columns(answer="extra.label", row_id="id")) == ("column answer", "field extra.index")
+
+
+def test_rows_that_contradict_each_other_are_named(store, mapped):
+    first, again = mapped(), replace(mapped(), row="streets.jsonl:8", answer="blue")
+    intake = ingest_shard(Rows(first, again, replace(again, question="Which shape?")), 0, store)
+    assert len(intake.samples) == 3
+    assert intake.notes == [
+        NoteLine(
+            1,
+            "another answer to the same question about the same images",
+            "streets.jsonl:7 says 'red', streets.jsonl:8 'blue'",
+        )
+    ]
+
+
+def test_an_image_on_very_many_rows_is_named(store, mapped, monkeypatch):
+    monkeypatch.setattr(intake_notes, "MANY_ROWS", 3)
+    rows = [replace(mapped(), question=f"What is {n}?") for n in range(3)]
+    (line,) = ingest_shard(Rows(*rows), 0, store).notes
+    assert line.n == 3
+    assert line.what.startswith("rows about one image, ")
+    assert ingest_shard(Rows(*rows[:2]), 0, store).notes == []
+
+
+@pytest.mark.parametrize("shards", [[[(1, "a", "x"), (5, "b", "")], [(2, "a", "y")]]])
+def test_lines_of_shards_are_added_up(shards):
+    lines = merged([NoteLine(*line) for line in shard] for shard in shards)
+    assert lines == [NoteLine(5, "b", ""), NoteLine(3, "a", "x")]
