@@ -10,12 +10,11 @@ import math
 import re
 from collections.abc import Sequence
 from random import Random
-from typing import overload
 
 _CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 
 
-class Forms(Sequence[str]):
+class Forms:
     """Every form of some sentences, made when it is asked for."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -25,19 +24,12 @@ class Forms(Sequence[str]):
     def __len__(self) -> int:
         return sum(self._sizes)
 
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        if isinstance(at, slice):
-            return [self[place] for place in range(*at.indices(len(self)))]
-        place = at + len(self) if at < 0 else at
+    def __getitem__(self, place: int) -> str:
         for parts, size in zip(self._texts, self._sizes, strict=True):
             if 0 <= place < size:
                 return _form(parts, place)
             place -= size
-        raise IndexError(at)
+        raise IndexError("there are fewer forms")
 
 
 def nth_form(texts: Sequence[str], n: int) -> str:

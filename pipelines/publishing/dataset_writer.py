@@ -168,12 +168,7 @@ class Publication(ABC, Generic[R, F]):
         for position, cause in selection.rejections():
             row = spill.read(int(places[position]))
             yield reject(
-                cause.reason,
-                cause.evidence,
-                stage=self.stage,
-                row=to_row(row),
-                check=cause.check,
-                **self.identify(row),
+                cause.reason, cause.evidence, stage=self.stage, row=to_row(row), check=cause.check, **self.identify(row)
             )
 
     def _write_folder(self, report: StageReport, inputs: str) -> Shipped:

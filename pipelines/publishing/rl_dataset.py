@@ -14,13 +14,7 @@ from typing import Any
 from darkroom.pipelines.generation.stage import Shard, row_error
 from darkroom.pipelines.publishing.cards import rl_card
 from darkroom.pipelines.publishing.cards.row_facts import RlFacts
-from darkroom.pipelines.publishing.dataset_writer import (
-    FILES_CODE,
-    ROWS_CODE,
-    Publication,
-    benchmark_names,
-    languages,
-)
+from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import RLRow, Sample

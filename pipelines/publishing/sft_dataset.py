@@ -18,13 +18,7 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.cards import sft_card
 from darkroom.pipelines.publishing.cards.row_facts import SftFacts, release_facts
-from darkroom.pipelines.publishing.dataset_writer import (
-    FILES_CODE,
-    ROWS_CODE,
-    Publication,
-    benchmark_names,
-    languages,
-)
+from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
 from darkroom.pipelines.publishing.judge_stats import (
     acceptance,
     judge_stats_fingerprint,

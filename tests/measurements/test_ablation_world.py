@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from darkroom.pipelines.demo.images.street_signs import LEAST, PIECE, StreetSigns
+from darkroom.pipelines.demo.street_sign_datasets import LEAST, PIECE, StreetSigns
 from darkroom.pipelines.generation.recipes.operation_aware import PROMPTS
 from darkroom.pipelines.records.geometry import Box
 from darkroom.train.tiny import DIGIT_SPLIT

@@ -1,5 +1,5 @@
 """The world of the experiments: questions that differ in what is looked at, and so small that a tiny model learns them.
-The demo has its street signs (``pipelines/demo/images/street_signs.py``): their colour is asked in a region. Besides:
+The demo has its street signs (``pipelines/demo/street_sign_datasets.py``): their colour is asked in a region. Besides:
 
     looks.py         their colour from close up, or from afar and from near
     needed_looks.py  the colours of one sign or of two: how many looks are needed differs

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from darkroom.pipelines.demo.images.street_signs import StreetSigns
-from darkroom.pipelines.demo.street_sign_datasets import policy_of, ship_trajectories
+from darkroom.pipelines.demo.street_sign_datasets import StreetSigns, policy_of, ship_trajectories
 from darkroom.pipelines.generation.engine import intake
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
 from darkroom.pipelines.generation.recipes.operation_aware import PROMPTS

@@ -10,7 +10,7 @@ from typing import ClassVar
 from PIL import Image
 
 from darkroom.pipelines.demo.images import DEMO_VERSION
-from darkroom.pipelines.demo.images.street_signs import LEAST, HungSign, hung_signs, moved, sign_row, view_of
+from darkroom.pipelines.demo.street_sign_datasets import LEAST, HungSign, hung_signs, moved, sign_row, view_of
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.geometry import Box

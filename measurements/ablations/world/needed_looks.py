@@ -13,7 +13,7 @@ from PIL import Image
 
 from darkroom.pipelines.demo.images import DEMO_VERSION
 from darkroom.pipelines.demo.images.material import jpeg_bytes
-from darkroom.pipelines.demo.images.street_signs import LEAST, HungSign, hung_signs
+from darkroom.pipelines.demo.street_sign_datasets import LEAST, HungSign, hung_signs
 from darkroom.pipelines.generation.recipes import Recipe, prepare_images
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Thyme

@@ -12,29 +12,31 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import ClassVar
 
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.charts import chart_questions, charts
-from darkroom.pipelines.demo.images.diagrams import diagrams
-from darkroom.pipelines.demo.images.figures import figures
+from darkroom.pipelines.demo.images.figures import diagrams, figures
 from darkroom.pipelines.demo.images.films import films
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
+    Choices,
     LazyRow,
     built,
+    image_row,
     installed,
     photograph_bytes,
     require_packages,
+    with_details,
 )
 from darkroom.pipelines.demo.images.maths import maths
 from darkroom.pipelines.demo.images.notices import notice_questions, notices
 from darkroom.pipelines.demo.images.pages import page_questions, pages
 from darkroom.pipelines.demo.images.photographs import overviews, photographs, snapshots
 from darkroom.pipelines.demo.images.scenes import scene_questions, scenes
+from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.samples import FAMILIES
 from darkroom.pipelines.selection.sampling import mixture
@@ -71,13 +73,8 @@ class DemoSource:
     @property
     def fingerprint(self) -> str:
         """Digest of the parameters, ``DEMO_VERSION`` and the versions of the packages that determine the bytes."""
-        determined_by = {
-            "demo": DEMO_VERSION,
-            "n_shards": self.n_shards,
-            "seed": self.seed,
-            "n_scenes": self.n_scenes,
-            "packages": {package: installed(package) for package in PACKAGES},
-        }
+        packages = {package: installed(package) for package in PACKAGES}
+        determined_by = {"demo": DEMO_VERSION, "packages": packages, **asdict(self)}
         return hashlib.sha256(json.dumps(determined_by, sort_keys=True).encode()).hexdigest()
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
@@ -96,13 +93,13 @@ class DemoSource:
     def _all(self) -> list[LazyRow]:
         seed = self.seed
         return [
-            *_by_image([*scenes(self.n_scenes, seed), *scene_questions(self.n_scenes, seed)]),
+            *_by_image(*scenes(self.n_scenes, seed), *scene_questions(self.n_scenes, seed)),
             *photographs(seed),
-            *_by_image([*pages(seed), *page_questions(seed)]),
-            *_by_image([*charts(seed), *chart_questions(seed)]),
+            *_by_image(*pages(seed), *page_questions(seed)),
+            *_by_image(*charts(seed), *chart_questions(seed)),
             *maths(seed),
             *films(seed),
-            *_by_image([*notices(seed), *notice_questions(seed)]),
+            *_by_image(*notices(seed), *notice_questions(seed)),
             *diagrams(seed),
             *figures(seed),
             *damaged(),
@@ -111,36 +108,25 @@ class DemoSource:
         ]
 
 
-def _by_image(rows: Sequence[LazyRow]) -> list[LazyRow]:
+def _by_image(*rows: LazyRow) -> list[LazyRow]:
     """All questions about an image one after the other, so that it is made once."""
     return sorted(rows, key=lambda row: row.name.split("/"))
 
 
 def damaged() -> list[LazyRow]:
     """The two damaged rows."""
-    return [LazyRow("damaged/truncated", partial(_truncated, "rocket")), LazyRow("damaged/empty", _empty)]
+    return [LazyRow("damaged/truncated", _truncated), LazyRow("damaged/empty", _empty)]
 
 
-def _truncated(name: str) -> SourceRow:
-    whole = photograph_bytes(name)
-    return SourceRow(
-        row="damaged/truncated",
-        images=(whole[: len(whole) // 2],),
-        question="How many floodlights shine at the foot of the rocket?",
-        answer="5",
-        category="quantity",
-        license=PHOTOGRAPHS[name].license,
-    )
+def _truncated() -> SourceRow:
+    whole, license = photograph_bytes("rocket"), PHOTOGRAPHS["rocket"].license
+    question, answer = "How many floodlights shine at the foot of the rocket?", Choices((), "5")
+    return image_row("damaged/truncated", whole[: len(whole) // 2], question, answer, Truth(), "quantity", license)
 
 
 def _empty() -> SourceRow:
-    return SourceRow(
-        row="damaged/empty",
-        images=(b"",),
-        question="What is shown on this picture?",
-        answer="a bicycle",
-        category="object",
-    )
+    answer = Choices((), "a bicycle")
+    return image_row("damaged/empty", b"", "What is shown on this picture?", answer, Truth(), "object")
 
 
 _SHARES = data_beside(__file__, "deal")
@@ -162,9 +148,4 @@ def assigned(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
 def offered(row: LazyRow, families: Mapping[str, tuple[str, ...]]) -> LazyRow:
     """The row, which says for which families it is where it is not for all."""
     of_row = families.get(row.name)
-    return row if of_row is None else LazyRow(row.name, lambda: _for_families(row.build(), of_row))
-
-
-def _for_families(row: SourceRow, families: tuple[str, ...]) -> SourceRow:
-    details = {**json.loads(row.truth.details or "{}"), FAMILIES: families}
-    return replace(row, truth=replace(row.truth, details=json.dumps(details, sort_keys=True, ensure_ascii=False)))
+    return row if of_row is None else LazyRow(row.name, lambda: with_details(row.build(), **{FAMILIES: of_row}))

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image
 
-from darkroom.pipelines.demo.images.material import Choices, LazyRow, in_order, jpeg_bytes, lazy_rows, lettered, table
+from darkroom.pipelines.demo.images.material import (
+    Choices,
+    LazyRow,
+    image_row,
+    in_order,
+    jpeg_bytes,
+    lazy_rows,
+    lettered,
+    table,
+)
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
@@ -76,16 +85,8 @@ class Drawing(NamedTuple):
 def _chart(row: str, number: int, seed: int, n: int = 0) -> SourceRow:
     image, asks = _drawn(number, seed)
     ask, box = asks[n]
-    return SourceRow(
-        row=row,
-        images=(image,),
-        question=ask.question,
-        answer=ask.choices.answer,
-        choices=ask.choices.options,
-        truth=Truth(boxes=(TruthBox(ask.label, *box),)),
-        category="chart",
-        license="BSD-3-Clause",
-    )
+    truth = Truth(boxes=(TruthBox(ask.label, *box),))
+    return image_row(row, image, ask.question, ask.choices, truth, "chart", "BSD-3-Clause")
 
 
 @lru_cache(maxsize=2)
@@ -113,16 +114,15 @@ APART = 0.015
 """Of the largest value: how far a value is from all others that a question may ask for."""
 
 
-def _ranked(values: Sequence[float], *, own: str) -> list[tuple[str, int]]:
-    """Places in the order of the values in words, without the chart's ``own``, and whose value it is."""
+def _ranked(values: Sequence[float], own: str, more: str, *, own_rank: str = "largest") -> list[tuple[str, int]]:
+    """The chart's ``own`` question and ``more`` about other ranks, each with the place of the value that it means."""
     order = sorted(range(len(values)), key=values.__getitem__)
-    ranked = [(words, order[rank]) for words, rank in RANKS.items() if order[rank] != order[RANKS[own]]]
-    least = APART * max(values)
-    return [
-        (words, at)
-        for words, at in ranked
-        if all(abs(value - values[at]) > least for neighbour, value in enumerate(values) if neighbour != at)
+    first, least = order[RANKS[own_rank]], APART * max(values)
+    ranked = ((more.format(words), order[rank]) for words, rank in RANKS.items() if order[rank] != first)
+    gaps = [
+        min(abs(value - other) for place, other in enumerate(values) if place != at) for at, value in enumerate(values)
     ]
+    return [(own, first), *((question, at) for question, at in ranked if gaps[at] > least)]
 
 
 def _patch_box(patch: Rectangle, canvas: FigureCanvasAgg) -> Box:
@@ -153,20 +153,17 @@ def _iris_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     means = [_mean([row[column] for row in rows]) for column in range(4)]
     bars = axes.bar(IRIS, means, color=rng.choice(PAINTS), width=0.62)
     axes.set(title=f"Iris {SPECIES[species]}: mean measurements", ylabel="centimetres")
-    middle = sorted(range(4), key=means.__getitem__)[1]
-    question = f"Which measurement of Iris {SPECIES[species]} has the second smallest mean?"
-    wrong = [name for name in IRIS if name != IRIS[middle]]
-    choices = lettered(IRIS[middle], wrong, place=place, rng=rng)
-    more = [
-        Ask(
-            f"Which measurement of Iris {SPECIES[species]} has the {rank} mean?",
-            lettered(IRIS[at], [name for name in IRIS if name != IRIS[at]], place=place + n, rng=rng),
-            "bar",
-            partial(_patch_box, bars[at]),
-        )
-        for n, (rank, at) in enumerate(_ranked(means, own="second smallest"), 1)
+    more = f"Which measurement of Iris {SPECIES[species]} has the {{}} mean?"
+    ranked = _ranked(means, more.format("second smallest"), more, own_rank="second smallest")
+    return [
+        _ask_name(question, IRIS, at, bars[at], place=place + n, rng=rng) for n, (question, at) in enumerate(ranked)
     ]
-    return [Ask(question, choices, "bar", partial(_patch_box, bars[middle])), *more]
+
+
+def _ask_name(question: str, names: Sequence[str], at: int, bar: Rectangle, *, place: int, rng: Random) -> Ask:
+    """A question about bars without an order, whose answer is one of their names."""
+    choices = lettered(names[at], [name for name in names if name != names[at]], place=place, rng=rng)
+    return Ask(question, choices, "bar", partial(_patch_box, bar))
 
 
 def _wine_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -177,19 +174,11 @@ def _wine_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     bars = axes.barh(names, [means[name] for name in names], color=rng.choice(PAINTS), height=0.55)
     axes.set(title=f"Wines of cultivar {cultivar + 1}", xlabel="mean of the analyses")
     axes.figure.subplots_adjust(left=0.22)
-    best = max(names, key=means.__getitem__)
-    question = f"Which constituent of the wines of cultivar {cultivar + 1} has the longest bar?"
-    choices = lettered(best, [name for name in names if name != best], place=place, rng=rng)
-    more = [
-        Ask(
-            f"Which constituent of the wines of cultivar {cultivar + 1} has the {rank} mean?",
-            lettered(names[at], [name for name in names if name != names[at]], place=place + n, rng=rng),
-            "bar",
-            partial(_patch_box, bars[at]),
-        )
-        for n, (rank, at) in enumerate(_ranked([means[name] for name in names], own="largest"), 1)
+    which = f"Which constituent of the wines of cultivar {cultivar + 1} has the"
+    ranked = _ranked([means[name] for name in names], f"{which} longest bar?", f"{which} {{}} mean?")
+    return [
+        _ask_name(question, names, at, bars[at], place=place + n, rng=rng) for n, (question, at) in enumerate(ranked)
     ]
-    return [Ask(question, choices, "bar", partial(_patch_box, bars[names.index(best)])), *more]
 
 
 def _iris_scatter(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -202,12 +191,11 @@ def _iris_scatter(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.set(title="Sepals of 150 irises", xlabel="sepal length (cm)", ylabel="sepal width (cm)")
     by_length, by_width = (sorted(rows, key=itemgetter(column)) for column in (0, 1))
     extremes = {"widest": by_width[-1], "longest": by_length[-1], "narrowest": by_width[0], "shortest": by_length[0]}
-    asks = []
-    for which, row in extremes.items():
-        question = f"To which species does the iris with the {which} sepal belong?"
-        find = partial(_point_box, axes, row[0], row[1], 7)
-        asks.append(Ask(question, Choices((), SPECIES[int(row[4])]), "point", find))
-    return asks
+    question = "To which species does the iris with the {} sepal belong?"
+    return [
+        Ask(question.format(which), Choices((), SPECIES[int(species)]), "point", partial(_point_box, axes, x, y, 7))
+        for which, (x, y, _, _, species) in extremes.items()
+    ]
 
 
 def _exercise_line(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -217,18 +205,12 @@ def _exercise_line(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.plot(people, counts, marker="o", color=rng.choice(PAINTS))
     axes.set(title=f"{EXERCISES[column].capitalize()} of twenty men", xlabel="participant", xticks=list(people))
     axes.grid(axis="y", alpha=0.4)
-    best = max(people, key=lambda person: counts[person - 1])
-    question = f"Which participant did the most {EXERCISES[column]}? Give the number."
-    more = [
-        Ask(
-            f"Which participant did the {rank} number of {EXERCISES[column]}? Give the participant's number.",
-            Choices((), str(at + 1)),
-            "point",
-            partial(_point_box, axes, at + 1, counts[at], 8),
-        )
-        for rank, at in _ranked(counts, own="largest")
+    own = f"Which participant did the most {EXERCISES[column]}? Give the number."
+    more = f"Which participant did the {{}} number of {EXERCISES[column]}? Give the participant's number."
+    return [
+        Ask(question, Choices((), str(at + 1)), "point", partial(_point_box, axes, at + 1, counts[at], 8))
+        for question, at in _ranked(counts, own, more)
     ]
-    return [Ask(question, Choices((), str(best)), "point", partial(_point_box, axes, best, counts[best - 1], 8)), *more]
 
 
 def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -237,18 +219,12 @@ def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     people = list(range(1, len(values) + 1))
     bars = axes.bar(people, values, color=rng.choice(PAINTS))
     axes.set(title=f"Linnerud: {PHYSIOLOGY[column]} of twenty men", xlabel="participant", xticks=people)
-    best = max(people, key=lambda person: values[person - 1])
-    question = f"Whose {PHYSIOLOGY[column]} is the highest? Give the number of the participant."
-    more = [
-        Ask(
-            f"Which participant's {PHYSIOLOGY[column]} is the {rank} of all twenty? Give the number.",
-            Choices((), str(at + 1)),
-            "bar",
-            partial(_patch_box, bars[at]),
-        )
-        for rank, at in _ranked(values, own="largest")
+    own = f"Whose {PHYSIOLOGY[column]} is the highest? Give the number of the participant."
+    more = f"Which participant's {PHYSIOLOGY[column]} is the {{}} of all twenty? Give the number."
+    return [
+        Ask(question, Choices((), str(at + 1)), "bar", partial(_patch_box, bars[at]))
+        for question, at in _ranked(values, own, more)
     ]
-    return [Ask(question, Choices((), str(best)), "bar", partial(_patch_box, bars[best - 1])), *more]
 
 
 def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -258,18 +234,12 @@ def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     counts = [sum(low <= radius < high for radius in radii) for low, high in itertools.pairwise(edges)]
     bars = axes.bar(names, counts, color=rng.choice(PAINTS), width=0.94)
     axes.set(title="Benign tumours by mean radius", xlabel="mean radius", ylabel="tumours")
-    best = max(range(len(counts)), key=counts.__getitem__)
-    question = "In which range of the mean radius do most benign tumours lie?"
-    more = [
-        Ask(
-            f"Which range of the mean radius holds the {rank} number of benign tumours?",
-            in_order(names[at], names),
-            "bar",
-            partial(_patch_box, bars[at]),
-        )
-        for rank, at in _ranked(counts, own="largest")
+    own = "In which range of the mean radius do most benign tumours lie?"
+    more = "Which range of the mean radius holds the {} number of benign tumours?"
+    return [
+        Ask(question, in_order(names[at], names), "bar", partial(_patch_box, bars[at]))
+        for question, at in _ranked(counts, own, more)
     ]
-    return [Ask(question, in_order(names[best], names), "bar", partial(_patch_box, bars[best])), *more]
 
 
 PLOTS = (

@@ -1,33 +1,124 @@
-"""Problems in words that a drawing helps with: areas, crossings, lattice points, intervals, mirror images, distances.
+r"""Problems with a diagram that has to be read, and problems in words that a drawing helps with.
 
-Answers are exact, from integers. Each row carries a program that draws its problem to scale and prints nothing, and how
-the answer is read off the drawing (``pipelines/records/samples.py``).
+Of ``diagrams``, lengths stand in the image and not in the question; some answers are no decimal numbers
+(``36 - 9\pi``), so that grading by math-verify meets real rows. ``figures`` ask for areas, crossings, lattice points,
+intervals, mirror images and distances; answers are exact, from integers. Each row carries a program that draws its
+problem to scale and prints nothing, and how the answer is read off the drawing (``pipelines/records/samples.py``).
 """
 
+import io
 from collections.abc import Callable
 from fractions import Fraction
 from math import gcd, isqrt
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
+
+from PIL import Image, ImageDraw
 
 from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.images.material import LazyRow, lazy_rows
+from darkroom.pipelines.demo.images.material import LazyRow, font, lazy_rows
 from darkroom.pipelines.demo.images.maths import problem_row, solution, terms, written
 from darkroom.pipelines.sources import SourceRow
 
 WORDS = data_beside(__file__)
+SIZE = (480, 360)
+INK, TINT, PAPER = (30, 40, 60), (196, 214, 236), (255, 255, 255)
 N_OF_EACH = 5
+"""Problems of each kind of figure."""
+
+
+class Drawn(NamedTuple):
+    """An image, the answer, and the values that question and solution name."""
+
+    image: Image.Image
+    answer: str
+    values: dict[str, Any]
+
+
+def diagrams(seed: int) -> list[LazyRow]:
+    """One problem of each kind, not drawn yet."""
+    return lazy_rows("diagram", _diagram_row, DIAGRAMS, seed)
+
+
+def _diagram_row(row: str, kind: str, seed: int) -> SourceRow:
+    image, answer, values = DIAGRAMS[kind](Random(f"{seed}/{row}"))
+    buffer, words = io.BytesIO(), WORDS[kind]
+    image.save(buffer, format="PNG")
+    details = {"worked": solution(words, values)}
+    return problem_row(row, words["question"], answer, details, category="maths", images=(buffer.getvalue(),))
+
+
+def _right_triangle(rng: Random) -> Drawn:
+    a, b, c = rng.choice(((3, 4, 5), (5, 12, 13), (8, 15, 17), (7, 24, 25), (20, 21, 29)))
+    times = rng.randint(2, 5)
+    a, b, c = a * times, b * times, c * times
+    image, draw = _sheet()
+    draw.polygon(((90, 290), (390, 290), (90, 80)), fill=TINT, outline=INK, width=3)
+    draw.rectangle((90, 268, 112, 290), outline=INK, width=2)
+    _label(draw, (55, 185), str(a))
+    _label(draw, (240, 310), str(b))
+    _label(draw, (255, 165), "x")
+    return Drawn(image, str(c), {"a": a, "b": b, "square": a * a + b * b})
+
+
+def _square_less_circle(rng: Random) -> Drawn:
+    radius = rng.randint(2, 9)
+    image, draw = _sheet()
+    draw.rectangle((130, 60, 350, 280), fill=TINT, outline=INK, width=3)
+    draw.ellipse((130, 60, 350, 280), fill=PAPER, outline=INK, width=3)
+    _label(draw, (240, 300), str(2 * radius))
+    side, square = 2 * radius, radius**2
+    answer = f"{side**2} - {square if radius > 1 else ''}\\pi"
+    return Drawn(image, answer, {"side": side, "area": side**2, "radius": radius, "square": square})
+
+
+def _trapezoid(rng: Random) -> Drawn:
+    top, bottom, height = rng.randint(3, 9), rng.randint(10, 18), rng.randint(3, 9)
+    image, draw = _sheet()
+    draw.polygon(((160, 80), (320, 80), (410, 280), (70, 280)), fill=TINT, outline=INK, width=3)
+    draw.line((200, 80, 200, 280), fill=INK, width=2)
+    _label(draw, (240, 55), str(top))
+    _label(draw, (240, 305), str(bottom))
+    _label(draw, (225, 180), str(height))
+    area = Fraction((top + bottom) * height, 2)
+    return Drawn(image, written(area), {"top": top, "bottom": bottom, "height": height})
+
+
+def _bars(rng: Random) -> Drawn:
+    values = [rng.randint(11, 95) for _ in range(5)]
+    image, draw = _sheet()
+    for n, (name, value) in enumerate(zip(("Mon", "Tue", "Wed", "Thu", "Fri"), values, strict=True)):
+        x = 60 + 78 * n
+        draw.rectangle((x, 300 - 2 * value, x + 50, 300), fill=TINT, outline=INK, width=2)
+        _label(draw, (x + 25, 288 - 2 * value), str(value))
+        _label(draw, (x + 25, 320), name)
+    listed = ", ".join(map(str, values))
+    mean = Fraction(sum(values), len(values))
+    return Drawn(image, written(mean), {"values": values, "listed": listed, "sum": sum(values)})
+
+
+def _sheet() -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    image = Image.new("RGB", SIZE, PAPER)
+    return image, ImageDraw.Draw(image)
+
+
+def _label(draw: ImageDraw.ImageDraw, centre: tuple[int, int], text: str) -> None:
+    draw.text(centre, text, fill=INK, font=font("DejaVuSans", 22), anchor="mm")
+
+
+_DRAWN = (_right_triangle, _square_less_circle, _trapezoid, _bars)
+DIAGRAMS: dict[str, Callable[[Random], Drawn]] = {draw.__name__.strip("_"): draw for draw in _DRAWN}
 Problem = tuple[str, dict[str, Any]]
 """The answer, and the values that the question and the drawing's program name."""
 
 
 def figures(seed: int) -> list[LazyRow]:
     """``N_OF_EACH`` problems of each kind, not made yet."""
-    return lazy_rows("figure", _row, [*KINDS] * N_OF_EACH, seed)
+    return lazy_rows("figure", _figure_row, [*FIGURES] * N_OF_EACH, seed)
 
 
-def _row(row: str, kind: str, seed: int) -> SourceRow:
-    answer, values = KINDS[kind](Random(f"{seed}/{row}"))
+def _figure_row(row: str, kind: str, seed: int) -> SourceRow:
+    answer, values = FIGURES[kind](Random(f"{seed}/{row}"))
     words = WORDS[kind]
     words = words | {"seen": words["seen"].format(**values)}
     details = {"drawing_helps": True, "worked": solution(words, values, drawn=True)}
@@ -37,11 +128,9 @@ def _row(row: str, kind: str, seed: int) -> SourceRow:
 def _polygon_area(rng: Random) -> Problem:
     corners = [(0, rng.randint(0, 2)), (rng.randint(5, 8), rng.randint(-2, 1))]
     corners += [(rng.randint(7, 10), rng.randint(4, 6)), (rng.randint(2, 4), rng.randint(7, 9))]
-    twice = abs(sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in _edges(corners)))
     vertices = ", ".join(f"{name}{corner}" for name, corner in zip("ABCD", corners, strict=True))
-    rim = sum(gcd(x2 - x1, y2 - y1) for (x1, y1), (x2, y2) in _edges(corners))
-    values = {"corners": corners, "vertices": vertices, "inside": (twice - rim + 2) // 2, "rim": rim}
-    return written(Fraction(twice, 2)), values
+    area, rim, inside = _measured(corners)
+    return written(area), {"corners": corners, "vertices": vertices, "inside": inside, "rim": rim}
 
 
 def _line_and_parabola(rng: Random) -> Problem:
@@ -52,9 +141,7 @@ def _line_and_parabola(rng: Random) -> Problem:
     vertex = Fraction(-((b - slope) ** 2), 4 * a)
     offset = c + int(vertex) + a * (0 if n_points == 1 else rng.randint(2, 6) * (1 if n_points == 2 else -1))
     curves = {"parabola": terms((a, "x²"), (b, "x"), (c, "")), "line": terms((slope, "x"), (offset, ""))}
-    curves["met"] = ("runs past the parabola", "touches the parabola", "cuts through both arms of the parabola")[
-        n_points
-    ]
+    curves["met"] = ("runs past", "touches", "cuts through both arms of")[n_points] + " the parabola"
     return str(n_points), {"a": a, "b": b, "c": c, "slope": slope, "offset": offset, **curves}
 
 
@@ -64,24 +151,23 @@ def _two_circles(rng: Random) -> Problem:
     between = x * x + y * y
     apart, inside = (first + second) ** 2, (first - second) ** 2
     n_points = 2 if inside < between < apart else 1 if between in (apart, inside) else 0
-    lie = (
-        "one circle inside the other"
-        if between < inside
-        else "the circles beside each other"
-        if between > apart
-        else ""
-    )
-    lie = lie or ("two crossings of the circles" if n_points == 2 else "the circles touching")
+    none = "one circle inside the other" if between < inside else "the circles beside each other"
+    lie = (none, "the circles touching", "two crossings of the circles")[n_points]
     return str(n_points), {"first": first, "second": second, "x": x, "y": y, "lie": lie}
 
 
 def _lattice_in_triangle(rng: Random) -> Problem:
     corners = [(0, 0), (rng.randint(5, 9), rng.randint(0, 2)), (rng.randint(0, 4), rng.randint(5, 9))]
-    twice = abs(sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in _edges(corners)))
-    on_edges = sum(gcd(x2 - x1, y2 - y1) for (x1, y1), (x2, y2) in _edges(corners))
     rows = [sum(_is_inside(corners, x, y) for x in range(11)) for y in range(11)]
     values = {"corners": corners, "rows": " + ".join(str(row) for row in rows if row)}
-    return str((twice - on_edges + 2) // 2), values
+    return str(_measured(corners)[2]), values
+
+
+def _measured(corners: list[tuple[int, int]]) -> tuple[Fraction, int, int]:
+    """Area of a polygon, and how many lattice points are on its edges and inside (Pick's theorem)."""
+    twice = abs(sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in _edges(corners)))
+    rim = sum(gcd(x2 - x1, y2 - y1) for (x1, y1), (x2, y2) in _edges(corners))
+    return Fraction(twice, 2), rim, (twice - rim + 2) // 2
 
 
 def _lattice_in_circle(rng: Random) -> Problem:
@@ -103,11 +189,8 @@ def _covered_length(rng: Random) -> Problem:
         stretches.append((start, end))
     listed = ", ".join(f"[{start}, {end}]" for start, end in intervals)
     joined = " and ".join(f"{start} to {end}" for start, end in stretches)
-    return str(sum(end - start for start, end in stretches)), {
-        "intervals": intervals,
-        "listed": listed,
-        "joined": joined,
-    }
+    values = {"intervals": intervals, "listed": listed, "joined": joined}
+    return str(sum(end - start for start, end in stretches)), values
 
 
 def _mirror_image(rng: Random) -> Problem:
@@ -139,13 +222,6 @@ def _edges(corners: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[
     return list(zip(corners, [*corners[1:], corners[0]], strict=True))
 
 
-KINDS: dict[str, Callable[[Random], Problem]] = {
-    "polygon_area": _polygon_area,
-    "line_and_parabola": _line_and_parabola,
-    "two_circles": _two_circles,
-    "lattice_in_triangle": _lattice_in_triangle,
-    "lattice_in_circle": _lattice_in_circle,
-    "covered_length": _covered_length,
-    "mirror_image": _mirror_image,
-    "distance_to_line": _distance_to_line,
-}
+_AREAS = (_polygon_area, _line_and_parabola, _two_circles, _lattice_in_triangle, _lattice_in_circle)
+_COMPUTED = (*_AREAS, _covered_length, _mirror_image, _distance_to_line)
+FIGURES: dict[str, Callable[[Random], Problem]] = {compute.__name__.strip("_"): compute for compute in _COMPUTED}

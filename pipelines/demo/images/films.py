@@ -20,6 +20,7 @@ from darkroom.pipelines.demo.images.material import (
     Choices,
     LazyRow,
     Photograph,
+    covering,
     in_order,
     joint_license,
     lazy_rows,
@@ -52,7 +53,7 @@ class Shot:
 
     def frames(self) -> Iterator[Image.Image]:
         """The images, in order."""
-        ground = _ground(self.photograph)
+        ground = covering(photograph_image(self.photograph.name), WIDTH * 4 // 3, HEIGHT * 4 // 3)  # room to move in
         room = ground.width - WIDTH, ground.height - HEIGHT
         for number in range(self.first, self.end):
             progress = (number - self.first) / max(1, self.end - self.first - 1)
@@ -87,17 +88,10 @@ def _row(name: str, number: int, seed: int) -> SourceRow:
     kind, variant = KINDS[number % len(KINDS)], number // len(KINDS)
     film = kind(Random(f"{seed}/{name}"), variant + seed)
     frames = [frame for shot in film.shots for frame in shot.frames()]
-    return SourceRow(
-        row=name,
-        images=(),
-        question=film.question,
-        answer=film.choices.answer,
-        choices=film.choices.options,
-        truth=Truth(count=film.count, details=as_details(film.moments)),
-        category=film.category,
-        license=joint_license(shot.photograph.license for shot in film.shots),
-        videos=(encoded(frames),),
-    )
+    answer, choices = film.choices.answer, film.choices.options
+    truth = Truth(count=film.count, details=as_details(film.moments))
+    license = joint_license(shot.photograph.license for shot in film.shots)
+    return SourceRow(name, (), film.question, answer, choices, truth, film.category, license, (encoded(frames),))
 
 
 def encoded(frames: Sequence[Image.Image]) -> bytes:
@@ -121,10 +115,8 @@ def _sign(rng: Random, variant: int) -> Film:
     shot = _shot(rng, PHOTOGRAPHS[FILMED[variant % len(FILMED)]])
     target = street_signs(rng, 1)[0]
     moment = _put(rng, shot, target, first=rng.randrange(8, 32), n_frames=rng.randrange(6, 11))
-    question = (
-        f"A camera moves over {shot.photograph.phrase}. Which name is on the street sign that shows up for a moment?"
-    )
-    return Film((shot,), "OCR", question, Choices((), target.value), (moment,))
+    question = "A camera moves over {}. Which name is on the street sign that shows up for a moment?"
+    return Film((shot,), "OCR", question.format(shot.photograph.phrase), Choices((), target.value), (moment,))
 
 
 def _count(rng: Random, variant: int) -> Film:
@@ -135,10 +127,8 @@ def _count(rng: Random, variant: int) -> Film:
     moments = [_put(rng, shot, _large(target), first=slot * 6 + 1, n_frames=4) for slot in sorted(slots[:n_times])]
     for slot in slots[n_times : n_times + 2]:
         _put(rng, shot, _large(distractor), first=slot * 6 + 1, n_frames=4)
-    question = (
-        f"While a camera moves over {shot.photograph.phrase}, badges come and go. How often does the badge with "
-        f"the {target.look} show up?"
-    )
+    question = f"While a camera moves over {shot.photograph.phrase}, badges come and go. How often does the badge with "
+    question += f"the {target.look} show up?"
     choices = in_order(str(n_times), ("1", "2", "3", "4", "5", "6"))
     return Film((shot,), "quantity", question, choices, tuple(moments), count=n_times)
 
@@ -152,9 +142,8 @@ def _order(rng: Random, variant: int) -> Film:
     which, right = ("first", signs[0]) if variant % 2 else ("last", signs[-1])
     wrong = [sign.value for sign in signs if sign is not right] + [right.options[0]]
     unseen = next(option for option in right.options if option not in {sign.value for sign in signs})
-    question = (
-        f"Three signs show up one after the other over {shot.photograph.phrase}. What is on the one that comes {which}?"
-    )
+    seen = f"Three signs show up one after the other over {shot.photograph.phrase}"
+    question = f"{seen}. What is on the one that comes {which}?"
     choices = lettered(right.value, [*wrong[:2], unseen], place=variant, rng=rng)
     return Film((shot,), "object", question, choices, tuple(moments))
 
@@ -171,10 +160,9 @@ def _cut(rng: Random, variant: int) -> Film:
     unseen = next(PHOTOGRAPHS[name].phrase for name in FILMED if name not in names)
     wrong = [phrase for place, phrase in enumerate(phrases) if place not in (place_after, place_after - 1)]
     choices = lettered(phrases[place_after], [*wrong, unseen], place=variant, rng=rng)
-    moments = [
-        TemporalSegment(phrases[place], cuts[place], cuts[place + 1]) for place in (place_after - 1, place_after)
-    ]
-    return Film(shots, "order", question, choices, tuple(moments))
+    around = (place_after - 1, place_after)
+    moments = tuple(TemporalSegment(phrases[place], cuts[place], cuts[place + 1]) for place in around)
+    return Film(shots, "order", question, choices, moments)
 
 
 KINDS: tuple[Callable[[Random, int], Film], ...] = (_sign, _count, _order, _cut)
@@ -197,10 +185,3 @@ def _large(target: Target) -> Target:
     """Twice as large: a frame is small."""
     size = target.image.width * 2, target.image.height * 2
     return target._replace(image=target.image.resize(size, Image.Resampling.LANCZOS))
-
-
-def _ground(photograph: Photograph) -> Image.Image:
-    """The photograph, with a third more room than the frame needs."""
-    image = photograph_image(photograph.name)
-    scale = 4 / 3 * max(WIDTH / image.width, HEIGHT / image.height)
-    return image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.LANCZOS)

@@ -13,7 +13,9 @@ And rows before they are built, with lettered choices: the right one at a place 
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -24,6 +26,7 @@ from typing import NamedTuple
 from PIL import Image, ImageFont
 
 from darkroom.pipelines.demo import data_beside
+from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.sandbox.errors import require_extra
@@ -101,6 +104,12 @@ def table(name: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(row) for row in csv.reader(io.StringIO(text), delimiter=delimiter))
 
 
+def covering(image: Image.Image, width: float, height: float) -> Image.Image:
+    """The image as small as it can be where it covers a rectangle."""
+    scale = max(width / image.width, height / image.height)
+    return image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.LANCZOS)
+
+
 def joint_license(licenses: Iterable[str]) -> str:
     """The licences of all that went into an image, each once, sorted."""
     return " AND ".join(sorted(set(licenses)))
@@ -113,6 +122,16 @@ def jpeg_bytes(image: Image.Image, *, quality: int = 90) -> bytes:
     return buffer.getvalue()
 
 
+LETTERS = "ABCDEFGH"
+
+
+class Choices(NamedTuple):
+    """Options as shown (``"B. blue"``) and the right one's letter; without options, the answer itself."""
+
+    options: tuple[str, ...]
+    answer: str
+
+
 class LazyRow(NamedTuple):
     """A row's name, and what builds the row on demand."""
 
@@ -120,10 +139,31 @@ class LazyRow(NamedTuple):
     build: Callable[[], SourceRow]
 
 
+def image_row(
+    name: str, image: bytes, question: str, choices: Choices, truth: Truth, category: str, license: str = ""
+) -> SourceRow:
+    """A row with one image."""
+    return SourceRow(name, (image,), question, choices.answer, choices.options, truth, category, license)
+
+
+def with_details(row: SourceRow, **known: object) -> SourceRow:
+    """The row with more in ``truth.details``."""
+    details = {**json.loads(row.truth.details or "{}"), **known}
+    return replace(row, truth=replace(row.truth, details=json.dumps(details, sort_keys=True, ensure_ascii=False)))
+
+
 def lazy_rows(kind: str, build: Callable[..., SourceRow], of: Iterable[object], seed: int) -> list[LazyRow]:
     """A row ``kind/00``, ``kind/01`` … for each thing in ``of``: ``build(name, thing, seed)``."""
-    pairs = [(f"{kind}/{number:02d}", thing) for number, thing in enumerate(of)]
-    return [LazyRow(name, partial(build, name, thing, seed)) for name, thing in pairs]
+    names = ((f"{kind}/{number:02d}", thing) for number, thing in enumerate(of))
+    return [LazyRow(name, partial(build, name, thing, seed)) for name, thing in names]
+
+
+def further_rows(
+    kind: str, build: Callable[..., SourceRow], numbers: Iterable[int], n: int, seed: int
+) -> list[LazyRow]:
+    """``n`` more rows for each image, ``kind/00/1``, ``kind/00/2`` …: ``build(name, number, n, seed)``."""
+    names = ((f"{kind}/{number:02d}/{more}", number, more) for number in numbers for more in range(1, n + 1))
+    return [LazyRow(name, partial(build, name, number, more, seed)) for name, number, more in names]
 
 
 def built(row: LazyRow) -> SourceRow | BadRow:
@@ -142,24 +182,12 @@ def installed(package: str) -> str:
         return "missing"
 
 
-LETTERS = "ABCDEFGH"
-
-
-class Choices(NamedTuple):
-    """Options as shown (``"B. blue"``) and the right one's letter; without options, the answer itself."""
-
-    options: tuple[str, ...]
-    answer: str
-
-
 def lettered(right: str, wrong: Sequence[str], *, place: int, rng: Random) -> Choices:
     """All options in a seeded order, ``right`` at ``place`` modulo their number."""
     options = rng.sample(list(wrong), len(wrong))
     place %= len(options) + 1
     options.insert(place, right)
-    return Choices(
-        tuple(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False)), LETTERS[place]
-    )
+    return in_order(right, options)
 
 
 def in_order(right: str, options: Sequence[str]) -> Choices:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from random import Random
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.grammar import one_form
@@ -27,15 +27,8 @@ def problem_row(
     row: str, question: str, answer: str, details: Mapping[str, Any], *, category: str, images: tuple[bytes, ...] = ()
 ) -> SourceRow:
     """The row of a problem; ``details`` is JSON."""
-    return SourceRow(
-        row=row,
-        images=images,
-        question=question,
-        answer=answer,
-        truth=Truth(details=json.dumps(details, sort_keys=True, ensure_ascii=False)),
-        category=category,
-        license="Apache-2.0",
-    )
+    truth = Truth(details=json.dumps(details, sort_keys=True, ensure_ascii=False))
+    return SourceRow(row, images, question, answer, (), truth, category, "Apache-2.0")
 
 
 def solution(words: Mapping[str, Any], values: Mapping[str, Any], *, drawn: bool = False) -> dict[str, Any]:
@@ -97,8 +90,7 @@ def _gym() -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import reasoning_gym
-    module: ModuleType = reasoning_gym
-    return module
+    return cast(ModuleType, reasoning_gym)
 
 
 def _problem(row: str, task: str, seed: int) -> SourceRow:

@@ -5,7 +5,7 @@ upright and has its contrast. ``truth.boxes`` holds the printed line.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from random import Random
 from typing import Any, NamedTuple
 
@@ -16,8 +16,12 @@ from darkroom.pipelines.demo.grammar import nth_form
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,
+    Choices,
     LazyRow,
+    covering,
     font,
+    further_rows,
+    image_row,
     joint_license,
     jpeg_bytes,
     lazy_rows,
@@ -44,11 +48,7 @@ def notices(seed: int) -> list[LazyRow]:
 
 def notice_questions(seed: int) -> list[LazyRow]:
     """A question about each of the other lines of every notice, by name: ``notice/00/1``."""
-    return [
-        LazyRow(f"notice/{number:02d}/{n}", partial(_another, number, n, seed))
-        for number in range(N_NOTICES)
-        for n in range(1, N_LINES)
-    ]
+    return further_rows("notice", _another, range(N_NOTICES), N_LINES - 1, seed)
 
 
 def _notice(row: str, number: int, seed: int) -> SourceRow:
@@ -56,10 +56,10 @@ def _notice(row: str, number: int, seed: int) -> SourceRow:
     return notice.asks(row, notice.line, "What does the {notice} in front of {image} give as '{key}'?")
 
 
-def _another(number: int, n: int, seed: int) -> SourceRow:
+def _another(row: str, number: int, n: int, seed: int) -> SourceRow:
     notice = _printed(number, seed)
     line = [line for line in range(N_LINES) if line != notice.line][n - 1]
-    return notice.asks(f"notice/{number:02d}/{n}", line, nth_form(TABLE["more"], N_LINES * number + n))
+    return notice.asks(row, line, nth_form(TABLE["more"], N_LINES * number + n))
 
 
 class Notice(NamedTuple):
@@ -76,15 +76,9 @@ class Notice(NamedTuple):
     def asks(self, row: str, line: int, words: str) -> SourceRow:
         key, value, box = self.lines[line]
         photograph = PHOTOGRAPHS[self.behind]
-        return SourceRow(
-            row=row,
-            images=(self.image,),
-            question=words.format(notice=self.name, image=photograph.phrase, key=key),
-            answer=value,
-            truth=Truth(boxes=(TruthBox(f"line '{key}'", *box),)),
-            category="OCR",
-            license=joint_license([photograph.license, TEXTURE_LICENSE]),
-        )
+        question = words.format(notice=self.name, image=photograph.phrase, key=key)
+        truth, license = Truth((TruthBox(f"line '{key}'", *box),)), joint_license([photograph.license, TEXTURE_LICENSE])
+        return image_row(row, self.image, question, Choices((), value), truth, "OCR", license)
 
 
 @lru_cache(maxsize=2)
@@ -112,9 +106,7 @@ def _value(content: str | list[int], rng: Random) -> str:
 
 def _background(name: str) -> Image.Image:
     """The middle of a photograph, as large as the canvas."""
-    image, (width, height) = photograph_image(name), SIZE
-    scale = max(width / image.width, height / image.height)
-    whole = image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.LANCZOS)
+    (width, height), whole = SIZE, covering(photograph_image(name), *SIZE)
     x, y = (whole.width - width) // 2, (whole.height - height) // 2
     return whole.crop((x, y, x + width, y + height))
 

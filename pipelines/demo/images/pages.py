@@ -7,11 +7,8 @@ line that is asked for. A page has one question of its own, and ``page_questions
 import codecs
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
-from importlib.util import find_spec
 from itertools import pairwise, zip_longest
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -22,9 +19,11 @@ from darkroom.pipelines.demo.grammar import nth_form
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     PUBLIC_DOMAIN,
+    Choices,
     LazyRow,
-    MaterialError,
     font,
+    further_rows,
+    image_row,
     jpeg_bytes,
     packaged_bytes,
     photograph_bytes,
@@ -64,13 +63,8 @@ class PageLine(NamedTuple):
     @property
     def box(self) -> Box:
         """The ink of the whole line."""
-        boxes = [word.box for word in self.words]
-        return Box(
-            min(box.x1 for box in boxes),
-            min(box.y1 for box in boxes),
-            max(box.x2 for box in boxes),
-            max(box.y2 for box in boxes),
-        )
+        left, top, right, bottom = zip(*(word.box for word in self.words), strict=True)
+        return Box(min(left), min(top), max(right), max(bottom))
 
 
 class Marked(NamedTuple):
@@ -91,18 +85,13 @@ Mark = Callable[[ImageDraw.ImageDraw, Sequence[PageLine], Random], Marked]
 
 def pages(seed: int) -> list[LazyRow]:
     """The pages by name, not set yet."""
-    rows = [LazyRow("page/00", _scan)]
-    rows += [LazyRow(f"page/{number:02d}", partial(_set_page, number, seed)) for number in range(1, len(SET_PAGES) + 1)]
-    return rows
+    names = ((f"page/{number:02d}", number) for number in range(1, len(SET_PAGES) + 1))
+    return [LazyRow("page/00", _scan), *(LazyRow(name, partial(_row, name, number, 0, seed)) for name, number in names)]
 
 
 def page_questions(seed: int) -> list[LazyRow]:
     """``N_MORE`` further questions about each page that is set here, by name: ``page/01/1``."""
-    return [
-        LazyRow(f"page/{number:02d}/{n}", partial(_another, number, n, seed))
-        for number in range(1, len(SET_PAGES) + 1)
-        for n in range(1, N_MORE + 1)
-    ]
+    return further_rows("page", _row, range(1, len(SET_PAGES) + 1), N_MORE, seed)
 
 
 N_MORE = 6
@@ -110,23 +99,14 @@ _WORDINGS = data_beside(__file__)
 
 
 def _scan() -> SourceRow:
-    return SourceRow(
-        row="page/00",
-        images=(photograph_bytes("page"),),
-        question="According to this page, how can we label the marker pixels as either object or background?",
-        answer="unambiguously",
-        truth=Truth(boxes=(TruthBox("word", 3, 81, 104, 100),)),
-        category="OCR",
-        license=PHOTOGRAPHS["page"].license,
-    )
+    question = "According to this page, how can we label the marker pixels as either object or background?"
+    answer, truth = Choices((), "unambiguously"), Truth(boxes=(TruthBox("word", 3, 81, 104, 100),))
+    return image_row("page/00", photograph_bytes("page"), question, answer, truth, "OCR", PHOTOGRAPHS["page"].license)
 
 
 def _zen() -> list[str]:
     """The Zen of Python, read from the module's source: importing ``this`` prints it."""
-    spec = find_spec("this")
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
-        raise MaterialError("the demo needs the source of the standard module 'this'; this Python does not carry it")
-    encoded = Path(spec.origin).read_text(encoding="ascii").split('"""')[1]
+    encoded = packaged_bytes("this", "this.py").decode("ascii").split('"""')[1]
     return [line for line in codecs.decode(encoded, "rot13").splitlines() if line]
 
 
@@ -139,44 +119,26 @@ def _description(name: str) -> list[str]:
     return [re.sub(r"\s*<[^>]*>|\s*\[\d\]", "", paragraph) for paragraph in flat if len(paragraph) > 90]
 
 
-def _set_page(number: int, seed: int) -> SourceRow:
-    return _drawn(number, seed)[0]
-
-
-def _another(number: int, n: int, seed: int) -> SourceRow:
-    first, more = _drawn(number, seed)
-    marked = more[n - 1]
-    return replace(
-        first,
-        row=f"page/{number:02d}/{n}",
-        question=marked.question,
-        answer=marked.answer,
-        truth=Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words),
-        category=marked.category,
-    )
+def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
+    image, license, marks = _drawn(number, seed)
+    marked = marks[n]
+    truth = Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words)
+    return image_row(name, image, marked.question, Choices((), marked.answer), truth, marked.category, license)
 
 
 @lru_cache(maxsize=2)
-def _drawn(number: int, seed: int) -> tuple[SourceRow, list[Marked]]:
-    """A page with its own question, and what else can be asked of it: drawn once for all."""
+def _drawn(number: int, seed: int) -> tuple[bytes, str, list[Marked]]:
+    """A page, its licence, its own question and what else can be asked of it: drawn once for all."""
     row, (texts, mark) = f"page/{number:02d}", SET_PAGES[number - 1]
     rng = Random(f"{seed}/{row}")
     page = _paper(rng)
     draw = ImageDraw.Draw(page)
-    lines = _set_lines(
-        draw, [paragraph for text in texts for paragraph in (_zen() if text == ZEN else _description(text))]
-    )
+    paragraphs = [paragraph for text in texts for paragraph in (_zen() if text == ZEN else _description(text))]
+    lines = _set_lines(draw, paragraphs)
     marked = mark(draw, lines, rng)
     more = _more(draw, lines, marked, number, Random(f"{seed}/{row}/more"))
-    return SourceRow(
-        row=row,
-        images=(jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))),),
-        question=marked.question,
-        answer=marked.answer,
-        truth=Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words),
-        category=marked.category,
-        license=PUBLIC_DOMAIN if texts == (ZEN,) else "BSD-3-Clause",
-    ), more
+    license = PUBLIC_DOMAIN if texts == (ZEN,) else "BSD-3-Clause"
+    return jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [marked, *more]
 
 
 def _more(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, number: int, rng: Random) -> list[Marked]:
@@ -199,30 +161,23 @@ def _questions(marked: Marked, number: int) -> list[Marked]:
     """Questions about a mark, in words that no other page has."""
     says = _WORDINGS[marked.label]
     n_words = len(marked.line)
-    whole = nth_form(says["whole"], number)
+    whole = marked._replace(question=nth_form(says["whole"], number))
     if not marked.line:
-        return [marked._replace(question=whole)]
-    counted = marked._replace(question=whole, answer=str(n_words), category="quantity", n_words=n_words)
+        return [whole]
+    by_word, of_word = nth_form(says["word"], number), marked._replace(category="OCR", n_words=None)
     words = [
-        marked._replace(
-            question=nth_form(says["word"], number).format(ordinal=ordinal),
-            answer=word.bare,
-            category="OCR",
-            n_words=None,
-        )
+        of_word._replace(question=by_word.format(ordinal=ordinal), answer=word.bare)
         for ordinal, word in zip(ORDINALS, marked.line, strict=False)
         if len(word.bare) > 4 and word.bare.isalpha()
     ]
-    return [*words, counted]
+    return [*words, whole._replace(answer=str(n_words), category="quantity", n_words=n_words)]
 
 
 def _paper(rng: Random) -> Image.Image:
     rough = texture("gravel").rotate(90 * rng.randrange(4)).filter(ImageFilter.BoxBlur(6)).resize((WIDTH, HEIGHT))
     shade = Image.linear_gradient("L").rotate(90).resize((WIDTH, HEIGHT)).point([level // 14 for level in range(256)])
     light = rough.point([226 + level * 20 // 255 for level in range(256)])
-    paper = Image.merge(
-        "RGB", (light, light.point([v - 3 for v in range(256)]), light.point([v - 11 for v in range(256)]))
-    )
+    paper = Image.merge("RGB", [light.point([level - less for level in range(256)]) for less in (0, 3, 11)])
     paper.paste((150, 140, 124), (0, 0), shade.point([level * 5 for level in range(256)]))
     return paper
 
@@ -285,9 +240,8 @@ def _highlighted(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Rand
 
 
 def _arrowed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
-    line = rng.choice(
-        [line for line in lines if len(line.words) >= 5 and all(w.bare.isalpha() for w in line.words[:5])]
-    )
+    long = [line for line in lines if len(line.words) >= 5]
+    line = rng.choice([line for line in long if all(word.bare.isalpha() for word in line.words[:5])])
     place = rng.choice((0, 4))
     x, y = MARGIN - 26, (line.box.y1 + line.box.y2) // 2
     draw.line((x - 60, y, x, y), fill=PENCIL, width=4)

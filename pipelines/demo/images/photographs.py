@@ -18,6 +18,7 @@ from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     Choices,
     LazyRow,
+    image_row,
     jpeg_bytes,
     lettered,
     photograph_bytes,
@@ -58,16 +59,8 @@ def _row(name: str, number: int, question: Mapping[str, Any], seed: int) -> Sour
         choices = lettered(question["answer"], question["wrong"], place=number + seed, rng=Random(f"{seed}/{name}"))
     boxes = (TruthBox(question["box"]["label"], *question["box"]["sides"]),) if "box" in question else ()
     truth = Truth(boxes, count=question.get("count"), angle=question.get("angle"), contrast=question.get("contrast"))
-    return SourceRow(
-        row=name,
-        images=(_image(question["photograph"], truth),),
-        question=question["question"],
-        answer=choices.answer,
-        choices=choices.options,
-        truth=truth,
-        category=question["category"],
-        license=PHOTOGRAPHS[question["photograph"]].license,
-    )
+    about = question["category"], PHOTOGRAPHS[question["photograph"]].license
+    return image_row(name, _image(question["photograph"], truth), question["question"], choices, truth, *about)
 
 
 def _image(photograph: str, truth: Truth) -> bytes:

@@ -8,7 +8,7 @@ ask different questions. ``scene_questions`` asks about other things on the same
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import zip_longest
 from random import Random
 from typing import Literal, NamedTuple
@@ -23,6 +23,8 @@ from darkroom.pipelines.demo.images.material import (
     Choices,
     LazyRow,
     Photograph,
+    further_rows,
+    image_row,
     in_order,
     joint_license,
     jpeg_bytes,
@@ -95,16 +97,14 @@ class Wall(NamedTuple):
 
 def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
     """The scenes by name, not drawn yet."""
-    return lazy_rows("scene", _scene, range(n_scenes), seed)
+    return lazy_rows(
+        "scene", lambda name, number, seed: replace(_drawn(number, seed)[1], row=name), range(n_scenes), seed
+    )
 
 
 def scene_questions(n_scenes: int, seed: int) -> list[LazyRow]:
     """``N_MORE`` further questions about each scene, by name: ``scene/00/1``."""
-    return [
-        LazyRow(f"scene/{number:02d}/{n}", partial(_another, number, n, seed))
-        for number in range(n_scenes)
-        for n in range(1, N_MORE + 1)
-    ]
+    return further_rows("scene", _another, range(n_scenes), N_MORE, seed)
 
 
 _TABLE = data_beside(__file__)
@@ -125,10 +125,6 @@ def make_wall(number: int, seed: int) -> Wall:
     return Wall(scene, photographs, topic, subject, rng)
 
 
-def _scene(name: str, number: int, seed: int) -> SourceRow:
-    return replace(_drawn(number, seed)[1], row=name)
-
-
 @lru_cache(maxsize=2)
 def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     """A wall, and its first question with the image: drawn once for all of its questions."""
@@ -137,43 +133,27 @@ def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
     choices = _choices(topic.choices, placed[0], photographs, number // len(TOPICS) + number + seed, rng)
     words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
-    return wall, SourceRow(
-        row="",
-        images=(jpeg_bytes(lit(scene.canvas, rng)),),
-        question=words.format(image=subject.phrase, look=placed[0].target.look),
-        answer=choices.answer,
-        choices=choices.options,
-        truth=_truth(topic, placed),
-        category=topic.category,
-        license=joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)]),
-    )
+    question, image = words.format(image=subject.phrase, look=placed[0].target.look), jpeg_bytes(lit(scene.canvas, rng))
+    license = joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)])
+    return wall, image_row("", image, question, choices, _truth(topic, placed), topic.category, license)
 
 
 def _truth(topic: Topic, placed: Sequence[Placed]) -> Truth:
-    return Truth(
-        boxes=tuple(TruthBox(thing.target.label, *thing.box) for thing in placed),
-        count=int(placed[0].target.value) if topic.kind == "dots" else None,
-    )
+    boxes = tuple(TruthBox(thing.target.label, *thing.box) for thing in placed)
+    return Truth(boxes, count=int(placed[0].target.value) if topic.kind == "dots" else None)
 
 
-def _another(number: int, n: int, seed: int) -> SourceRow:
+def _another(name: str, number: int, n: int, seed: int) -> SourceRow:
     wall, first = _drawn(number, seed)
-    rng = Random(f"{seed}/scene/{number:02d}/{n}")
+    rng = Random(f"{seed}/{name}")
     topic, thing_asked, place = list(_asked(wall, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
     placed = [thing_asked, *(thing for thing in wall.scene.placed[topic.kind] if thing is not thing_asked)]
     choices = _choices(topic.choices, thing_asked, wall.photographs, number + n + seed, rng)
     # no two questions of a topic share a wording, on one wall or on two
     words = nth_form(topic.wordings, 3 * number + place)
-    target = thing_asked.target
-    return replace(
-        first,
-        row=f"scene/{number:02d}/{n}",
-        question=words.format(image=thing_asked.photograph.phrase, look=target.look, value=target.value),
-        answer=choices.answer,
-        choices=choices.options,
-        truth=_truth(topic, placed),
-        category=topic.category,
-    )
+    target, (image,) = thing_asked.target, first.images
+    question = words.format(image=thing_asked.photograph.phrase, look=target.look, value=target.value)
+    return image_row(name, image, question, choices, _truth(topic, placed), topic.category, first.license)
 
 
 def _asked(wall: Wall, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:

@@ -49,13 +49,10 @@ class Target(NamedTuple):
 
 def plates(rng: Random, n: int) -> list[Target]:
     """Engraved number plates of one metal, four digits each."""
-    metal, engraving = rng.choice(
-        (((196, 164, 98), (74, 54, 22)), ((188, 190, 192), (62, 64, 70)), ((226, 222, 210), INK))
-    )
-    return [
-        Target(_plate(f"No. {number}", metal, engraving), "number plate", str(number), "number plate")
-        for number in rng.sample(range(1013, 9899), n)
-    ]
+    metals = (((196, 164, 98), (74, 54, 22)), ((188, 190, 192), (62, 64, 70)), ((226, 222, 210), INK))
+    metal, engraving = rng.choice(metals)
+    numbers, kind = map(str, rng.sample(range(1013, 9899), n)), "number plate"
+    return [Target(_plate(f"No. {number}", metal, engraving), kind, number, kind) for number in numbers]
 
 
 def price_tags(rng: Random, n: int) -> list[Target]:
@@ -122,12 +119,10 @@ def clocks(rng: Random, n: int) -> list[Target]:
     targets = []
     for tick in rng.sample([tick for tick in range(144) if tick % 12 not in (0, tick // 12)], n):
         hour, minute = tick // 12 or 12, tick % 12 * 5
-        wrong = (
-            _clock_text(minute // 5, tick // 12 * 5),
-            _clock_text(hour % 12 + 1, minute),
-            _clock_text(hour, (minute + rng.choice((15, 20, 40))) % 60),
-        )
-        targets.append(Target(_clock(hour, minute), "clock", _clock_text(hour, minute), "clock", wrong))
+        later = (minute + rng.choice((15, 20, 40))) % 60
+        times = ((hour, minute), (minute // 5, tick // 12 * 5), (hour % 12 + 1, minute), (hour, later))
+        right, *wrong = (f"{hour or 12}:{minute:02d}" for hour, minute in times)
+        targets.append(Target(_clock(hour, minute), "clock", right, "clock", tuple(wrong)))
     return targets
 
 
@@ -160,17 +155,9 @@ def _others(rng: Random, names: Iterable[str], name: str) -> tuple[str, ...]:
     return tuple(rng.sample([candidate for candidate in sorted(names) if candidate != name], 3))
 
 
-def _clock_text(hour: int, minute: int) -> str:
-    return f"{hour or 12}:{minute:02d}"
-
-
 def _blank(width: int, height: int) -> tuple[Image.Image, ImageDraw.ImageDraw]:
     image = Image.new("RGBA", (width * DETAIL, height * DETAIL))
     return image, ImageDraw.Draw(image)
-
-
-def _reduced(image: Image.Image) -> Image.Image:
-    return image.reduce(DETAIL)
 
 
 def _scaled(*values: float) -> list[float]:
@@ -187,8 +174,9 @@ def _text_width(text: str, size: int, face: str = "DejaVuSans-Bold") -> int:
     return math.ceil(font(face, size * DETAIL).getlength(text) / DETAIL)
 
 
-def _bolt(draw: ImageDraw.ImageDraw, x: float, y: float) -> None:
-    draw.ellipse(_scaled(x - 2, y - 2, x + 2, y + 2), fill=(150, 148, 142), outline=(70, 68, 64), width=2)
+def _bolts(draw: ImageDraw.ImageDraw, left: float, right: float, y: float) -> None:
+    for x in (left, right):
+        draw.ellipse(_scaled(x - 2, y - 2, x + 2, y + 2), fill=(150, 148, 142), outline=(70, 68, 64), width=2)
 
 
 def _plate(text: str, metal: Colour, engraving: Colour) -> Image.Image:
@@ -198,9 +186,8 @@ def _plate(text: str, metal: Colour, engraving: Colour) -> Image.Image:
     draw.rounded_rectangle(_scaled(1, 1, width - 2, height - 2), 2 * DETAIL, fill=metal)
     draw.line(_scaled(2, 1.5, width - 3, 1.5), fill=_shade(metal, 1.2), width=2)
     _letter(draw, (width / 2, height / 2), text, 15, engraving, "DejaVuSerif")
-    _bolt(draw, 7, height / 2)
-    _bolt(draw, width - 8, height / 2)
-    return _reduced(image)
+    _bolts(draw, 7, width - 8, height / 2)
+    return image.reduce(DETAIL)
 
 
 def _sign(text: str, paint: Colour) -> Image.Image:
@@ -209,28 +196,20 @@ def _sign(text: str, paint: Colour) -> Image.Image:
     draw.rounded_rectangle(_scaled(0, 0, width - 1, height - 1), 5 * DETAIL, fill=paint)
     draw.rounded_rectangle(_scaled(3, 3, width - 4, height - 4), 3 * DETAIL, outline=(214, 212, 204), width=4)
     _letter(draw, (width / 2, height / 2), text, 18, (232, 230, 222))
-    _bolt(draw, 9, height / 2)
-    _bolt(draw, width - 10, height / 2)
-    return _reduced(image)
+    _bolts(draw, 9, width - 10, height / 2)
+    return image.reduce(DETAIL)
 
 
 def _tag(price: str) -> Image.Image:
     width, string = _text_width(price, 16) + 30, 26
     height = string + 34
     image, draw = _blank(width, height)
-    outline = [
-        (0, string + 9),
-        (9, string),
-        (width - 1, string),
-        (width - 1, height - 1),
-        (9, height - 1),
-        (0, height - 10),
-    ]
-    draw.polygon([tuple(_scaled(*point)) for point in outline], fill=(208, 182, 138), outline=(142, 116, 78), width=2)
+    corners = (0, string + 9, 9, string, width - 1, string, width - 1, height - 1, 9, height - 1, 0, height - 10)
+    draw.polygon(_scaled(*corners), fill=(208, 182, 138), outline=(142, 116, 78), width=2)
     draw.ellipse(_scaled(5, string + 14, 11, string + 20), fill=(96, 78, 54))
     draw.line(_scaled(8, string + 17, width * 0.6, 0), fill=(226, 220, 206), width=DETAIL + 1)
     _letter(draw, (width / 2 + 6, string + 17), price, 16, (64, 44, 30))
-    return _reduced(image)
+    return image.reduce(DETAIL)
 
 
 def _badge(symbol: str, colour: Colour) -> Image.Image:
@@ -239,19 +218,18 @@ def _badge(symbol: str, colour: Colour) -> Image.Image:
     draw.ellipse(_scaled(0, 0, size - 1, size - 1), fill=(168, 160, 144))
     draw.ellipse(_scaled(1, 1, size - 2, size - 2), fill=(238, 231, 214))
     _letter(draw, (size / 2 - 0.5, size / 2), WORDS["symbols"][symbol], 22, colour, "DejaVuSans")
-    return _reduced(image)
+    return image.reduce(DETAIL)
 
 
 def _dotted_card(rng: Random, count: int) -> Image.Image:
     width, height = 66, 50
     image, draw = _blank(width, height)
-    draw.rounded_rectangle(
-        _scaled(0, 0, width - 1, height - 1), 3 * DETAIL, fill=(224, 218, 204), outline=(160, 152, 136)
-    )
+    rim = _scaled(0, 0, width - 1, height - 1)
+    draw.rounded_rectangle(rim, 3 * DETAIL, fill=(224, 218, 204), outline=(160, 152, 136))
     for cell in rng.sample(range(12), count):
         x, y = 11 + cell % 4 * 14.5 + rng.uniform(-2, 2), 10 + cell // 4 * 14.5 + rng.uniform(-2, 2)
         draw.ellipse(_scaled(x - 3, y - 3, x + 3, y + 3), fill=(60, 52, 84))
-    return _reduced(image)
+    return image.reduce(DETAIL)
 
 
 def _pictogram(glyph: str, paint: Colour) -> Image.Image:
@@ -260,7 +238,7 @@ def _pictogram(glyph: str, paint: Colour) -> Image.Image:
     draw.rounded_rectangle(_scaled(0, 0, size - 1, size - 1), 5 * DETAIL, fill=paint)
     draw.rounded_rectangle(_scaled(2, 2, size - 3, size - 3), 4 * DETAIL, outline=INK, width=4)
     _letter(draw, (size / 2 - 0.5, size / 2), glyph, 28, INK, "DejaVuSans")
-    return _reduced(image)
+    return image.reduce(DETAIL)
 
 
 def _bar_card(words: Sequence[str], heights: Sequence[int]) -> Image.Image:
@@ -272,7 +250,7 @@ def _bar_card(words: Sequence[str], heights: Sequence[int]) -> Image.Image:
         draw.rectangle(_scaled(x - 10, 88 - tall, x + 10, 88), fill=(92, 116, 138))
         _letter(draw, (x, 98), word, 11, INK, "DejaVuSans")
     draw.line(_scaled(8, 88, width - 8, 88), fill=INK, width=DETAIL)
-    return _reduced(image)
+    return image.reduce(DETAIL)
 
 
 def _clock(hour: int, minute: int) -> Image.Image:
@@ -286,7 +264,7 @@ def _clock(hour: int, minute: int) -> Image.Image:
     draw.line(_spoke(middle, (hour % 12 + minute / 60) * 30, -3, 15), fill=INK, width=11)
     draw.line(_spoke(middle, minute * 6, -4, 25), fill=INK, width=6)
     draw.ellipse(_scaled(middle - 2, middle - 2, middle + 2, middle + 2), fill=(150, 60, 40))
-    return _reduced(image)
+    return image.reduce(DETAIL)
 
 
 def _spoke(middle: float, degrees: float, inner: float, outer: float) -> list[float]:

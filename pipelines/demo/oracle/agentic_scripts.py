@@ -4,7 +4,6 @@ Each family has its phrases and code in a TOML file of its name.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from random import Random
 
 from darkroom.pipelines.demo import data_beside
@@ -12,6 +11,7 @@ from darkroom.pipelines.demo.grammar import some_form
 from darkroom.pipelines.demo.oracle.family_script import (
     after_crop,
     answer_turn,
+    answering,
     before_look,
     by_scale,
     enlargement,
@@ -44,19 +44,14 @@ def _look_or_answer(turn: CompletionRequest) -> str:
         looks.append(_enhance)
     sample = turn.task.sample
     if len(turn.rounds) == len(looks):
-        return answer_turn(turn, PyVision(), _shows(sample))
+        region = _region(sample)
+        scale = region and enlargement(region, readable_side=READABLE_SIDE)
+        return answer_turn(turn, PyVision(), after_crop(sample, scale, _IMAGE) if scale else _IMAGE["shows"])
     # seed_from gives every turn its own seed: its words don't depend on the other turns'
     rng = Random(turn.seed)
     thoughts, code = looks[len(turn.rounds)](turn.task, rng)
     thought = before_look(sample, rng, thoughts, label=label_of(sample))
     return PyVision().write_round(thought, code, first=not turn.rounds)
-
-
-def _shows(sample: Sample) -> Sequence[str]:
-    region = _region(sample)
-    if region is None:
-        return list(_IMAGE["shows"])
-    return after_crop(sample, enlargement(region, readable_side=READABLE_SIDE), _IMAGE)
 
 
 def _overview(task: Task, rng: Random) -> tuple[Sequence[str], str]:
@@ -70,7 +65,7 @@ def _zoom(task: Task, rng: Random) -> tuple[Sequence[str], str]:
         return _whole(task)
     scale, visible = enlargement(region, readable_side=READABLE_SIDE), visibility(task)
     code = silent(rng, _CODE["zoom" if scale > 1 else "cut"], task.sample)
-    thoughts = [*by_scale(_IMAGE, "closer", scale), *(_IMAGE["too_small"] if visible.size == "small" else ())]
+    thoughts = [*by_scale("closer", scale, _IMAGE), *(_IMAGE["too_small"] if visible.size == "small" else ())]
     return thoughts, code.format(n=_index(task.sample), label=label_of(task.sample), box=tuple(region), scale=scale)
 
 
@@ -122,9 +117,8 @@ def _closer(turn: CompletionRequest) -> str:
     columns = min(3, len(numbers))
     rows = -(-len(numbers) // columns)
     code = _VIDEO["code"]["closer"].format(video=video, numbers=numbers, rows=rows, columns=columns)
-    thought = before_look(
-        sample, rng, _VIDEO["next" if was_seen else "gaps"], part=_part(numbers, sample.videos[video])
-    )
+    part = _part(numbers, sample.videos[video])
+    thought = before_look(sample, rng, _VIDEO["next" if was_seen else "gaps"], part=part)
     return PyVision().write_round(thought, code, first=False)
 
 
@@ -132,8 +126,7 @@ def _is_in_overview(sample: Sample) -> bool:
     """True if the overview showed a frame of every segment: only then could one know where to look."""
     n_frames = sample.videos[_video(sample)].n_frames
     frames = [round(n * (n_frames - 1) / (N_OVERVIEW - 1)) for n in range(N_OVERVIEW)]
-    moments = [moment for moment in temporal_segments(sample) if moment.video == _video(sample)]
-    return all(any(moment.first <= number < moment.end for number in frames) for moment in moments)
+    return all(any(moment.first <= number < moment.end for number in frames) for moment in _moments(sample))
 
 
 def _with_others(numbers: list[int], video: VideoRef, rng: Random) -> list[int]:
@@ -155,10 +148,14 @@ def _video(sample: Sample) -> int:
     return moments[0].video if moments else 0
 
 
+def _moments(sample: Sample) -> list[TemporalSegment]:
+    return [moment for moment in temporal_segments(sample) if moment.video == _video(sample)]
+
+
 def _close_frames(sample: Sample) -> list[int]:
     """Frames of every segment, two where there are few segments; every sixth part of a video without any."""
     video = sample.videos[_video(sample)]
-    moments = [moment for moment in temporal_segments(sample) if moment.video == _video(sample)]
+    moments = _moments(sample)
     if not moments:
         return sorted({(2 * part + 1) * video.n_frames // 12 for part in range(6)})
     return sorted({number for moment in moments for number in _frames_of(moment, few=len(moments) > 3)})[:MAX_CLOSE]
@@ -178,7 +175,5 @@ def _part(numbers: list[int], video: VideoRef) -> str:
     return "near the start" if middle < 1 / 3 else "towards the end" if middle > 2 / 3 else "around the middle"
 
 
-agentic_video = family_script(
-    _video_overview, _closer, partial(answer_turn, protocol=PyVision(), phrases=_VIDEO["shows"])
-)
+agentic_video = family_script(_video_overview, _closer, answering(PyVision(), _VIDEO["shows"]))
 """Frames over the whole video, then those around the segments, then the answer."""

@@ -8,6 +8,7 @@ without tools, which stands in for a model so that necessity is measured without
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from random import Random
 from typing import Any
 
@@ -58,13 +59,9 @@ def visibility(task: Task) -> Visibility:
     if not sample.images or not sample.truth.boxes:
         return Visibility(angle=sample.truth.angle)
     target = sample.truth.boxes[0]
-    image = sample.images[target.image]
-    return Visibility(
-        shown_side(target.box, image.width, image.height),
-        target.box.area / (image.width * image.height),
-        angle=sample.truth.angle,
-        longest=max(image.width, image.height),
-    )
+    width, height = sample.images[target.image].width, sample.images[target.image].height
+    share = target.box.area / (width * height)
+    return Visibility(shown_side(target.box, width, height), share, sample.truth.angle, longest=max(width, height))
 
 
 def obstacles(task: Task) -> tuple[Operation, ...]:
@@ -75,12 +72,8 @@ def obstacles(task: Task) -> tuple[Operation, ...]:
     if not task.sample.images:
         raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
     view = visibility(task)
-    needed = {
-        Operation.DIRECTION: view.is_turned,
-        Operation.LIGHTING: view.is_faint,
-        Operation.REGION: view.needs_closer_look,
-    }
-    return tuple(operation for operation, is_needed in needed.items() if is_needed)
+    operations = (Operation.DIRECTION, Operation.LIGHTING, Operation.REGION)
+    return tuple(compress(operations, (view.is_turned, view.is_faint, view.needs_closer_look)))
 
 
 def operation_plan(turn: CompletionRequest) -> str:
@@ -113,12 +106,25 @@ READABLE_SIDE = 480
 """A crop is enlarged until its longer side has about this many pixels, eight-fold at most."""
 
 
-def answer_turn(turn: CompletionRequest, protocol: Protocol, phrases: Sequence[str], *, label: str = "") -> str:
-    """The final turn: one of ``phrases`` with the slots ``label`` and ``seen``, the choice by name, the answer."""
+def answer_turn(
+    turn: CompletionRequest, protocol: Protocol, *parts: Sequence[str], label: str = "", rng: Random | None = None
+) -> str:
+    """The final turn: a phrase of each part with the slots ``label`` and ``seen``, the choice by name, the answer."""
     sample = turn.task.sample
-    phrase = some_form(phrases, Random(turn.seed))
+    phrase = one_of_each(rng or Random(turn.seed), *parts)
     thought = phrase.format(label=label or label_of(sample), seen=spelled_answer(sample))
-    return protocol.write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=not turn.rounds)
+    closing = f" That is choice {sample.answer}." if sample.choices else ""
+    return protocol.write_answer(f"{thought}{closing}", sample.answer, first=not turn.rounds)
+
+
+def answering(protocol: Protocol, phrases: Sequence[str]) -> Script:
+    """A script of final turns."""
+    return lambda turn: answer_turn(turn, protocol, phrases)
+
+
+def answer_from_crop(turn: CompletionRequest, says: Mapping[str, Any]) -> str:
+    """The final turn after the hint's region was cropped."""
+    return answer_turn(turn, Thyme(), after_crop(turn.task.sample, enlargement(hinted_region(turn)), says))
 
 
 def one_of_each(rng: Random, *parts: Sequence[str]) -> str:
@@ -146,12 +152,7 @@ def why_closer(view: Visibility, says: Mapping[str, Any] = _SAYS["why"]) -> Sequ
     return list(says[kind])
 
 
-def where_to_crop(scale: int) -> Sequence[str]:
-    """The part to crop, with the slots ``label`` and ``place``."""
-    return by_scale(_SAYS, "then", scale)
-
-
-def by_scale(says: Mapping[str, Any], name: str, scale: int) -> Sequence[str]:
+def by_scale(name: str, scale: int, says: Mapping[str, Any] = _SAYS) -> Sequence[str]:
     """The phrases, and those that speak of an enlargement where there is one."""
     return [*says[name], *(says[f"{name}_enlarged"] if scale > 1 else ())]
 
@@ -160,7 +161,7 @@ def after_crop(sample: Sample, scale: int, says: Mapping[str, Any] = _SAYS) -> S
     """Claims that hold of a crop: that it is clear only where the target is large enough in it."""
     target = sample.truth.boxes[0].box
     is_clear = min(target.width, target.height) * scale >= CLEAR_SIDE
-    return [*by_scale(says, "shows", scale), *(says["shows_clear"] if is_clear else ())]
+    return [*by_scale("shows", scale, says), *(says["shows_clear"] if is_clear else ())]
 
 
 _TRIES = 12
@@ -172,14 +173,19 @@ def label_of(sample: Sample, *, unnamed: str = "detail in question") -> str:
     return label if label and names_answer(label, sample) is None else unnamed
 
 
-def closing_of(sample: Sample) -> str:
-    """The sentence that names the choice; empty without choices."""
-    return f" That is choice {sample.answer}." if sample.choices else ""
-
-
 def region_from_text(region: str) -> Box:
     """The region of ``180, 100, 280, 170``, as prompts have it."""
     return Box(*map(int, region.split(", ")))
+
+
+def first_region(turn: CompletionRequest) -> Box:
+    """The region of the hint that the first round crops."""
+    return region_from_text(turn.task.hint["first_region"])
+
+
+def hinted_region(turn: CompletionRequest) -> Box:
+    """The region of the hint, as looked up."""
+    return looked_up(turn, region_from_text(turn.task.hint["region"]))
 
 
 def looked_up(turn: CompletionRequest, region: Box) -> Box:

@@ -11,25 +11,25 @@ from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.grammar import some_form
 from darkroom.pipelines.demo.oracle.family_script import (
     after_crop,
+    answer_from_crop,
     answer_turn,
+    answering,
     before_look,
     by_scale,
-    closing_of,
     crop_turn,
     enlargement,
     family_script,
+    first_region,
+    hinted_region,
     is_named,
     label_of,
     looked_up,
     obstacles,
-    one_of_each,
     operation_plan,
     place_at,
     place_of,
-    region_from_text,
     silent,
     visibility,
-    where_to_crop,
     why_closer,
 )
 from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up, target_region
@@ -37,7 +37,7 @@ from darkroom.pipelines.generation.recipes.further_enhancement import generous
 from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme, ToolCall
 from darkroom.pipelines.models.protocols.tools import crop_line
-from darkroom.pipelines.models.tasks import Task, spelled_answer
+from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box, box_from_fractions
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -54,13 +54,13 @@ def _look_or_answer(turn: CompletionRequest) -> str:
         # a turn's own seed: the second look does not repeat the first one's words
         rng = Random(turn.seed if turn.rounds else turn.task.seed)
         why = _CROP["narrower"] if turn.rounds else why_closer(visibility(turn.task))
-        return crop_turn(turn, region, rng, why, where_to_crop(enlargement(region)))
+        return crop_turn(turn, region, rng, why, by_scale("then", enlargement(region)))
     return answer_turn(turn, Thyme(), after_crop(turn.task.sample, enlargement(regions[-1])))
 
 
 def _regions(turn: CompletionRequest) -> list[Box]:
     """Regions to look at, in order."""
-    region, rng = looked_up(turn, region_from_text(turn.task.hint["region"])), Random(turn.task.seed)
+    region, rng = hinted_region(turn), Random(turn.task.seed)
     if is_named(region, turn.task.sample) or rng.random() >= TOO_WIDE:
         return [region]
     image = turn.task.sample.images[0]
@@ -79,14 +79,13 @@ _PARTS = ("third", "quarter", "fifth", "sixth", "seventh", "eighth", "ninth", "t
 
 
 def _generous_crop(turn: CompletionRequest) -> str:
-    region = region_from_text(turn.task.hint["first_region"])
     why = why_closer(visibility(turn.task))
-    return crop_turn(turn, region, Random(turn.task.seed), why, _FURTHER["wide"])
+    return crop_turn(turn, first_region(turn), Random(turn.task.seed), why, _FURTHER["wide"])
 
 
 def _exact_crop(turn: CompletionRequest) -> str:
-    region = looked_up(turn, region_from_text(turn.task.hint["region"]))
-    closer = by_scale(_FURTHER, "closer", enlargement(region))
+    region = hinted_region(turn)
+    closer = by_scale("closer", enlargement(region), _FURTHER)
     return crop_turn(turn, region, Random(turn.seed), _observed(turn), closer)
 
 
@@ -94,7 +93,7 @@ def _observed(turn: CompletionRequest) -> Sequence[str]:
     """The outcome of the first round: nothing, or a crop in which the target is where it is."""
     if not turn.rounds[0].observation.images:
         return ["That gave no picture at all, so I still have not seen the {label}."]
-    first, target = region_from_text(turn.task.hint["first_region"]), turn.task.sample.truth.boxes[0].box
+    first, target = first_region(turn), turn.task.sample.truth.boxes[0].box
     middle = (target.x1 + target.x2) / 2
     third = min(2, max(0, int(3 * (middle - first.x1) / first.width)))
     where = ("on the left", "near the middle", "on the right")[third]
@@ -104,12 +103,7 @@ def _observed(turn: CompletionRequest) -> Sequence[str]:
     return [f"{opening} {place}" for opening in _FURTHER["found"] for place in places]
 
 
-def _answer(turn: CompletionRequest) -> str:
-    scale = enlargement(looked_up(turn, region_from_text(turn.task.hint["region"])))
-    return answer_turn(turn, Thyme(), after_crop(turn.task.sample, scale, _FURTHER))
-
-
-further_enhancement = family_script(_generous_crop, _exact_crop, _answer)
+further_enhancement = family_script(_generous_crop, _exact_crop, partial(answer_from_crop, says=_FURTHER))
 """A generous crop, the exact one, the answer."""
 
 
@@ -117,27 +111,17 @@ _CORRECTION = data_beside(__file__, "error_correction")
 
 
 def _wrong_crop(turn: CompletionRequest) -> str:
-    why = why_closer(visibility(turn.task))
-    region = region_from_text(turn.task.hint["first_region"])
-    return crop_turn(turn, region, Random(turn.task.seed), why, _CORRECTION["belief"], part="part in question")
+    why, says = why_closer(visibility(turn.task)), _CORRECTION["belief"]
+    return crop_turn(turn, first_region(turn), Random(turn.task.seed), why, says, part="part in question")
 
 
 def _right_crop(turn: CompletionRequest) -> str:
-    rng = Random(turn.seed)
-    first = region_from_text(turn.task.hint["first_region"])
-    region = looked_up(turn, region_from_text(turn.task.hint["region"]))
-    return crop_turn(
-        turn, region, rng, _error_correction_observed(turn, first), _CORRECTION["instead"], way=_way(first, region)
-    )
-
-
-def _error_correction_observed(turn: CompletionRequest, first: Box) -> Sequence[str]:
-    """The outcome of the first round: nothing, another thing of the kind, or none of that kind."""
+    first, region = first_region(turn), hinted_region(turn)
+    is_another = any(first.intersection(truth.box).area for truth in turn.task.sample.truth.boxes[1:])
+    observed = _CORRECTION["another" if is_another else "missed"]
     if not turn.rounds[0].observation.images:
-        return ["That gave no picture at all."]
-    distractors = (truth.box for truth in turn.task.sample.truth.boxes[1:])
-    is_another = any(first.intersection(box).area for box in distractors)
-    return list(_CORRECTION["another" if is_another else "missed"])
+        observed = ["That gave no picture at all."]
+    return crop_turn(turn, region, Random(turn.seed), observed, _CORRECTION["instead"], way=_way(first, region))
 
 
 def _way(first: Box, region: Box) -> str:
@@ -148,12 +132,7 @@ def _way(first: Box, region: Box) -> str:
     return f"further {row} and to the {column}" if row and column else f"further {row or f'to the {column}'}"
 
 
-def _error_correction_answer(turn: CompletionRequest) -> str:
-    scale = enlargement(looked_up(turn, region_from_text(turn.task.hint["region"])))
-    return answer_turn(turn, Thyme(), after_crop(turn.task.sample, scale, _CORRECTION))
-
-
-error_correction = family_script(_wrong_crop, _right_crop, _error_correction_answer)
+error_correction = family_script(_wrong_crop, _right_crop, partial(answer_from_crop, says=_CORRECTION))
 """A crop that misses, the right one with the reason, the answer."""
 
 
@@ -172,8 +151,7 @@ def _zoom_or_answer(turn: CompletionRequest) -> str:
     region = as_looked_up(exact, image, Random(seed_from("region", sample.sample_id)))
     sides: list[int | float] = [*as_fractions(region, image, digits=2)]
     place = place_at((sides[0] + sides[2]) / 2, (sides[1] + sides[3]) / 2)
-    why = why_closer(view)
-    thought = before_look(sample, Random(turn.seed), why, _AWARE["then"], label=label, place=place)
+    thought = before_look(sample, Random(turn.seed), why_closer(view), _AWARE["then"], label=label, place=place)
     return ToolCall().write_round(thought, crop_line(sides, int(hint["image"])), first=True)
 
 
@@ -187,16 +165,14 @@ _CONTRAST = data_beside(__file__, "contrast")
 def _restore(turn: CompletionRequest) -> str:
     rng, degradation = Random(turn.task.seed), str(turn.task.hint["fault"])
     grainy = degradation.endswith("grainy")
-    appearance = _CONTRAST["seen"][degradation.split()[0]]
-    sample = turn.task.sample
-    thought = before_look(
-        sample, rng, appearance, *([_CONTRAST["grain"]] if grainy else ()), _CONTRAST["why"], _CONTRAST["then"]
-    )
+    sample, seen = turn.task.sample, [_CONTRAST["seen"][degradation.split()[0]]]
+    seen += [_CONTRAST["grain"]] if grainy else []
+    thought = before_look(sample, rng, *seen, _CONTRAST["why"], _CONTRAST["then"])
     code = silent(rng, _CONTRAST["code"]["grainy" if grainy else "smooth"], sample)
     return Thyme().write_round(thought, code, first=True)
 
 
-contrast = family_script(_restore, partial(answer_turn, protocol=Thyme(), phrases=_CONTRAST["shows"]))
+contrast = family_script(_restore, answering(Thyme(), _CONTRAST["shows"]))
 """Code that restores the contrast, then what can be read."""
 
 
@@ -221,7 +197,7 @@ def _lean(angle: int) -> str:
     return f"{side} a little" if degrees < 65 else f"{side} on its side" if degrees <= 115 else f"{side} over"
 
 
-rotation = family_script(_turn_upright, partial(answer_turn, protocol=Thyme(), phrases=_ROTATION["shows"]))
+rotation = family_script(_turn_upright, answering(Thyme(), _ROTATION["shows"]))
 """Code that turns the image upright, then what it shows."""
 
 
@@ -241,7 +217,7 @@ def _operate(turn: CompletionRequest) -> str:
         scale = enlargement(region)
         slots |= {"place": place_of(region, sample), "box": tuple(region), "scale": scale}
         says["issues"]["region"] = why_closer(visibility(turn.task), _REAL_WORLD["closer"])
-        says["then"]["region"] = by_scale(_REAL_WORLD["then"], "region", scale)
+        says["then"]["region"] = by_scale("region", scale, _REAL_WORLD["then"])
         steps["region"] = _CODE["steps"]["region" if scale > 1 else "region_plain"]
     parts = [says[kind][operation] for kind in ("issues", "then") for operation in operations]
     thought = before_look(sample, rng, *parts, **slots)
@@ -258,19 +234,11 @@ def _operations(task: Task) -> list[str]:
 
 
 def _real_world_answer(turn: CompletionRequest) -> str:
-    sample, rng = turn.task.sample, Random(turn.seed)
-    reference = _worked(turn, _operations(turn.task)[0])
-    thought = one_of_each(rng, reference, _REAL_WORLD["shows"]).format(
-        label=label_of(sample), seen=spelled_answer(sample)
-    )
-    return Thyme().write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=False)
-
-
-def _worked(turn: CompletionRequest, operation: str) -> Sequence[str]:
-    if operation != "region":
-        return list(_REAL_WORLD["worked"][operation])
-    sample = turn.task.sample
-    return after_crop(sample, enlargement(looked_up(turn, target_region(sample))), _REAL_WORLD["worked"]["region"])
+    sample, operation = turn.task.sample, _operations(turn.task)[0]
+    worked = _REAL_WORLD["worked"][operation]
+    if operation == "region":
+        worked = after_crop(sample, enlargement(looked_up(turn, target_region(sample))), worked)
+    return answer_turn(turn, Thyme(), worked, _REAL_WORLD["shows"])
 
 
 real_world = family_script(_operate, _real_world_answer, plan=operation_plan)
@@ -281,11 +249,9 @@ _DIRECT = data_beside(__file__, "direct")
 
 
 def _direct_answer(turn: CompletionRequest) -> str:
-    sample, rng = turn.task.sample, Random(turn.task.seed)
     usable = [*_DIRECT["usable"], *(_DIRECT["usable_plain"] if visibility(turn.task).is_plain else ())]
-    thought = one_of_each(rng, usable, _DIRECT["looked"], _DIRECT["shows"])
-    thought = thought.format(label=label_of(sample, unnamed="part in question"), seen=spelled_answer(sample))
-    return Thyme().write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=True)
+    label, rng = label_of(turn.task.sample, unnamed="part in question"), Random(turn.task.seed)
+    return answer_turn(turn, Thyme(), usable, _DIRECT["looked"], _DIRECT["shows"], label=label, rng=rng)
 
 
 direct = family_script(_direct_answer, plan=operation_plan)

@@ -1,12 +1,11 @@
 """The embedded source ``demo_rl``: RL prompts with every kind of answer, and rows that the RL stages must find out.
 
-No download, no key: problems in words (``constructions``, ``arithmetic``: with and without use for a drawing) and
+No download, no key: problems in words (``word_problems``: with and without use for a drawing) and
 questions about small sheets that are drawn over scikit-image's and scikit-learn's photographs (``shapes``,
 ``readings``); ``planted`` rows say in ``truth.details`` what is wrong with them, spoiled ones never get
 past intake.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,17 +21,14 @@ from darkroom.pipelines.demo.images.material import (
     lettered,
     photograph_image,
     require_packages,
+    with_details,
 )
 from darkroom.pipelines.demo.images.maths import problem_row
-from darkroom.pipelines.demo.rl_questions.arithmetic import ARITHMETIC
-from darkroom.pipelines.demo.rl_questions.constructions import CONSTRUCTIONS
 from darkroom.pipelines.demo.rl_questions.questions import (
     COLOURS,
     DrawnKind,
     DrawnQuestion,
-    WordProblem,
     as_row,
-    problems,
     questions,
     sheet,
     write,
@@ -58,6 +54,7 @@ from darkroom.pipelines.demo.rl_questions.shapes import (
     sector,
     share,
 )
+from darkroom.pipelines.demo.rl_questions.word_problems import ARITHMETIC, CONSTRUCTIONS, WordProblem, problems
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.sources import BadRow, SourceRow
 
@@ -83,7 +80,11 @@ def planted(seed: int) -> list[LazyRow]:
         *((f"trivial/{n:02d}", partial(_trivial, n)) for n in range(4)),
         *((f"ambiguous/{n:02d}", partial(_ambiguous, n)) for n in range(3)),
     ]
-    return [LazyRow(row, partial(make, row, Random(f"{seed}/{row}"))) for row, make in builders]
+    return [LazyRow(row, partial(_planted, make, row, Random(f"{seed}/{row}"))) for row, make in builders]
+
+
+def _planted(make: Callable[[str, Random], SourceRow], row: str, rng: Random) -> SourceRow:
+    return with_details(make(row, rng), planted=row.partition("/")[0])
 
 
 def _wrong_label(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
@@ -104,14 +105,13 @@ def _falsified(source_row: SourceRow) -> SourceRow:
     else:
         wrong = "".join(str((int(sign) + 1) % 10) if sign.isdigit() else sign for sign in right)
         wrong = wrong if wrong != right else f"OLD {right}"
-    return _marked(replace(source_row, answer=wrong), "wrong_label", true_answer=right)
+    return with_details(replace(source_row, answer=wrong), true_answer=right)
 
 
 def _mismatch(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
     """The question about one sheet, with another sheet: shapes, of which it does not speak."""
     question, shapes = kind(rng, 43 + n), colour_of_a_shape(rng, n)
-    mismatched = question._replace(image=shapes.image, target=None, license=shapes.license)
-    return _marked(as_row(row, mismatched), "mismatch")
+    return as_row(row, question._replace(image=shapes.image, target=None, license=shapes.license))
 
 
 def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:
@@ -121,7 +121,7 @@ def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:
     part = image.crop((x, 0, image.width, image.height))
     part.thumbnail((480, 480))
     question_drawn = DrawnQuestion(part, question, Choices((), answer), "knowledge", None, PHOTOGRAPHS[name].license)
-    return _marked(as_row(row, question_drawn), "outside_knowledge")
+    return as_row(row, question_drawn)
 
 
 def _trivial(n: int, row: str, rng: Random) -> SourceRow:
@@ -131,7 +131,7 @@ def _trivial(n: int, row: str, rng: Random) -> SourceRow:
     what = ("disc", "big dot", "circle", "ball")[n]
     choices = lettered(colour, wrong, place=n, rng=rng)
     question = f"Which colour has the one {what} that fills this picture?"
-    return _marked(as_row(row, on.asks(question, choices, "attribute")), "trivial")
+    return as_row(row, on.asks(question, choices, "attribute"))
 
 
 def _ambiguous(n: int, row: str, rng: Random) -> SourceRow:
@@ -146,32 +146,23 @@ def _ambiguous(n: int, row: str, rng: Random) -> SourceRow:
         "What colour does the numbered card have?",
         "Name the colour of the square.",
     )[n]
-    return _marked(as_row(row, on.asks(question, pair[0], "attribute")), "ambiguous")
-
-
-def _marked(row: SourceRow, planted: str, **known: str) -> SourceRow:
-    details = {**json.loads(row.truth.details or "{}"), "planted": planted, **known}
-    return replace(row, truth=replace(row.truth, details=json.dumps(details, sort_keys=True, ensure_ascii=False)))
+    return as_row(row, on.asks(question, pair[0], "attribute"))
 
 
 def spoiled(rows: Sequence[LazyRow]) -> list[LazyRow]:
     """Copies of the first and the last of ``rows``, and the last with half of its image."""
     first, last = rows[0], rows[-1]
     return [
-        LazyRow("copy/00", partial(_again, "copy/00", first)),
-        LazyRow("copy/01", partial(_again, "copy/01", last)),
-        LazyRow("cut/00", partial(_cut, "cut/00", last)),
+        LazyRow("copy/00", lambda: replace(first.build(), row="copy/00")),
+        LazyRow("copy/01", lambda: replace(last.build(), row="copy/01")),
+        LazyRow("cut/00", partial(_cut, last)),
     ]
 
 
-def _again(name: str, row: LazyRow) -> SourceRow:
-    return replace(row.build(), row=name)
-
-
-def _cut(name: str, row: LazyRow) -> SourceRow:
+def _cut(row: LazyRow) -> SourceRow:
     whole = row.build()
     (image,) = whole.images
-    return replace(whole, row=name, images=(image[: len(image) // 2],))
+    return replace(whole, row="cut/00", images=(image[: len(image) // 2],))
 
 
 DEMO_RL_VERSION = "1"

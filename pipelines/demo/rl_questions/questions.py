@@ -1,16 +1,22 @@
-"""Questions and their rows: problems in words, and drawings on a small sheet over part of a packaged photograph."""
+"""Questions about drawings on a small sheet over part of a packaged photograph, and their rows."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw
 
-from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, font, jpeg_bytes, photograph_image
-from darkroom.pipelines.demo.images.maths import problem_row
+from darkroom.pipelines.demo.images.material import (
+    PHOTOGRAPHS,
+    Choices,
+    LazyRow,
+    font,
+    image_row,
+    jpeg_bytes,
+    lazy_rows,
+    photograph_image,
+)
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
@@ -84,62 +90,12 @@ def write(draw: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: i
 
 def questions(name: str, kind: DrawnKind, n: int, seed: int) -> list[LazyRow]:
     """``n`` questions of a kind by name, not drawn yet."""
-    rows = [f"{name}/{number:02d}" for number in range(n)]
-    return [LazyRow(row, partial(_drawn_row, row, kind, number, seed)) for number, row in enumerate(rows)]
-
-
-def _drawn_row(row: str, kind: DrawnKind, number: int, seed: int) -> SourceRow:
-    return as_row(row, kind(Random(f"{seed}/{row}"), number))
+    return lazy_rows(name, lambda row, number, seed: as_row(row, kind(Random(f"{seed}/{row}"), number)), range(n), seed)
 
 
 def as_row(row: str, question: DrawnQuestion) -> SourceRow:
     """The row of a question."""
     boxes = (TruthBox(question.target[0], *question.target[1]),) if question.target else ()
     details = json.dumps(dict(question.details), sort_keys=True) if question.details else None
-    return SourceRow(
-        row=row,
-        images=(jpeg_bytes(question.image),),
-        question=question.question,
-        answer=question.choices.answer,
-        choices=question.choices.options,
-        truth=Truth(boxes=boxes, details=details),
-        category=question.category,
-        license=question.license,
-    )
-
-
-class WordProblem(NamedTuple):
-    """A question, the answer, and its field."""
-
-    category: str
-    question: str
-    answer: str
-
-
-ProblemKind = Callable[[Random, int], WordProblem]
-"""Makes the n-th problem of its kind: ``n`` chooses the wording."""
-Computed = tuple[object, Mapping[str, object]]
-"""The answer of a problem, and the values in its wording."""
-Computation = Callable[[Random, int], Computed]
-
-
-def problems(name: str, kinds: Sequence[ProblemKind], n_of_each: int, *, suitable: bool, seed: int) -> list[LazyRow]:
-    """``n_of_each`` problems of each kind, not made yet."""
-    rows = [(f"{name}/{n:02d}-{place:02d}", kind, n) for n in range(n_of_each) for place, kind in enumerate(kinds)]
-    return [LazyRow(row, partial(_problem_row, row, kind, n, suitable, seed)) for row, kind, n in rows]
-
-
-def _problem_row(row: str, kind: ProblemKind, n: int, suitable: bool, seed: int) -> SourceRow:
-    problem = kind(Random(f"{seed}/{row}"), n)
-    return problem_row(row, problem.question, problem.answer, {"suitable": suitable}, category=problem.category)
-
-
-def problem_kinds(module: str, computations: Mapping[str, Computation]) -> tuple[ProblemKind, ...]:
-    """The kinds of problems that a module reckons out, in the field and the words that the table beside it gives."""
-    table = data_beside(module)
-    return tuple(partial(_problem, compute, **table[name]) for name, compute in computations.items())
-
-
-def _problem(compute: Computation, rng: Random, n: int, *, category: str, wordings: Sequence[str]) -> WordProblem:
-    answer, values = compute(rng, n)
-    return WordProblem(category, wordings[n % len(wordings)].format(**values), str(answer))
+    about, truth = (question.category, question.license), Truth(boxes=boxes, details=details)
+    return image_row(row, jpeg_bytes(question.image), question.question, question.choices, truth, *about)

@@ -197,11 +197,7 @@ def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, report: AuditRe
 
 
 def _audit_conversations(
-    conversations: Conversations,
-    parts: frozenset[Part],
-    execute: Execute,
-    limit: int | None,
-    progress: Progress | None,
+    conversations: Conversations, parts: frozenset[Part], execute: Execute, limit: int | None, progress: Progress | None
 ) -> AuditReport:
     report = AuditReport()
 
@@ -247,13 +243,4 @@ def _audit_conversation(
     return report
 
 
-__all__ = [
-    "PARTS",
-    "AuditFinding",
-    "AuditReport",
-    "Encode",
-    "NotKnown",
-    "Part",
-    "audit",
-    "find_conversations",
-]
+__all__ = ["PARTS", "AuditFinding", "AuditReport", "Encode", "NotKnown", "Part", "audit", "find_conversations"]

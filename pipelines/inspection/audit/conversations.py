@@ -32,11 +32,7 @@ from darkroom.pipelines.storage.atomic_write import MARKER
 from darkroom.pipelines.verification.checks.released import MAX_DIFFERENCE, observation_difference
 from darkroom.sandbox.errors import UserError
 
-EXPORTS: Mapping[str, str] = {
-    "llama_factory": "conversations",
-    "ms_swift": "messages",
-    "ms_swift_inline": "messages",
-}
+EXPORTS: Mapping[str, str] = {"llama_factory": "conversations", "ms_swift": "messages", "ms_swift_inline": "messages"}
 """Layouts that are read back, with their column of messages."""
 
 

@@ -22,10 +22,7 @@ INLINE_BYTES = 24 << 20
 """Maximum bytes of images within a page: a browser reads that at once, and a mail or an issue takes it."""
 _ENTRIES = f"entries {uuid4().hex}"
 _HERE = Path(__file__).parent
-_SCHEMES = {
-    "(prefers-color-scheme: light), print": "xcode",
-    "screen and (prefers-color-scheme: dark)": "github-dark",
-}
+_SCHEMES = {"(prefers-color-scheme: light), print": "xcode", "screen and (prefers-color-scheme: dark)": "github-dark"}
 """Styles of Pygments that can be read on the page's backgrounds (WCAG AA), by media query."""
 
 

@@ -145,12 +145,7 @@ def _example(trajectory: Trajectory, sample: Sample) -> str:
 
 
 def front_matter(
-    title: str,
-    facts: SampleFacts,
-    features: "Features",
-    *,
-    tags: Sequence[str],
-    languages: Mapping[str, str],
+    title: str, facts: SampleFacts, features: "Features", *, tags: Sequence[str], languages: Mapping[str, str]
 ) -> str:
     """YAML at the top of a card, without its ``---`` lines. ``languages``: ISO 639, by source.
 

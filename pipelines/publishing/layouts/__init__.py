@@ -28,10 +28,7 @@ LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in _OF_TRAJECTORIES
 """Every layout of trajectories by its name."""
 PROMPT_LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in _OF_PROMPTS}
 """Every layout of the RL dataset by its name; a trainer's name is the same for both where it is the same work."""
-_OF_KIND: Mapping[Kind, Mapping[str, Layout]] = {
-    "trajectories": LAYOUTS,
-    "prompts": PROMPT_LAYOUTS,
-}
+_OF_KIND: Mapping[Kind, Mapping[str, Layout]] = {"trajectories": LAYOUTS, "prompts": PROMPT_LAYOUTS}
 
 
 def layout_of(name: str, kind: Kind) -> Layout:

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from darkroom.pipelines.demo import street_sign_datasets
-from darkroom.pipelines.demo.images.street_signs import StreetSigns, named_region
+from darkroom.pipelines.demo.street_sign_datasets import StreetSigns, named_region
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from PIL import Image, ImageStat
 from darkroom.pipelines.demo.images.material import packaged_bytes
 from darkroom.pipelines.demo.oracle.rl_answers import LARGE, TINY, target_share
 from darkroom.pipelines.demo.rl_questions import DRAWN, DemoRLSource
-from darkroom.pipelines.demo.rl_questions.constructions import n_paths
+from darkroom.pipelines.demo.rl_questions.word_problems import n_paths
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.sources import BadRow, SourceRow

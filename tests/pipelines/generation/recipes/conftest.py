@@ -13,8 +13,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from darkroom.pipelines.demo.images import DemoSource
-from darkroom.pipelines.demo.images.diagrams import diagrams
-from darkroom.pipelines.demo.images.figures import figures
+from darkroom.pipelines.demo.images.figures import diagrams, figures
 from darkroom.pipelines.demo.images.material import LazyRow
 from darkroom.pipelines.demo.images.maths import maths
 from darkroom.pipelines.generation import engine
