@@ -119,10 +119,8 @@ def _ranked(values: Sequence[float], own: str, more: str, *, own_rank: str = "la
     order = sorted(range(len(values)), key=values.__getitem__)
     first, least = order[RANKS[own_rank]], APART * max(values)
     ranked = ((more.format(words), order[rank]) for words, rank in RANKS.items() if order[rank] != first)
-    gaps = [
-        min(abs(value - other) for place, other in enumerate(values) if place != at) for at, value in enumerate(values)
-    ]
-    return [(own, first), *((question, at) for question, at in ranked if gaps[at] > least)]
+    is_apart = [sum(abs(value - neighbour) <= least for neighbour in values) == 1 for value in values]
+    return [(own, first), *((question, at) for question, at in ranked if is_apart[at])]
 
 
 def _patch_box(patch: Rectangle, canvas: FigureCanvasAgg) -> Box:

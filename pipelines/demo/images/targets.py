@@ -19,22 +19,9 @@ from darkroom.pipelines.demo.images.material import font, texture
 Colour = tuple[int, int, int]
 DETAIL = 3
 INK: Colour = (38, 33, 30)
-COLOURS: dict[str, Colour] = {
-    "red": (196, 34, 38),
-    "blue": (30, 74, 178),
-    "green": (26, 128, 62),
-    "purple": (122, 44, 150),
-    "orange": (236, 130, 14),
-    "black": (28, 26, 26),
-}
 WORDS = data_beside(__file__)
-ENAMELS: dict[str, Colour] = {
-    "blue": (32, 62, 122),
-    "green": (28, 92, 64),
-    "brown": (104, 66, 40),
-    "grey": (92, 96, 100),
-    "red": (140, 38, 36),
-}
+COLOURS: dict[str, Colour] = {name: tuple(rgb) for name, rgb in WORDS["colours"].items()}
+ENAMELS: dict[str, Colour] = {name: tuple(rgb) for name, rgb in WORDS["enamels"].items()}
 
 
 class Target(NamedTuple):

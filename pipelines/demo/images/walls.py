@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageOps
 
+from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import texture
 from darkroom.pipelines.records.geometry import Box
 
@@ -17,27 +18,10 @@ Colour = tuple[int, int, int]
 Tint = tuple[Colour, Colour, Colour]
 # the joints between 12 courses of skimage's brick.png, measured at its rows 4 and 500
 BRICK_QUAD = (69, 4, 8, 500, 508, 500, 425, 4)
-BRICK_TINTS: tuple[Tint, ...] = (
-    ((70, 34, 26), (138, 74, 56), (206, 190, 172)),
-    ((112, 104, 94), (190, 182, 170), (226, 222, 212)),
-    ((52, 50, 52), (96, 92, 90), (160, 154, 146)),
-)
-PLASTER_TINTS: tuple[Tint, ...] = (
-    ((196, 190, 176), (220, 214, 200), (236, 232, 222)),
-    ((104, 120, 108), (130, 146, 132), (150, 164, 150)),
-    ((58, 72, 92), (76, 92, 112), (96, 112, 132)),
-    ((150, 104, 84), (176, 128, 106), (196, 150, 128)),
-)
-CORK: Tint = ((96, 60, 32), (178, 130, 84), (228, 190, 144))
-LEAVES: Tint = ((16, 34, 16), (60, 96, 42), (148, 176, 96))
-STONES: Tint = ((62, 56, 48), (136, 128, 116), (206, 200, 190))
-WOODS: tuple[Tint, ...] = (
-    ((40, 24, 14), (84, 54, 32), (128, 90, 58)),
-    ((96, 66, 38), (152, 112, 70), (196, 158, 112)),
-    ((22, 20, 20), (40, 38, 38), (64, 60, 58)),
-    ((186, 180, 170), (214, 210, 202), (236, 232, 226)),
-    ((112, 84, 30), (176, 142, 66), (222, 196, 122)),
-)
+TINTS: dict[str, list[Tint]] = {
+    surface: [(tuple(dark), tuple(mid), tuple(bright)) for dark, mid, bright in tints]
+    for surface, tints in data_beside(__file__).items()
+}
 
 
 class Backdrop(NamedTuple):
@@ -135,13 +119,13 @@ def _with_ground(wall: Image.Image, ground: Image.Image) -> Backdrop:
 
 
 def _brick_courtyard(width: int, height: int, rng: Random) -> Backdrop:
-    wall = _tiled(_tinted(_upright_bricks(), rng.choice(BRICK_TINTS)), width, height)
+    wall = _tiled(_tinted(_upright_bricks(), rng.choice(TINTS["brick"])), width, height)
     return _with_ground(wall, _stony_ground(width, height // 11))
 
 
 def _stony_ground(width: int, height: int) -> Image.Image:
     tile = texture("gravel").resize((1100, 640), Image.Resampling.BICUBIC)
-    return _tiled(_tinted(tile, STONES), width, height)
+    return _tiled(_tinted(tile, TINTS["stones"][0]), width, height)
 
 
 @cache
@@ -152,9 +136,9 @@ def _rough_plaster() -> Image.Image:
 
 
 def _plastered_gallery(width: int, height: int, rng: Random) -> Backdrop:
-    wall = _tiled(_tinted(_rough_plaster(), rng.choice(PLASTER_TINTS)), width, height)
-    scene = _with_ground(wall, _planks(width, height // 11, WOODS[rng.randrange(2)], rng))
-    skirting = _planks(width, 44, WOODS[3], rng).resize((width, 176)).crop((0, 0, width, 44))
+    wall = _tiled(_tinted(_rough_plaster(), rng.choice(TINTS["plaster"])), width, height)
+    scene = _with_ground(wall, _planks(width, height // 11, TINTS["wood"][rng.randrange(2)], rng))
+    skirting = _planks(width, 44, TINTS["wood"][3], rng).resize((width, 176)).crop((0, 0, width, 44))
     top = scene.area.y2 - skirting.height
     wall.paste(skirting, (0, top))
     ImageDraw.Draw(wall).rectangle((0, top - 1, width, top + 1), fill=(120, 114, 104))
@@ -163,9 +147,9 @@ def _plastered_gallery(width: int, height: int, rng: Random) -> Backdrop:
 
 def _cork_board(width: int, height: int, rng: Random) -> Backdrop:
     crumbs = texture("gravel").resize((330, 330), Image.Resampling.BOX).filter(ImageFilter.BoxBlur(0.6))
-    board = _tiled(_tinted(crumbs, CORK), width, height)
+    board = _tiled(_tinted(crumbs, TINTS["cork"][0]), width, height)
     rail = 46
-    wood = WOODS[rng.randrange(2)]
+    wood = TINTS["wood"][rng.randrange(2)]
     across = _planks(width, rail * 4, wood, rng).crop((0, 0, width, rail))
     upright = _planks(height, rail * 4, wood, rng).crop((0, 0, height, rail)).transpose(Image.Transpose.ROTATE_90)
     for piece, at in ((upright, (0, 0)), (upright, (width - rail, 0)), (across, (0, 0)), (across, (0, height - rail))):
@@ -176,7 +160,7 @@ def _cork_board(width: int, height: int, rng: Random) -> Backdrop:
 
 def _hedge(width: int, height: int, rng: Random) -> Backdrop:
     leaves = texture("grass").rotate(90 * rng.randrange(4)).resize((1150, 1150), Image.Resampling.BICUBIC)
-    return _with_ground(_tiled(_tinted(leaves, LEAVES), width, height), _stony_ground(width, height // 11))
+    return _with_ground(_tiled(_tinted(leaves, TINTS["leaves"][0]), width, height), _stony_ground(width, height // 11))
 
 
 def _print(photograph: Image.Image, rng: Random) -> Mounted:
@@ -198,7 +182,7 @@ def _frame(photograph: Image.Image, rng: Random) -> Mounted:
     rim = wood + mat
     width, height = photograph.width + 2 * rim, photograph.height + 2 * rim
     image = Image.new("RGB", (width, height))
-    tint = rng.choice(WOODS)
+    tint = rng.choice(TINTS["wood"])
     _lay_wood(image, wood, tint)
     draw = ImageDraw.Draw(image)
     draw.rectangle((wood, wood, width - wood - 1, height - wood - 1), fill=(236, 232, 222))

@@ -165,9 +165,9 @@ _CONTRAST = data_beside(__file__, "contrast")
 def _restore(turn: CompletionRequest) -> str:
     rng, degradation = Random(turn.task.seed), str(turn.task.hint["fault"])
     grainy = degradation.endswith("grainy")
-    sample, seen = turn.task.sample, [_CONTRAST["seen"][degradation.split()[0]]]
-    seen += [_CONTRAST["grain"]] if grainy else []
-    thought = before_look(sample, rng, *seen, _CONTRAST["why"], _CONTRAST["then"])
+    sample, phrases = turn.task.sample, [_CONTRAST["seen"][degradation.split()[0]]]
+    phrases += [_CONTRAST["grain"]] if grainy else []
+    thought = before_look(sample, rng, *phrases, _CONTRAST["why"], _CONTRAST["then"])
     code = silent(rng, _CONTRAST["code"]["grainy" if grainy else "smooth"], sample)
     return Thyme().write_round(thought, code, first=True)
 
@@ -235,10 +235,10 @@ def _operations(task: Task) -> list[str]:
 
 def _real_world_answer(turn: CompletionRequest) -> str:
     sample, operation = turn.task.sample, _operations(turn.task)[0]
-    worked = _REAL_WORLD["worked"][operation]
+    phrases = _REAL_WORLD["worked"][operation]
     if operation == "region":
-        worked = after_crop(sample, enlargement(looked_up(turn, target_region(sample))), worked)
-    return answer_turn(turn, Thyme(), worked, _REAL_WORLD["shows"])
+        phrases = after_crop(sample, enlargement(looked_up(turn, target_region(sample))), phrases)
+    return answer_turn(turn, Thyme(), phrases, _REAL_WORLD["shows"])
 
 
 real_world = family_script(_operate, _real_world_answer, plan=operation_plan)

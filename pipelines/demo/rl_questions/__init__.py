@@ -24,6 +24,7 @@ from darkroom.pipelines.demo.images.material import (
     with_details,
 )
 from darkroom.pipelines.demo.images.maths import problem_row
+from darkroom.pipelines.demo.rl_questions import readings, shapes
 from darkroom.pipelines.demo.rl_questions.questions import (
     COLOURS,
     DrawnKind,
@@ -32,27 +33,6 @@ from darkroom.pipelines.demo.rl_questions.questions import (
     questions,
     sheet,
     write,
-)
-from darkroom.pipelines.demo.rl_questions.readings import (
-    board,
-    box_of_a_photograph,
-    dial,
-    place_of_a_photograph,
-    plate,
-    route,
-    ruler,
-    thermometer,
-)
-from darkroom.pipelines.demo.rl_questions.shapes import (
-    colour_of_a_shape,
-    form_of_a_shape,
-    letters_on_shapes,
-    line,
-    number_of_shapes,
-    place_of_a_shape,
-    right_triangle,
-    sector,
-    share,
 )
 from darkroom.pipelines.demo.rl_questions.word_problems import ARITHMETIC, CONSTRUCTIONS, WordProblem, problems
 from darkroom.pipelines.records.digest import digest
@@ -65,8 +45,8 @@ _LOOKED_UP = (
     ("pagoda", "In which city does this pagoda stand?", "Beijing"),
     ("cat", "Who took this photograph of the cat?", "Stéfan van der Walt"),
 )
-_FALSIFIED: tuple[DrawnKind, ...] = (colour_of_a_shape, plate, number_of_shapes, dial)
-_MIXED_UP: tuple[DrawnKind, ...] = (board, dial, plate, board, plate)
+_FALSIFIED: tuple[DrawnKind, ...] = (shapes.colour_of_a_shape, readings.plate, shapes.number_of_shapes, readings.dial)
+_MIXED_UP: tuple[DrawnKind, ...] = (readings.board, readings.dial, readings.plate, readings.board, readings.plate)
 """What is asked about sheets that show none of it."""
 
 
@@ -110,8 +90,8 @@ def _falsified(source_row: SourceRow) -> SourceRow:
 
 def _mismatch(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
     """The question about one sheet, with another sheet: shapes, of which it does not speak."""
-    question, shapes = kind(rng, 43 + n), colour_of_a_shape(rng, n)
-    return as_row(row, question._replace(image=shapes.image, target=None, license=shapes.license))
+    question, shown = kind(rng, 43 + n), shapes.colour_of_a_shape(rng, n)
+    return as_row(row, question._replace(image=shown.image, target=None, license=shown.license))
 
 
 def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:
@@ -170,23 +150,23 @@ PACKAGES = ("matplotlib", "pillow", "scikit-image", "scikit-learn")
 N_CONSTRUCTIONS, N_ARITHMETIC = 5, 5
 """Of each of their kinds."""
 DRAWN: dict[str, tuple[DrawnKind, int]] = {
-    "colour": (colour_of_a_shape, 12),
-    "form": (form_of_a_shape, 6),
-    "place": (place_of_a_shape, 14),
-    "count": (number_of_shapes, 10),
-    "letters": (letters_on_shapes, 8),
-    "plate": (plate, 20),
-    "board": (board, 7),
-    "ruler": (ruler, 7),
-    "dial": (dial, 7),
-    "thermometer": (thermometer, 6),
-    "triangle": (right_triangle, 4),
-    "sector": (sector, 4),
-    "share": (share, 3),
-    "line": (line, 4),
-    "contact": (place_of_a_photograph, 7),
-    "photograph": (box_of_a_photograph, 5),
-    "route": (route, 6),
+    "colour": (shapes.colour_of_a_shape, 12),
+    "form": (shapes.form_of_a_shape, 6),
+    "place": (shapes.place_of_a_shape, 14),
+    "count": (shapes.number_of_shapes, 10),
+    "letters": (shapes.letters_on_shapes, 8),
+    "plate": (readings.plate, 20),
+    "board": (readings.board, 7),
+    "ruler": (readings.ruler, 7),
+    "dial": (readings.dial, 7),
+    "thermometer": (readings.thermometer, 6),
+    "triangle": (shapes.right_triangle, 4),
+    "sector": (shapes.sector, 4),
+    "share": (shapes.share, 3),
+    "line": (shapes.line, 4),
+    "contact": (readings.place_of_a_photograph, 7),
+    "photograph": (readings.box_of_a_photograph, 5),
+    "route": (readings.route, 6),
 }
 """Kinds of questions about drawn images, with their numbers of rows."""
 
