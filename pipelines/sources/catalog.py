@@ -12,9 +12,9 @@ public_sources()["mmk12"].about.hub      # "FanqingM/MMK12"
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -23,7 +23,8 @@ from pydantic import ValidationError
 
 from darkroom.pipelines.sources import Source, SourceError
 from darkroom.pipelines.sources.columns import Columns, did_you_mean
-from darkroom.pipelines.sources.jsonl import JsonLinesSource
+from darkroom.pipelines.sources.jsonl import JsonLinesSource, Row, parsed_lines
+from darkroom.pipelines.sources.published_files import PUBLISHED, published_files, rows_of
 from darkroom.pipelines.sources.source_config import SourceConfig, Use
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.storage_errors import storage_errors
@@ -46,14 +47,32 @@ def open_source(name: str, config: SourceConfig) -> Source:
     if config.kind == "jsonl" or (config.is_release and config.questions is not None):
         files = (config.questions,) if isinstance(config.questions, str) else config.questions or ("metadata.jsonl",)
         questions = [Path(config.path) / file for file in files]  # an absolute path stays absolute
-        folder = Path(config.folder or config.path)
-        return JsonLinesSource(
-            name, questions, folder, config.columns, n_shards=config.n_shards, license=config.license
-        )
+        return _file_source(name, config, questions, partial(parsed_lines, rows=config.rows, join=config.join))
+    if config.kind in PUBLISHED:
+        return _file_source(name, config, published_files(name, config), partial(rows_of, config=config))
     # `datasets` takes a second to import, which only these sources need
     from darkroom.pipelines.sources.tabular import TabularSource
 
     return TabularSource(name, config)
+
+
+def _file_source(
+    name: str, config: SourceConfig, files: list[Path], read: Callable[[Path], Iterator[Row]]
+) -> JsonLinesSource:
+    defaults = {field: SourceConfig.model_fields[field].default for field in ("rows", "join", "ask", "split")}
+    return JsonLinesSource(
+        name,
+        files,
+        Path(config.folder or config.path),
+        config.columns,
+        n_shards=config.n_shards,
+        license=config.license,
+        read=read,
+        by_file=len(files) > 1 and config.kind in PUBLISHED,
+        reading=[
+            str(getattr(config, field)) for field, default in defaults.items() if getattr(config, field) != default
+        ],
+    )
 
 
 def partition_key(source: str, shard: int) -> str:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from darkroom.pipelines.models.parsing import parsed
 
-_FIELD = re.compile(r"\{([^{}]+)\}")
+_FIELD = re.compile(r"\{([^{}:]+)(?::0(\d{1,2}))?\}")
 _LONGEST = 1_000_000
 """Characters: no list of choices or paths is longer, and parsing more costs too much time and memory per row."""
 
@@ -59,6 +59,9 @@ def _printed(text: str) -> Any:
 BESIDE = "beside"
 """The name under which a row has the fields of the JSON file beside its image."""
 
+TEMPLATE = "question_template"
+"""A row's field with the name of the template that made its question; ``{box}`` in it is the row's box."""
+
 BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
 
 
@@ -77,13 +80,14 @@ class TranscriptColumns(BaseModel):
 class Columns(BaseModel):
     """Names of columns; ``None`` for what a source lacks.
 
-    ``images`` contains one image or a list: bytes, a ``datasets`` image struct, a path, base64, a data URL; ``[]`` for
-    none; ``videos`` likewise. Of several names in ``images`` each contains one image; empty ones are skipped. A name
-    with braces is a path filled from columns: ``{dataset}/{scene_name}.mp4``. Relative paths must stay below the
-    folder; absolute ones are used unchanged. ``choices`` contains a list of texts, with or without letters, an object
-    by letter, or one text (``A. red; B. blue``). ``boxes`` contains one box or a list, in ``box_frame``, or objects
-    with ``box`` or ``bbox`` and ``label`` or ``name``. Where ``question`` and ``answer`` are chat messages, the first
-    question and the reply to it are used.
+    ``images`` contains one image or a list: bytes, a ``datasets`` image struct, a path, base64, a data URL, parts of
+    messages; ``[]`` for none; ``videos`` likewise. Of several names in ``images`` each contains one image; empty
+    ones are skipped. A name with braces is a path filled from columns: ``{dataset}/{scene_name}.mp4``,
+    ``{image_id:012}.jpg`` with zeros in front. Relative paths must stay below the folder; absolute ones are used
+    unchanged. ``choices`` contains a list of texts, with or without letters, an object by letter, or one text
+    (``A. red; B. blue``). ``boxes`` contains one box or a list, in ``box_frame``, or objects with ``box`` or ``bbox``
+    and ``label`` or ``name``. Where ``question`` and ``answer`` are chat messages, the first question and the reply to
+    it are used.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -115,6 +119,8 @@ class Columns(BaseModel):
     r"""Whether an answer may be wrapped in ``<answer>``, ``\boxed{}`` or ``$``."""
     answer_list: Literal["refuse", "first"] = "refuse"
     """``first``: an answer may be a list of accepted spellings, of which the first counts."""
+    text_rows: bool = False
+    """Whether rows without images are questions about text; else they are rejected."""
     transcript: TranscriptColumns | None = None
     """Of the kind ``trajectories``: then ``question`` is read only where ``transcript.column`` is one text."""
     json_beside: bool = False
@@ -158,7 +164,7 @@ def value_at(row: Mapping[str, Any], name: str) -> Any:
 
 def template_names(column: str) -> tuple[str, ...]:
     """The columns that fill a path like ``{dataset}/{scene_name}.mp4``; none for the name of a column."""
-    return tuple(_FIELD.findall(column))
+    return tuple(field[1] for field in _FIELD.finditer(column))
 
 
 def filled(row: Mapping[str, Any], column: str) -> Any:
@@ -168,7 +174,7 @@ def filled(row: Mapping[str, Any], column: str) -> Any:
         return value_at(row, column)
     if any(value in (None, "") for value in values.values()):
         return None
-    return _FIELD.sub(lambda field: str(values[field[1]]), column)
+    return _FIELD.sub(lambda field: str(values[field[1]]).zfill(int(field[2] or 0)), column)
 
 
 def missing_columns(columns: Columns, names: Iterable[str], open_ended: Iterable[str] = ()) -> str:

@@ -1,13 +1,19 @@
-"""Questions in JSON-lines files, or in JSON files of one list, about images in a folder.
+"""Questions in files about images in a folder: JSON lines, JSON documents, and the published files of other kinds.
 
     {"image": "street.jpg", "question": "What does the sign say?", "answer": "STOP", "boxes": [[10, 20, 90, 60]]}
 
-Errors name the file and the line (in a list: the entry). Shard k of n has the rows whose number is k modulo n. UTF-8,
-with or without a byte order mark; lines end with LF or CRLF. Lines are streamed; a list (``.json``) is read completely.
+Errors name the file and the line (in a list: the entry). Shard k of n has the rows whose number is k modulo n; of the
+kinds with a file for each image, the files. UTF-8, or UTF-16 and UTF-32 with a byte order mark; gzip or not; lines end
+with LF or CRLF. Lines are streamed; a document (a list, an object, pretty-printed objects) is read completely.
 """
 
+import codecs
+import gzip
+import io
 import json
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -18,12 +24,24 @@ from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.columns import Columns, missing_columns, nested_names
 from darkroom.pipelines.sources.mapping import map_row
+from darkroom.pipelines.sources.source_config import Join
+
+Row = tuple[int, Any, str]
+"""The number of a row in its file, its value, and its problem; a broken line's value is its text."""
 
 _N_PROBED_ROWS = 100
+_N_PROBED_FILES = 100
+_GZIP = b"\x1f\x8b"
+_MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before UTF-16's, which one begins with
+_MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_READ_ERRORS = (OSError, EOFError, zlib.error, UnicodeDecodeError)
 
 
 class JsonLinesSource:
-    """Rows of ``questions``, one file or several; relative image paths are below ``folder`` (or in it, if a ZIP)."""
+    """Rows of ``questions``, one file or several; relative image paths are below ``folder`` (or in it, if a ZIP).
+
+    ``read`` yields the rows of one file, ``reading`` is what else determines them; ``by_file``: shards are of files.
+    """
 
     def __init__(
         self,
@@ -34,10 +52,14 @@ class JsonLinesSource:
         *,
         n_shards: int = 1,
         license: str = "",
+        read: Callable[[Path], Iterator[Row]] | None = None,
+        by_file: bool = False,
+        reading: Sequence[Any] = (),
     ) -> None:
         self.name, self.n_shards = name, n_shards
         self._questions = [questions] if isinstance(questions, Path) else list(questions)
         self._folder, self._columns, self._license = folder, columns, license
+        self._read, self._by_file, self._reading = read or parsed_lines, by_file, list(reading)
         for path in self._questions:
             if not path.is_file():
                 raise SourceError(f"source {name!r}: there is no file {path}")
@@ -51,12 +73,12 @@ class JsonLinesSource:
         images = [[str(path.relative_to(self._folder)), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
         questions = [[path.stat().st_size, path.stat().st_mtime_ns] for path in self._questions]
         mapping = self._columns.model_dump(mode="json", exclude_defaults=True)
-        return digest([self.name, images, questions, mapping, self.n_shards, self._license])
+        return digest([self.name, images, questions, mapping, self.n_shards, self._license, *self._reading])
 
     def check(self) -> None:
         """Raises ``SourceError`` when a mapped column is in none of a file's first rows."""
-        for path in self._questions:
-            first = [row for _, row, _ in islice(parsed_lines(path), _N_PROBED_ROWS)]
+        for path in self._questions[:_N_PROBED_FILES]:
+            first = [row for _, row, _ in islice(self._read(path), _N_PROBED_ROWS)]
             rows = [row for row in first if isinstance(row, dict)]
             names = sorted({name for row in rows for name in nested_names(row)})
             texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
@@ -68,9 +90,9 @@ class JsonLinesSource:
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The shard's rows, in order, without empty lines."""
         self.check()
-        for path in self._questions:
-            for number, row, problem in parsed_lines(path):
-                if number % self.n_shards == shard:
+        for path in self._questions[shard :: self.n_shards] if self._by_file else self._questions:
+            for number, row, problem in self._read(path):
+                if self._by_file or number % self.n_shards == shard:
                     yield from self._row(f"{path.name}:{number}", row, problem)
 
     def _row(self, where: str, row: Any, problem: str) -> Iterator[SourceRow | BadRow]:
@@ -82,27 +104,128 @@ class JsonLinesSource:
         return map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
 
 
-def parsed_lines(path: Path) -> Iterator[tuple[int, Any, str]]:
-    """Number, value and problem of each row; a broken line's value is its text."""
-    if path.suffix == ".json":
-        yield from ((number, row, "") for number, row in enumerate(_list(path), 1))
+def parsed_lines(path: Path, rows: str | None = None, join: Join | None = None) -> Iterator[Row]:
+    """The rows of JSON lines, or of a document: a list, objects that were printed over several lines, or the list at
+    the place ``rows``. Raises ``SourceError`` for a document without one, and for a damaged file."""
+    if path.name.removesuffix(".gz").endswith(".json") or rows is not None:
+        objects: list[Any] | None = rows_at(parsed_json(path), rows, path) if rows is not None else _list(path)
+    else:
+        objects = _printed_objects(path)
+    if objects is not None:
+        joined = _by_key(join, path) if join else {}
+        for number, row in enumerate(objects, 1):
+            row = {**joined.get(str(row.get(join.on)), {}), **row} if join and isinstance(row, dict) else row
+            yield number, row, ""
         return
-    with path.open("rb") as lines:
+    with opened(path) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                row, problem = _parse(line)
-                yield number, line.decode("utf-8", "replace") if problem else row, problem
+                value, problem = parsed_value(line)
+                yield number, line.decode("utf-8", "replace") if problem else value, problem
+
+
+def parsed_json(path: Path) -> Any:
+    """The value of a JSON file. Raises ``SourceError``."""
+    with opened(path) as file:
+        value, problem = parsed_value(file.read())
+    if problem:
+        raise SourceError(f"{path}: {problem}")
+    return value
+
+
+def rows_at(value: Any, place: str, path: Path) -> list[Any]:
+    """The rows at ``data``, ``*`` (the values of an object, each with its ``key``) or ``*.qas`` (with the texts and
+    numbers of the object that holds the list). Raises ``SourceError`` where there are none."""
+    found, is_inside = [value], False
+    for part in place.split("."):
+        if part == "*":
+            found, is_inside = [inner for outer in found for inner in _elements(outer)], True
+            continue
+        outers = [outer for outer in found if isinstance(outer, Mapping) and part in outer]
+        found = [
+            {**{name: x for name, x in outer.items() if isinstance(x, str | int)}, **inner}
+            if is_inside and isinstance(inner, Mapping)
+            else inner
+            for outer in outers
+            for inner in _elements(outer[part])
+        ]
+    if not found:
+        raise SourceError(f"{path}: there are no rows at {place!r}")
+    return found
+
+
+def _elements(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return [{"key": key, **inner} if isinstance(inner, Mapping) else inner for key, inner in value.items()]
+    return value if isinstance(value, list) else []
+
+
+def _by_key(join: Join, path: Path) -> dict[str, Mapping[str, Any]]:
+    value = parsed_json(path.parent / join.file)
+    rows = value if join.rows is None else rows_at(value, join.rows, path.parent / join.file)
+    return {str(row.get(join.on)): row for row in rows}
 
 
 def _list(path: Path) -> list[Any]:
-    rows, problem = _parse(path.read_bytes())
+    with opened(path) as file:
+        data = file.read()
+    rows, problem = parsed_value(data)
+    if problem and (objects := _objects(data)):
+        return objects
     if not isinstance(rows, list):
         problem = problem or f"found {type(rows).__name__}"
-        raise SourceError(f"{path}: expected one list of rows in a .json file; {problem}. One row per line is .jsonl")
+        places = [name for name, value in rows.items() if isinstance(value, list)] if isinstance(rows, dict) else []
+        remedy = f"`rows: {places[0]}` in the source's file takes those" if places else "One row per line is .jsonl"
+        raise SourceError(f"{path}: expected one list of rows in a .json file; {problem}. {remedy}")
     return rows
 
 
-def _parse(text: bytes) -> tuple[Any, str]:
+def _printed_objects(path: Path) -> list[Any] | None:
+    """The objects of a .jsonl file that holds a list of them, or each over several lines; None of any other."""
+    with opened(path) as lines:
+        first = next((line for line in map(_bare, lines) if line), b"")
+        if first == b"{" or first.startswith(b"["):
+            return _objects(first + b"\n" + lines.read()) or None
+    return None
+
+
+def _objects(data: bytes) -> list[Any]:
+    """A list of objects, or objects one after another; empty for anything else."""
+    decoder, end = json.JSONDecoder(), 0
+    objects: list[Any] = []
+    try:
+        text = data.decode("utf-8-sig").strip()
+        while end < len(text):
+            value, end = decoder.raw_decode(text, end)
+            if isinstance(value, list) and (objects or text[end:].strip()):
+                return []
+            objects += value if isinstance(value, list) else [value]
+            end += len(text[end : end + 1_000]) - len(text[end : end + 1_000].lstrip())
+    except (ValueError, RecursionError):
+        return []
+    return objects if all(isinstance(value, dict) and value for value in objects) else []
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[io.BufferedIOBase]:
+    """A text file as UTF-8, out of gzip; UTF-16 and UTF-32 are read completely. Raises ``SourceError``."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(4)
+        with gzip.open(path) if begin.startswith(_GZIP) else path.open("rb") as file:
+            begin = file.read(4)
+            file.seek(0)
+            encoding = next((name for mark, name in _MARKS.items() if begin.startswith(mark)), None)
+            yield io.BytesIO(file.read().decode(encoding).encode()) if encoding else file
+    except _READ_ERRORS as error:
+        raise SourceError(f"{path} cannot be read: {error}") from error
+
+
+def _bare(line: bytes) -> bytes:
+    return line.removeprefix(codecs.BOM_UTF8).strip()
+
+
+def parsed_value(text: bytes) -> tuple[Any, str]:
     """The value of a text, or its problem."""
     try:
         return json.loads(text.decode("utf-8-sig")), ""

@@ -19,7 +19,16 @@ from darkroom.pipelines.records.geometry import (
 )
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.sources import BadRow, SourceRow
-from darkroom.pipelines.sources.columns import BESIDE, BoxFrame, Columns, first_named, list_in, object_in, value_at
+from darkroom.pipelines.sources.columns import (
+    BESIDE,
+    TEMPLATE,
+    BoxFrame,
+    Columns,
+    first_named,
+    list_in,
+    object_in,
+    value_at,
+)
 from darkroom.pipelines.sources.intake_notes import unread_in
 from darkroom.pipelines.sources.media import IMAGE, VIDEO, describe, file_names, json_beside, media
 from darkroom.pipelines.sources.texts import (
@@ -53,15 +62,20 @@ def map_row(
         if columns.transcript is not None:
             yield released_row(row, columns, where=where, folder=folder, license=license)
             return
-        images = tuple(media(row, columns.images, folder, IMAGE, prefix=columns.path_prefix))
+        images = tuple(
+            media(row, columns.images, folder, IMAGE, prefix=columns.path_prefix, optional=columns.text_rows)
+        )
         question, choices = _question_and_choices(row, columns)
+        boxes = tuple(boxes_of(row, columns, images))
+        if boxes and row.get(TEMPLATE):
+            question = question.replace("{box}", str(tuple(boxes[0].box)))
         yield SourceRow(
             row=where,
             images=images,
             question=question,
             answer=_answer(row, columns, choices),
             choices=choices,
-            truth=Truth(boxes=tuple(boxes_of(row, columns, images)), details=_details(row, columns)),
+            truth=Truth(boxes=boxes, details=_details(row, columns)),
             category=_optional_text(row, columns.category),
             license=_optional_text(row, columns.license) or license,
             videos=tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix)),

@@ -25,6 +25,11 @@ _ARCHIVES = ("zip://", "hf://")
 _BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk0", "SUkq", "TU0A")
 """The first characters of PNG, JPEG, GIF, WebP, BMP and TIFF in base64."""
 
+_PARTS = ("image", "image_url", "source", "url", "path")
+"""Keys under which a part of a message has its image."""
+_INSIDE = ("path", "url", "data", "image_url", "image")
+"""Keys under which an object has its image, besides ``bytes``."""
+
 _LONGEST_NAME = 200
 _SHORTEST_BASE64 = 64
 """No image is shorter, and no real path begins so and is as long."""
@@ -51,21 +56,21 @@ def media(
     kind: MediaKind,
     *,
     prefix: str = "",
+    optional: bool = False,
 ) -> Iterable[bytes]:
     """The files of a row's ``column``; relative paths, less ``prefix``, are below ``folder``.
 
-    Raises ``RowError`` for an empty column (an empty list means no files; of several columns one must have a file) and
-    for unreadable files.
+    Raises ``RowError`` for unreadable files, and unless they are ``optional`` for an empty column (an empty list means
+    no files; of several columns one must have a file).
     """
     if not column:
         return
     names = alternatives(column)
     values = [(name, value) for name in names if (value := filled(row, name)) is not None and value != ""]
-    if not values:
+    if not values and not optional:
         raise RowError(kind.missing, f"column {' or '.join(map(repr, names))} is empty")
     for name, value in values:
-        entries = list_in(value)
-        for entry in [value] if entries is None else entries:
+        for entry in _entries(value):
             yield _bytes(entry, name, folder, kind, prefix)
 
 
@@ -75,9 +80,33 @@ def file_names(row: Mapping[str, Any], column: str | tuple[str, ...] | None) -> 
     for name in alternatives(column) if column else ():
         value = filled(row, name)
         if value is not None and value != "":
-            entries = list_in(value)
-            names += map(_file_name, [value] if entries is None else entries)
+            names += map(_file_name, _entries(value))
     return tuple(names)
+
+
+def _entries(value: Any) -> list[Any]:
+    entries = list_in(value)
+    if entries and all(isinstance(entry, Mapping) and ("role" in entry or "from" in entry) for entry in entries):
+        return part_images(entries)
+    return [value] if entries is None else entries
+
+
+def part_images(messages: Any) -> list[Any]:
+    """The images among the parts of chat messages, in their order; ``{"type": "image"}`` alone names none."""
+    images = []
+    for message in list_in(messages) or []:
+        parts = message.get("content", message.get("value")) if isinstance(message, Mapping) else None
+        for part in parts if isinstance(parts, list | tuple) else ():
+            if isinstance(part, Mapping) and (image := next((part[key] for key in _PARTS if part.get(key)), None)):
+                images.append(image)
+    return images
+
+
+def is_embedded(value: Any) -> bool:
+    """True for an image's bytes, its struct, or its base64."""
+    if isinstance(value, Mapping):
+        return any(is_embedded(value.get(key)) for key in ("bytes", *_INSIDE))
+    return isinstance(value, bytes) or (isinstance(value, str) and value.startswith(("data:", *_BASE64)))
 
 
 def _file_name(entry: Any) -> str:
@@ -111,8 +140,8 @@ def describe(value: Any) -> str:
 
 
 def _bytes(value: Any, column: str, folder: Path, kind: MediaKind, prefix: str) -> bytes:
-    if isinstance(value, Mapping):
-        value = value.get("path") if value.get("bytes") is None else value["bytes"]
+    while isinstance(value, Mapping):
+        value = next((value[key] for key in ("bytes", *_INSIDE) if value.get(key) is not None), None)
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str) or not value:

@@ -6,6 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from darkroom.pipelines.sources.columns import Columns
 
+Kind = Literal[
+    "jsonl", "parquet", "csv", "tsv", "huggingface", "trajectories", "coco", "yolo", "voc", "labelme", "webdataset"
+]
+Template = Literal["what", "how_many"]
 Use = Literal["sft", "released", "rl"]
 """What takes a source's shards: the families that are drafted, those of released trajectories, the RL stages."""
 
@@ -30,25 +34,43 @@ class DatasetInfo(BaseModel):
     remarks: str = ""
 
 
+class Join(BaseModel):
+    """A second JSON file whose fields belong to the rows: VQA's annotations beside its questions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str
+    rows: str | None = None
+    """As ``SourceConfig.rows``."""
+    on: str
+    """The field with the same value in both."""
+
+
 class SourceConfig(BaseModel):
     """A source's YAML file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: DatasetInfo | None = None
-    kind: Literal["jsonl", "parquet", "tsv", "huggingface", "trajectories"]
-    """``tsv``: a table with a header and base64 images. ``trajectories``: released ones, in JSON lines where
-    ``questions`` is set, else as ``huggingface`` or parquet."""
+    kind: Kind
+    """``csv``, ``tsv``: a table with a header. ``coco`` to ``webdataset``: ``published_files.py``. ``trajectories``:
+    released ones, in JSON lines where ``questions`` is set, else as ``huggingface`` or parquet."""
     path: str
     questions: str | tuple[str, ...] | None = None
-    """``jsonl``: the file or files, absolute or below ``path``; default: ``metadata.jsonl``."""
+    """The file or files, absolute or below ``path``; default: ``metadata.jsonl`` of ``jsonl``, else all of the kind."""
+    rows: str | None = None
+    """The list of rows in a JSON file that is none itself: ``data``; ``*``: the values of an object; ``*.qas``."""
+    join: Join | None = None
+    ask: tuple[Template, ...] = ("what",)
+    """Questions about boxes that have none, of the kinds ``coco``, ``yolo``, ``voc`` and ``labelme``."""
     files: tuple[str, ...] = ()
     """``parquet``, ``huggingface``: which of the dataset's files; default: all."""
     folder: str | None = None
     """Where relative paths in rows begin, a folder or a ZIP archive; default: ``path``."""
     columns: Columns = Columns()
     config: str | None = None
-    split: str = "train"
+    split: str | None = None
+    """Default: the only one of local files, ``train`` of a hub's dataset."""
     revision: str | None = None
     n_shards: int = Field(default=1, ge=1)
     license: str = ""

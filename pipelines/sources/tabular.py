@@ -1,4 +1,4 @@
-"""Hugging Face datasets (hub name or local folder), parquet and TSV files, streamed by shard through ``datasets``.
+"""Hugging Face datasets (hub name, local folder, saved), parquet, CSV and TSV files, streamed through ``datasets``.
 
 A shard is a set of the dataset's files, so there are at most as many shards as files. Images are not decoded. Without a
 network the hub's client gives up at once, where `huggingface_hub` would repeat each request for half a minute; a
@@ -8,8 +8,10 @@ process that has reached the hub before keeps the hub's own behaviour.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,6 +27,7 @@ from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.columns import missing_columns, value_at
 from darkroom.pipelines.sources.mapping import map_row
 from darkroom.pipelines.sources.source_config import SourceConfig
+from darkroom.pipelines.sources.splits import of_split
 
 _BATCH = 16
 """Rows in memory at once: each may contain images of many megabytes."""
@@ -50,7 +53,7 @@ class TabularSource:
     def fingerprint(self) -> str:
         """Changes with the local files, or with the revision on the hub, and with the mapping."""
         config = self._config
-        place = [config.path, config.config, config.split, config.revision, str(self._folder), config.files]
+        place = [config.path, config.config, config.split or "train", config.revision, str(self._folder), config.files]
         return digest(
             [
                 [self.name, *place],
@@ -77,8 +80,12 @@ class TabularSource:
         part = stream.shard(num_shards=self.n_shards, index=shard) if self.n_shards > 1 else stream
         for number, row in enumerate(row for table in self._tables(part) for row in table.to_pylist()):
             row_id = value_at(row, columns.row_id) if columns.row_id else None
-            where = f"{self._config.split}/{shard}/{number}" if row_id is None else str(row_id)
+            where = f"{self._config.split or 'train'}/{shard}/{number}" if row_id is None else str(row_id)
             yield from map_row(row, columns, where=where, folder=self._folder, license=self._config.license)
+
+    def first_rows(self, n_rows: int) -> list[dict[str, Any]]:
+        """Rows as the files have them, for a proposal of their mapping."""
+        return list(islice((row for table in self._tables(self._stream) for row in table.to_pylist()), n_rows))
 
     def _column_names(self, stream: Any) -> tuple[list[str], list[str]]:
         """The names of columns and nested fields, and the text columns, which may contain JSON."""
@@ -119,43 +126,70 @@ class TabularSource:
 
     def _load(self) -> Any:
         config = self._config
-        if config.kind == "tsv":
-            files = self._local(".tsv")
+        path = Path(config.path)
+        if config.kind in ("csv", "tsv"):
+            files = self._local(f".{config.kind}")
             # cells are texts (007 stays 007), an empty one is empty; rows hold whole images, so few are parsed at once
-            columns = {name: datasets.Value("string") for name in _header(files[0])}
+            separator, header = _header(files[0])
             reading = {
-                "sep": "\t",
-                "features": datasets.Features(columns),
+                "sep": separator,
+                "features": datasets.Features({name: datasets.Value("string") for name in header}),
                 "keep_default_na": False,
                 "chunksize": _BATCH,
             }
             return datasets.load_dataset("csv", data_files=files, split="train", streaming=True, **reading)
-        if config.kind != "parquet" and Path(config.path).suffix != ".parquet":
-            give_up_without_a_network()
-            return datasets.load_dataset(
-                config.path,
-                config.config,
-                data_files=list(config.files) or None,
-                split=config.split,
-                revision=config.revision,
-                streaming=True,
+        if config.kind == "parquet" or path.suffix == ".parquet":
+            return datasets.load_dataset("parquet", data_files=self._local(".parquet"), split="train", streaming=True)
+        if saved := self._saved(path):
+            return datasets.load_dataset("arrow", data_files=saved, split="train", streaming=True)
+        give_up_without_a_network()
+        reading = {"data_files": list(config.files) or None, "revision": config.revision, "streaming": True}
+        if config.split is None and path.is_dir():
+            splits = datasets.load_dataset(config.path, config.config, **reading)
+            self._check_split(list(splits))
+            return next(iter(splits.values()))
+        return datasets.load_dataset(config.path, config.config, split=config.split or "train", **reading)
+
+    def _saved(self, path: Path) -> list[str]:
+        """The files of `Dataset.save_to_disk`, of a split of `DatasetDict.save_to_disk`; none of other folders."""
+        if (path / "dataset_dict.json").is_file():
+            splits = json.loads((path / "dataset_dict.json").read_bytes())["splits"]
+            self._check_split(splits)
+            path /= self._config.split or splits[0]
+        if not (path / "state.json").is_file():
+            return []
+        return [str(path / file["filename"]) for file in json.loads((path / "state.json").read_bytes())["_data_files"]]
+
+    def _check_split(self, splits: Sequence[str]) -> None:
+        split = self._config.split
+        if split not in splits if split else len(splits) > 1:
+            problem = f"no split {split!r}" if split else "several splits, and none is chosen"
+            listed = ", ".join(splits)
+            raise SourceError(
+                f"source {self.name!r}: {self._config.path} has {problem}. Set `split` to one of: {listed}"
             )
-        return datasets.load_dataset("parquet", data_files=self._local(".parquet"), split="train", streaming=True)
 
     def _local(self, suffix: str) -> list[str]:
-        """The local files of a kind that ``config.files`` names, or all."""
-        patterns = self._config.files or ("*",)
-        paths = [path for path in self._files() if path.suffix == suffix]
-        files = [str(path) for path in paths if any(path.match(pattern) for pattern in patterns)]
+        """The local files of a kind that ``config.files`` names, or those of the split."""
+        patterns, folder = self._config.files, Path(self._config.path)
+        files = [path for path in self._files() if path.suffix == suffix]
+        if patterns:
+            files = [path for path in files if any(path.match(pattern) for pattern in patterns)]
+        elif folder.is_dir():
+            files = of_split(files, folder, self._config.split)
         if not files:
             kind = suffix.removeprefix(".")
             raise SourceError(f"source {self.name!r}: there are no {kind} files at {self._config.path}")
-        return files
+        return [str(path) for path in files]
 
 
-def _header(file: str) -> list[str]:
+def _header(file: str) -> tuple[str, list[str]]:
+    """The separator of a table, and its header."""
     with open(file, encoding="utf-8-sig", newline="") as lines:
-        return next(csv.reader(lines, delimiter="\t"), [])
+        first = next(iter(lines), "")
+        lines.seek(0)
+        separator = max("\t" if file.endswith(".tsv") else ",;", key=first.count)
+        return separator, next(csv.reader(lines, delimiter=separator), [])
 
 
 def _is_readable(path: Path) -> bool:

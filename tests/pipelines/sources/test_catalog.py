@@ -27,7 +27,10 @@ def written(catalog: Catalog, text: str | bytes) -> Catalog:
     ("text", "said"),
     [
         ("", "kind: Field required"),
-        ("kind: csv\npath: /data", "kind: Input should be 'jsonl', 'parquet', 'tsv', 'huggingface' or 'trajectories'"),
+        (
+            "kind: xml\npath: /data",
+            "kind: Input should be 'jsonl', 'parquet', 'csv', 'tsv', 'huggingface', 'trajectories'",
+        ),
         ("kind: jsonl", "path: Field required"),
         ("kind: jsonl\npath: /data\nshards: 3", "shards: Extra inputs"),
         ("kind: jsonl\npath: /data\nn_shards: 0", "n_shards: Input should be greater than"),

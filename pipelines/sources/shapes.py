@@ -1,0 +1,364 @@
+"""Recognise a published shape of data from its path: the kind of source, and a mapping of its columns.
+
+    recognise(Path("coco"), split="train").config      # kind: coco, questions: annotations/instances_train2017.json, …
+
+``SHAPES`` is the table of kinds by their files, ``_ROLES`` that of columns by their names. A proposal is made from the
+first rows and from the files that are there; whether a row fits it, the mapping decides.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from darkroom.pipelines.sources import SourceError
+from darkroom.pipelines.sources.columns import Columns, list_in, nested_names, value_at
+from darkroom.pipelines.sources.jsonl import parsed_json, parsed_lines, rows_at
+from darkroom.pipelines.sources.media import is_embedded, part_images
+from darkroom.pipelines.sources.published_files import IMAGE_SUFFIXES, published_files, rows_of
+from darkroom.pipelines.sources.source_config import Join, SourceConfig
+from darkroom.pipelines.sources.splits import of_split
+
+_N_ROWS = 100
+_MOST_FILES = 200_000
+_LONGEST = 4096
+_NO_ROWS = re.compile(r"(dataset_infos?|dataset_dict|state|config|croissant)\.json|\..*")
+_MEDIA_SUFFIXES = IMAGE_SUFFIXES | {".mp4", ".mov", ".mkv", ".webm", ".avi"}
+
+_ROLES: Mapping[str, Sequence[str]] = {
+    "images": (
+        *("images", "image", "decoded_image", "image_path", "image_paths", "img", "img_path", "image_file"),
+        *("file_name", "filename", "image_name", "jpg", "jpeg", "png", "webp", "image_id", "imageId", "img_id"),
+    ),
+    "videos": ("videos", "video", "video_path"),
+    "question": ("question", "query", "problem", "prompt", "instruction", "conversations", "messages", "conversation"),
+    "answer": (
+        *("answer", "multiple_choice_answer", "answers", "ground_truth", "gt_answer", "solution", "final_answer"),
+        *("label", "correct_choice_idx", "correct_answer", "direct_answers", "response", "output", "caption", "cls"),
+    ),
+    "choices": ("choices", "options", "multiple_choices", "mc_choices"),
+    "boxes": ("boxes", "bbox", "bboxes", "bbox_2d", "box", "objects", "target_instances"),
+    "category": ("category", "question_type", "subject", "topic", "data_source", "source", "task", "type"),
+    "license": ("license", "licence"),
+    "row_id": ("question_id", "questionId", "qid", "pid", "id", "uid", "index", "key"),
+}
+_LETTERS = tuple("ABCDEFGHIJ")
+_KEYS = ("question_id", "questionId", "qid", "id")
+_TAGGED = re.compile(r"\\boxed\{|<answer>")
+_LISTED = re.compile(r"^\s*\(?A[).:]\s.*^\s*\(?B[).:]\s", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A source's config as its files suggest it, its shape in words, and the columns that the mapping does not read."""
+
+    shape: str
+    config: SourceConfig
+    unread: tuple[str, ...] = ()
+
+
+class Shape(NamedTuple):
+    """A shape in words, the files it is known by, and what they suggest: of a folder or file, those files, a split."""
+
+    name: str
+    fits: Callable[[Path], bool]
+    propose: Callable[["Shape", Path, list[Path], str | None], Proposal]
+    kind: str
+
+
+def recognise(path: Path, *, split: str | None = None) -> Proposal:
+    """The shape of a file or a folder.
+
+    Raises ``SourceError`` where nothing known is there, and for several splits or files of which none is chosen.
+    """
+    path = path.absolute()
+    if not path.exists():
+        raise SourceError(f"there is no file or folder {path}")
+    below = [path] if path.is_file() else sorted(islice(path.rglob("*"), _MOST_FILES))
+    files = [file for file in below if file.is_file()]
+    for shape in SHAPES:
+        if found := [file for file in files if shape.fits(file)]:
+            return shape.propose(shape, path, found, split)
+    suffixes = ", ".join(sorted({file.suffix.lower() or file.name for file in files})) or "no files"
+    known = "; ".join(shape.name for shape in SHAPES)
+    raise SourceError(f"{path} holds no questions or annotations ({suffixes}). Known are: {known}")
+
+
+def _table(shape: Shape, path: Path, _: list[Path], split: str | None) -> Proposal:
+    from darkroom.pipelines.sources.tabular import TabularSource  # takes a second to import
+
+    config = SourceConfig.model_validate({"kind": shape.kind, "path": str(path), "split": split})
+    return _mapped(shape.name, config, TabularSource("proposed", config).first_rows(_N_ROWS), path)
+
+
+def _published(shape: Shape, path: Path, _: list[Path], split: str | None) -> Proposal:
+    questions = None if path.is_dir() else path.name
+    config = SourceConfig.model_validate(
+        {
+            "kind": shape.kind,
+            "path": str(path if path.is_dir() else path.parent),
+            "questions": questions,
+            "split": split,
+        }
+    )
+    files = published_files("proposed", config)[:_N_ROWS]
+    rows = [row for file in files for _, row, problem in islice(rows_of(file, config), _N_ROWS) if not problem]
+    if shape.kind == "webdataset":
+        return _mapped(shape.name, config, rows, path)
+    return _boxed(shape.name, config, rows, path)
+
+
+def _boxed(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], path: Path) -> Proposal:
+    """The mapping of the rows that ``published_files`` makes."""
+    columns: dict[str, Any] = {"details": ("question_template",)}
+    if any("boxes" in row for row in rows):
+        columns |= {"boxes": "boxes", "category": "category", "exclude": {"skip": (True,)}}
+        columns["box_frame"] = {"coco": "xywh", "yolo": "fractions"}.get(config.kind, "corners")
+    else:
+        columns["answer_list"] = "first"
+    folder = _Files(path).folder_of(row.get("image") for row in rows)
+    return Proposal(name, _completed(config, columns, folder))
+
+
+def _completed(config: SourceConfig, columns: Mapping[str, Any], folder: Path | None) -> SourceConfig:
+    place = None if folder is None or str(folder) == config.path else str(folder)
+    return config.model_copy(update={"columns": Columns(**columns), "folder": place})
+
+
+class _Document(NamedTuple):
+    file: Path
+    place: str | None
+    rows: Sequence[Mapping[str, Any]]
+    is_coco: bool = False
+
+    def has(self, role: str) -> bool:
+        return _named(role, self.rows) is not None
+
+
+def _json(shape: Shape, path: Path, found: list[Path], split: str | None) -> Proposal:
+    folder = path if path.is_dir() else path.parent
+    documents = [_document(file) for file in of_split(found, folder, split)]
+    asking = [document for document in documents if document.is_coco or document.has("question")]
+    first = (asking or documents)[0]
+    others = [document for document in documents if document.file != first.file]
+    if path.is_file() and not first.is_coco and not first.has("answer"):
+        others = [_document(file) for file in sorted(folder.glob("*.json*")) if file != path and _holds_rows(file)]
+    joined = next((other for other in others if _key(first, other)), None) if not first.is_coco else None
+    is_one_set = all(
+        ".jsonl" in document.file.name and set(document.rows[0]) == set(first.rows[0]) for document in asking
+    )
+    if len(asking) > 1 and not is_one_set:
+        names = ", ".join(str(document.file.relative_to(folder)) for document in asking)
+        raise SourceError(f"{folder} has several files of questions or annotations. Name one of them: {names}")
+    files = tuple(str(document.file.relative_to(folder)) for document in asking or documents[:1])
+    place: dict[str, Any] = {"path": str(folder), "questions": files[0] if len(files) == 1 else files}
+    if first.is_coco:
+        config = SourceConfig(kind="coco", **place)
+        rows = [row for _, row, _ in islice(rows_of(first.file, config), _N_ROWS)]
+        return _boxed("COCO captions" if "boxes" not in rows[0] else "COCO annotations", config, rows, path)
+    rows, join = list(first.rows[:_N_ROWS]), None
+    if joined is not None and (key := _key(first, joined)):
+        join = Join(file=str(joined.file.relative_to(first.file.parent)), rows=joined.place, on=key)
+        by_key = {str(row.get(key)): row for row in joined.rows}
+        rows = [{**by_key.get(str(row[key]), {}), **row} for row in rows]
+    config = SourceConfig(kind="jsonl", rows=first.place, join=join, **place)
+    return _mapped(shape.name if join is None else "questions and answers in two files", config, rows, path)
+
+
+def _document(file: Path) -> _Document:
+    """The rows of a JSON file: all of a document, the first of JSON lines."""
+    if ".jsonl" in file.name:
+        rows = [row for _, row, problem in islice(parsed_lines(file), _N_ROWS) if not problem]
+        return _Document(file, None, [row for row in rows if isinstance(row, Mapping)])
+    try:
+        value = parsed_json(file)
+    except SourceError:  # JSON lines by another name
+        value = [row for _, row, _ in parsed_lines(file)]
+    if isinstance(value, Mapping) and {"images", "annotations"} <= set(value):
+        return _Document(file, None, [], is_coco=True)
+    place: list[str] = []
+    if isinstance(value, Mapping):
+        lists = {name: len(rows) for name, rows in value.items() if isinstance(rows, list) and rows}
+        place = [max(lists, key=lambda name: lists[name])] if lists else ["*"]
+    rows = rows_at(value, place[0], file) if place else value
+    first = next((row for row in rows if isinstance(row, Mapping)), {})
+    if _named("question", [first]) is None:  # Visual Genome: paragraphs of questions
+        inner = next((key for key, x in first.items() if isinstance(x, list) and x and _asks(x[0])), None)
+        if inner is not None:
+            place = [*(place or ["*"]), inner]
+            rows = rows_at(value, ".".join(place), file)
+    return _Document(file, ".".join(place) or None, [row for row in rows if isinstance(row, Mapping)])
+
+
+def _asks(value: Any) -> bool:
+    return isinstance(value, Mapping) and _named("question", [value]) is not None and not {"role", "from"} & set(value)
+
+
+def _key(first: _Document, other: _Document) -> str | None:
+    """The field by which the second file's rows answer the first's."""
+    if not first.rows or not other.rows or not other.has("answer") or other.has("question"):
+        return None
+    return next((key for key in _KEYS if key in first.rows[0] and key in other.rows[0]), None)
+
+
+def _mapped(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], path: Path) -> Proposal:
+    """A mapping of plain rows by the names of their columns."""
+    if not rows:
+        raise SourceError(f"{path} holds no rows")
+    roles = {role: _named(role, rows) for role in _ROLES}
+    question, answer = roles["question"], roles["answer"]
+    if question is None:
+        raise SourceError(f"{path} has no column of questions; it has {', '.join(map(repr, rows[0]))}. Name it")
+    if answer is None or (_is_conversation(rows, question) and answer not in ("answer", "answers", "ground_truth")):
+        answer = question
+    texts = [str(value_at(row, answer)) for row in rows]
+    columns: dict[str, Any] = {role: column for role, column in roles.items() if column}
+    columns |= {"question": question, "answer": answer}
+    images, folder = _images(rows, question, _Files(path))
+    columns["images"] = images
+    letters = [letter for letter in _LETTERS if any(row.get(letter) for row in rows)]
+    if roles["choices"] is None and len(letters) > 1:
+        columns["choices"] = tuple(letters)
+    elif roles["choices"] is None and any(_LISTED.search(str(value_at(row, question))) for row in rows):
+        columns["choices_in_question"] = True
+    if any(_TAGGED.search(text) for text in texts):
+        columns["unwrap_answer"] = True
+    if answer != question and any(list_in(value_at(row, answer)) is not None for row in rows):
+        columns["answer_list"] = "first"
+    if isinstance(images, str) and any(_is_empty(value_at(row, images)) for row in rows if "{" not in images):
+        columns["text_rows"] = True
+    names = [name for value in columns.values() for name in (value if isinstance(value, tuple) else (value,))]
+    used = {str(name).partition(".")[0] for name in names} | set(re.findall(r"\{(\w+)", str(images)))
+    unread = dict.fromkeys(column for row in rows for column in row if column not in used)
+    return Proposal(name, _completed(config, columns, folder), tuple(unread))
+
+
+def _images(
+    rows: Sequence[Mapping[str, Any]], question: str, files: "_Files"
+) -> tuple[str | tuple[str, ...] | None, Path | None]:
+    """The column or path of images, and the folder that they are below: the first column whose images are there."""
+    by_path = None
+    for name in _candidates("images", rows):
+        values = [value for row in rows if not _is_empty(value := value_at(row, name))]
+        entries = [entry for value in values for entry in (list_in(value) or [value])]
+        if is_embedded(entries[0]):
+            return name, None
+        if folder := files.folder_of(entries):
+            return name, folder
+        if template := files.template(name, entries):
+            return template, files.root
+        by_path = by_path or (name if isinstance(entries[0], str) else None)
+    numbered = sorted({name for row in rows for name in row if re.fullmatch(r"image_?\d+", name)})
+    if numbered:
+        return tuple(numbered), None
+    if any(part_images(value_at(row, question)) for row in rows):
+        return question, None
+    return by_path, None
+
+
+class _Files:
+    """Images and videos below a folder or beside a file; where none is there, one folder further up."""
+
+    def __init__(self, path: Path) -> None:
+        self.root = path if path.is_dir() else path.parent
+        if not (below := self._below()):
+            self.root = self.root.parent
+            below = self._below()
+        self._by_name: dict[str, list[Path]] = {}
+        for file in below:
+            self._by_name.setdefault(file.name, []).append(file)
+
+    def _below(self) -> list[Path]:
+        files = islice(self.root.rglob("*"), _MOST_FILES)
+        return [file for file in files if file.suffix.lower() in _MEDIA_SUFFIXES]
+
+    def folder_of(self, names: Iterable[Any]) -> Path | None:
+        """The folder that the first of these paths that is there is below."""
+        for name in names:
+            if isinstance(name, str) and name and "\n" not in name and len(name) < _LONGEST:
+                parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
+                for file in self._by_name.get(parts[-1] if parts else "", ()):
+                    if list(file.parts[-len(parts) :]) == parts:
+                        return file.parents[len(parts) - 1]
+        return None
+
+    def template(self, name: str, values: Iterable[Any]) -> str | None:
+        """``train2014/COCO_train2014_{image_id:012}.jpg`` for the first number or name that ends a file's stem."""
+        for value in values:
+            for file in (file for files in self._by_name.values() for file in files):
+                digits = re.search(r"\d+\Z", file.stem)
+                place = file.parent.relative_to(self.root).as_posix().removeprefix(".")
+                folder = f"{place}/" if place else ""
+                if file.stem == str(value):
+                    return f"{folder}{{{name}}}{file.suffix}"
+                if digits and str(value).isdecimal() and int(digits[0]) == int(value):
+                    return f"{folder}{file.stem[: digits.start()]}{{{name}:0{len(digits[0])}}}{file.suffix}"
+        return None
+
+
+def _named(role: str, rows: Sequence[Mapping[str, Any]]) -> str | None:
+    return next(_candidates(role, rows), None)
+
+
+def _candidates(role: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Columns of a role with a value of its kind in some row, those at the top first."""
+    names = list(dict.fromkeys(name for row in rows for name in nested_names(row)))
+    for is_nested in (False, True):
+        for candidate in _ROLES[role]:
+            for name in names:
+                values = (value_at(row, name) for row in rows)
+                is_candidate = ("." in name) == is_nested and name.rpartition(".")[2] == candidate
+                if is_candidate and any(_fits(role, value) for value in values if not _is_empty(value)):
+                    yield name
+
+
+def _fits(role: str, value: Any) -> bool:
+    if role in ("category", "license"):
+        return isinstance(value, str)
+    if role == "boxes":
+        return bool(re.search(r"\d", str(list_in(value) or "")))
+    if role == "images":
+        return not isinstance(value, Mapping) or is_embedded(value)
+    return isinstance(value, str | int | float | list) or role == "choices"
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (hasattr(value, "__len__") and len(value) == 0)
+
+
+def _is_conversation(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
+    replies = [list_in(value_at(row, column)) or [] for row in rows]
+    return any(
+        isinstance(turn, Mapping) and turn.get("role", turn.get("from")) in ("assistant", "gpt")
+        for turns in replies
+        for turn in turns
+    )
+
+
+def _holds_rows(file: Path) -> bool:
+    return file.name.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson")) and not _NO_ROWS.fullmatch(file.name)
+
+
+def _begins(file: Path, suffix: str, content: str) -> bool:
+    """True if a file of this suffix has the content in its first bytes."""
+    if file.suffix.lower() != suffix:
+        return False
+    with file.open("rb") as lines:
+        return re.search(content.encode(), lines.read(2048)) is not None
+
+
+SHAPES = (
+    Shape("a dataset saved by save_to_disk", lambda file: file.name == "state.json", _table, "huggingface"),
+    Shape("YOLO labels", partial(_begins, suffix=".txt", content=r"\A\s*\d+( -?[\d.]+){4,}"), _published, "yolo"),
+    Shape("Pascal VOC annotations", partial(_begins, suffix=".xml", content="<annotation"), _published, "voc"),
+    Shape("LabelMe annotations", partial(_begins, suffix=".json", content='"shapes"'), _published, "labelme"),
+    Shape("parquet", lambda file: file.suffix == ".parquet", _table, "parquet"),
+    Shape("JSON", _holds_rows, _json, "jsonl"),
+    Shape("CSV", lambda file: file.suffix == ".csv", _table, "csv"),
+    Shape("TSV", lambda file: file.suffix == ".tsv", _table, "tsv"),
+    Shape("WebDataset", lambda file: ".tar" in file.suffixes or file.suffix == ".tgz", _published, "webdataset"),
+)
+"""In this order: a folder is of the first shape that one of its files fits."""
