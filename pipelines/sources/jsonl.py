@@ -105,8 +105,8 @@ class JsonLinesSource:
 
 
 def parsed_lines(path: Path, rows: str | None = None, join: Join | None = None) -> Iterator[Row]:
-    """The rows of JSON lines, or of a document: a list, objects that were printed over several lines, or the list at
-    the place ``rows``. Raises ``SourceError`` for a document without one, and for a damaged file."""
+    """The rows of JSON lines, or of a document: a list, objects printed over several lines, or the list at ``rows``.
+    Raises ``SourceError`` for a document without one, and for a damaged file."""
     if path.name.removesuffix(".gz").endswith(".json") or rows is not None:
         objects: list[Any] | None = rows_at(parsed_json(path), rows, path) if rows is not None else _list(path)
     else:
@@ -133,24 +133,24 @@ def parsed_json(path: Path) -> Any:
     return value
 
 
-def rows_at(value: Any, place: str, path: Path) -> list[Any]:
+def rows_at(value: Any, keys: str, path: Path) -> list[Any]:
     """The rows at ``data``, ``*`` (the values of an object, each with its ``key``) or ``*.qas`` (with the texts and
     numbers of the object that holds the list). Raises ``SourceError`` where there are none."""
-    found, is_inside = [value], False
-    for part in place.split("."):
+    found = [value]
+    for depth, part in enumerate(keys.split(".")):
         if part == "*":
-            found, is_inside = [inner for outer in found for inner in _elements(outer)], True
+            found = [inner for outer in found for inner in _elements(outer)]
             continue
         outers = [outer for outer in found if isinstance(outer, Mapping) and part in outer]
         found = [
             {**{name: x for name, x in outer.items() if isinstance(x, str | int)}, **inner}
-            if is_inside and isinstance(inner, Mapping)
+            if depth and isinstance(inner, Mapping)
             else inner
             for outer in outers
             for inner in _elements(outer[part])
         ]
     if not found:
-        raise SourceError(f"{path}: there are no rows at {place!r}")
+        raise SourceError(f"{path}: there are no rows at {keys!r}")
     return found
 
 
@@ -174,8 +174,8 @@ def _list(path: Path) -> list[Any]:
         return objects
     if not isinstance(rows, list):
         problem = problem or f"found {type(rows).__name__}"
-        places = [name for name, value in rows.items() if isinstance(value, list)] if isinstance(rows, dict) else []
-        remedy = f"`rows: {places[0]}` in the source's file takes those" if places else "One row per line is .jsonl"
+        lists = [name for name, value in rows.items() if isinstance(value, list)] if isinstance(rows, dict) else []
+        remedy = f"`rows: {lists[0]}` in the source's file takes those" if lists else "One row per line is .jsonl"
         raise SourceError(f"{path}: expected one list of rows in a .json file; {problem}. {remedy}")
     return rows
 

@@ -75,7 +75,7 @@ def _text(path: Path) -> str:
 
 
 def _coco(path: Path, config: SourceConfig) -> Iterator[_Row]:
-    """Instances, captions, or text (COCO-Text's ``utf8_string``); LVIS' images have a URL in place of a name."""
+    """Instances, captions, or text (COCO-Text's ``utf8_string``); LVIS' images have a URL, no name."""
     content = parsed_json(path)
     if not isinstance(content, Mapping) or not {"images", "annotations"} <= set(content):
         raise SourceError(f"{path}: expected an object with `images` and `annotations`, as COCO has")
@@ -169,12 +169,12 @@ def _yolo_classes(folder: Path) -> tuple[Mapping[int, str], bool]:
 
 
 def _image_of(annotation: Path, folder: Path) -> str:
-    """Path, relative to the folder, of an annotation's image: beside it, or below ``images`` in place of ``labels``."""
+    """Path, relative to the folder, of an annotation's image: beside it, or below ``images`` for one in ``labels``."""
     parts = list(annotation.relative_to(folder).parts)
     labels = [number for number, part in enumerate(parts) if part == "labels"]
-    places = [folder.joinpath(*parts[:number], "images", *parts[number + 1 :]) for number in labels]
-    for place in (*reversed(places), annotation):
-        for file in sorted(place.parent.glob(f"{_escaped(place.stem)}.*")):
+    images = [folder.joinpath(*parts[:number], "images", *parts[number + 1 :]) for number in labels]
+    for image in (*reversed(images), annotation):
+        for file in sorted(image.parent.glob(f"{_escaped(image.stem)}.*")):
             if file.suffix.lower() in IMAGE_SUFFIXES:
                 return file.relative_to(folder).as_posix()
     return annotation.with_suffix(".jpg").name

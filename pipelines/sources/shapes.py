@@ -124,13 +124,13 @@ def _boxed(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], p
 
 
 def _completed(config: SourceConfig, columns: Mapping[str, Any], folder: Path | None) -> SourceConfig:
-    place = None if folder is None or str(folder) == config.path else str(folder)
-    return config.model_copy(update={"columns": Columns(**columns), "folder": place})
+    begin = None if folder is None or str(folder) == config.path else str(folder)
+    return config.model_copy(update={"columns": Columns(**columns), "folder": begin})
 
 
 class _Document(NamedTuple):
     file: Path
-    place: str | None
+    keys: str | None
     rows: Sequence[Mapping[str, Any]]
     is_coco: bool = False
 
@@ -154,17 +154,17 @@ def _json(shape: Shape, path: Path, found: list[Path], split: str | None) -> Pro
         names = ", ".join(str(document.file.relative_to(folder)) for document in asking)
         raise SourceError(f"{folder} has several files of questions or annotations. Name one of them: {names}")
     files = tuple(str(document.file.relative_to(folder)) for document in asking or documents[:1])
-    place: dict[str, Any] = {"path": str(folder), "questions": files[0] if len(files) == 1 else files}
+    located: dict[str, Any] = {"path": str(folder), "questions": files[0] if len(files) == 1 else files}
     if first.is_coco:
-        config = SourceConfig(kind="coco", **place)
+        config = SourceConfig(kind="coco", **located)
         rows = [row for _, row, _ in islice(rows_of(first.file, config), _N_ROWS)]
         return _boxed("COCO captions" if "boxes" not in rows[0] else "COCO annotations", config, rows, path)
     rows, join = list(first.rows[:_N_ROWS]), None
     if joined is not None and (key := _key(first, joined)):
-        join = Join(file=str(joined.file.relative_to(first.file.parent)), rows=joined.place, on=key)
+        join = Join(file=str(joined.file.relative_to(first.file.parent)), rows=joined.keys, on=key)
         by_key = {str(row.get(key)): row for row in joined.rows}
         rows = [{**by_key.get(str(row[key]), {}), **row} for row in rows]
-    config = SourceConfig(kind="jsonl", rows=first.place, join=join, **place)
+    config = SourceConfig(kind="jsonl", rows=first.keys, join=join, **located)
     return _mapped(shape.name if join is None else "questions and answers in two files", config, rows, path)
 
 
@@ -179,18 +179,18 @@ def _document(file: Path) -> _Document:
         value = [row for _, row, _ in parsed_lines(file)]
     if isinstance(value, Mapping) and {"images", "annotations"} <= set(value):
         return _Document(file, None, [], is_coco=True)
-    place: list[str] = []
+    keys: list[str] = []
     if isinstance(value, Mapping):
         lists = {name: len(rows) for name, rows in value.items() if isinstance(rows, list) and rows}
-        place = [max(lists, key=lambda name: lists[name])] if lists else ["*"]
-    rows = rows_at(value, place[0], file) if place else value
+        keys = [max(lists, key=lambda name: lists[name])] if lists else ["*"]
+    rows = rows_at(value, keys[0], file) if keys else value
     first = next((row for row in rows if isinstance(row, Mapping)), {})
     if _named("question", [first]) is None:  # Visual Genome: paragraphs of questions
         inner = next((key for key, x in first.items() if isinstance(x, list) and x and _asks(x[0])), None)
         if inner is not None:
-            place = [*(place or ["*"]), inner]
-            rows = rows_at(value, ".".join(place), file)
-    return _Document(file, ".".join(place) or None, [row for row in rows if isinstance(row, Mapping)])
+            keys = [*(keys or ["*"]), inner]
+            rows = rows_at(value, ".".join(keys), file)
+    return _Document(file, ".".join(keys) or None, [row for row in rows if isinstance(row, Mapping)])
 
 
 def _asks(value: Any) -> bool:
@@ -290,8 +290,7 @@ class _Files:
         for value in values:
             for file in (file for files in self._by_name.values() for file in files):
                 digits = re.search(r"\d+\Z", file.stem)
-                place = file.parent.relative_to(self.root).as_posix().removeprefix(".")
-                folder = f"{place}/" if place else ""
+                folder = f"{file.parent.relative_to(self.root).as_posix()}/".removeprefix("./")
                 if file.stem == str(value):
                     return f"{folder}{{{name}}}{file.suffix}"
                 if digits and str(value).isdecimal() and int(digits[0]) == int(value):

@@ -59,7 +59,7 @@ class SourceConfig(BaseModel):
     questions: str | tuple[str, ...] | None = None
     """The file or files, absolute or below ``path``; default: ``metadata.jsonl`` of ``jsonl``, else all of the kind."""
     rows: str | None = None
-    """The list of rows in a JSON file that is none itself: ``data``; ``*``: the values of an object; ``*.qas``."""
+    """The list of rows inside a JSON file: ``data``; ``*``: the values of an object; ``*.qas``: a list in each."""
     join: Join | None = None
     ask: tuple[Template, ...] = ("what",)
     """Questions about boxes that have none, of the kinds ``coco``, ``yolo``, ``voc`` and ``labelme``."""
