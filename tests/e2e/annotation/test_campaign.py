@@ -67,9 +67,9 @@ def environment(home: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def begun(environment: dict[str, str], server: LabelStudioServer) -> tuple[str, str]:
     """The tasks of the first round are there, and a person who has done none: address and password."""
-    run_darkroom(environment, "annotate", "sync")
     with Workspace.from_environment(environment) as workspace, connect(workspace, {}) as studio:
         studio.add_person("first@example.com", role="annotator", password="a secret of the first")
+    run_darkroom(environment, "annotate", "sync")
     return "first@example.com", "a secret of the first"
 
 
