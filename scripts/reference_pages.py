@@ -71,7 +71,8 @@ def reasons_page() -> str:
         "# Reject reasons\n\n"
         "A row that is not kept is a reject with its reason and evidence: `darkroom summary` counts them, `darkroom "
         "explain ROW` shows one, `darkroom gallery --rejects` all. Quarantined rows could not be judged and may pass "
-        f"once the cause is gone; the others were judged. What to do is in italics. {GENERATED}"
+        f"once the cause is gone; the others were judged. `not_applicable` is counted apart, as no reject. What to do "
+        f"is in italics. {GENERATED}"
     )
     quarantined = {str(reason) for reason in Reason if reason.disposition == "quarantined"}
     return _meanings(introduction, reject_reasons(), lambda reason: " (quarantined)" if reason in quarantined else "")

@@ -27,9 +27,12 @@ from darkroom.annotation.rounds.record_state import ROUNDS
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, AnnotationStages
 from darkroom.pipelines.generation.engine import STAGES, Family
+from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.generation.stage import Shard
+from darkroom.pipelines.inspection.explain import explain
+from darkroom.pipelines.inspection.gallery import read_rejects
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
 from darkroom.pipelines.publishing.dataset_reader import read_rows
 from darkroom.pipelines.publishing.features import PROMPTS, TRAJECTORIES, arrow_schema
@@ -49,6 +52,7 @@ from darkroom.pipelines.records import (
     SuitabilityVotes,
     ToolNecessity,
     Trajectory,
+    to_row,
 )
 from darkroom.pipelines.records.schemas import schema_of
 from darkroom.pipelines.rl.candidates import Candidates
@@ -57,7 +61,7 @@ from darkroom.pipelines.rl.necessity import ToolNecessities
 from darkroom.pipelines.rl.pass_rates import PassRates
 from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
 from darkroom.pipelines.selection.screening import Screening
-from darkroom.pipelines.storage.stage_runs import StageReport
+from darkroom.pipelines.storage.stage_runs import StageReport, report
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.rl.rollouts.prompts import open_prompts, question_of
@@ -152,8 +156,9 @@ def family_reports(workspace: Workspace, name: str) -> list[StageReport]:
 def family_rows(workspace: Workspace, name: str) -> list[dict[str, Any]]:
     """The rows of a family's stages. Of the checks whether all passed: later versions have more and other ones, and
     write what was measured of the image (``visibility``) into the hint."""
-    keys = [TableKey((name, stage), PARTITION) for stage in (*STAGES, "rejects")]
+    keys = [TableKey((name, stage), PARTITION) for stage in STAGES]
     rows = [row for key in keys for row in pq.read_table(workspace.tables.path(key)).to_pylist()]
+    rows += [to_row(reject) for key in keys for reject in workspace.tables.read_rejects(key)]
     for row in rows:
         if "checks" in row:
             row["checks"] = all(check["passed"] for check in row["checks"])
@@ -170,6 +175,28 @@ def test_a_familys_tables_are_made_again_from_its_paid_acts(recorded, name):
     assert family_rows(recorded, name) == before, "the rows have changed"
     assert n_acts(recorded) == facts_of(recorded)["acts"]
     assert all(report.reused for report in family_reports(recorded, name))
+
+
+def test_rows_that_are_not_applicable_were_rejects_and_are_counted_apart(recorded):
+    drafts = TableKey(("crop", "drafts"), PARTITION)
+    n_stored = pq.read_metadata(recorded.tables.rejects_path(drafts)).num_rows
+    stored = pq.read_table(recorded.tables.rejects_path(drafts)).column("disposition").to_pylist()
+    assert set(stored) == {"rejected"}
+    assert {reject.disposition for reject in recorded.tables.read_rejects(drafts)} == {"not_applicable"}
+    counts = report(recorded.tables, drafts)
+    assert (counts.n_rejected, counts.n_not_applicable) == (0, n_stored)
+    assert counts.n_in == counts.n_out + n_stored
+    funnel = funnel_of(recorded.tables, "crop", [PARTITION])
+    assert funnel.n_not_applicable == n_stored
+    assert [(step.n_out, step.reasons) for step in funnel.steps[1:]] == [(2, {})] * 4
+    shown = read_rejects(recorded, ["crop"])
+    assert (len(shown.rows), shown.n_not_applicable) == (n_stored, n_stored)
+    sample = recorded.tables.read_rejects(drafts)[0].sample_id
+    (history,) = (way for way in explain(recorded, sample).histories if way.family == "crop")
+    assert [passage.outcome for passage in history.passages] == ["not_applicable"]
+    family_reports(recorded, "crop")
+    rejects = report(recorded.tables, TableKey(("crop", "rejects"), PARTITION))
+    assert (rejects.n_in, rejects.n_out, rejects.n_not_applicable) == (n_stored, 0, n_stored)
 
 
 def rl_reports(workspace: Workspace) -> list[StageReport]:

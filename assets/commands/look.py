@@ -138,11 +138,11 @@ def gallery(
         path = out or workspace.local / "views" / f"{title}.html"
         with progress_bar("rows") as progress:
             page = write_gallery(path, folders, title=title, rejected=reject_rows, limit=rows, progress=progress)
-        n_rejects = f", {page.n_rejects:,} rejects" if rejects else ""
+        n_rejects = f", {page.n_rejects:,} rejects, {page.n_not_applicable:,} not applicable" if rejects else ""
         print_line(f"{page.n_rows:,} trajectories{n_rejects}: {path.absolute()}")
         if page.folder is not None:
             print_line(f"images: {page.folder.absolute()}")
-        if page.n_rows + page.n_rejects > _MANY:
+        if page.n_rows + page.n_rejects + page.n_not_applicable > _MANY:
             print_line("a browser is slow with so many rows: --serve shows them by the hundred")
 
 

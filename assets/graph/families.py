@@ -81,9 +81,10 @@ def stage_key(family: str, stage: str) -> dg.AssetKey:
 
 
 def family_funnel(family: Family) -> dg.MetadataValue:
-    """Rows left after each stage of the family."""
+    """Rows left after each stage of the family, of the samples that are for it."""
     tables = family.workspace.tables
-    counts = {"samples": tables.n_rows(family.samples_key)}
+    n_not_applicable = sum(tables.facts(family.key(stage))["n_not_applicable"] for stage in STAGES)
+    counts = {"applicable": tables.n_rows(family.samples_key) - n_not_applicable}
     return funnel(counts | {stage: tables.n_rows(family.key(stage)) for stage in STAGES})
 
 

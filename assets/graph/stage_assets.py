@@ -176,14 +176,15 @@ def stage_result(
 ) -> dg.MaterializeResult:
     """Counts, rejects, ``details`` and the check of a finished stage.
 
-    ``rejects`` and ``path`` replace those of the stage's table; ``n_in``: rows of the stage before, or of the source.
+    ``rejects`` besides those of the stage's table; ``path`` replaces its; ``n_in``: rows of the stage before, or of
+    the source.
     """
     key = report.key
     return dg.MaterializeResult(
         asset_key=dg.AssetKey(list(key.asset)),
         metadata={
             **stage_metadata(report, path=path or str(tables.path(key))),
-            **rejects_metadata(tables.stream_rejects(key) if rejects is None else rejects),
+            **rejects_metadata(tables.stream_rejects(key), rejects or ()),
             **(details or {}),
         },
         check_results=[check_conservation(tables, key, n_in=n_in)],
@@ -198,18 +199,22 @@ def conservation_spec(asset: dg.AssetKey) -> dg.AssetCheckSpec:
         name=ROWS_CONSERVED,
         asset=asset,
         blocking=True,
-        description="Rows in = rows out + rejected + quarantined, counted from the footers of the parquet files.",
+        description="Rows in = rows out + rejected + quarantined + not applicable, counted from the parquet files.",
     )
 
 
 def check_conservation(tables: Tables, key: TableKey, *, n_in: int) -> dg.AssetCheckResult:
     """Compares ``n_in`` with the rows in the stage's files."""
     n_out, n_rejects = tables.n_rows(key), tables.n_rejects(key)
+    n_not_applicable = tables.facts(key)["n_not_applicable"]
     return dg.AssetCheckResult(
         asset_key=dg.AssetKey(list(key.asset)),
         check_name=ROWS_CONSERVED,
         passed=n_in == n_out + n_rejects,
-        metadata={"rows_in": n_in, "rows_out": n_out, "rejected_or_quarantined": n_rejects},
+        metadata={
+            **{"rows_in": n_in, "rows_out": n_out, "rejected_or_quarantined": n_rejects - n_not_applicable},
+            "not_applicable": n_not_applicable,
+        },
     )
 
 

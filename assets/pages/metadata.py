@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import dagster as dg
@@ -20,7 +21,7 @@ from darkroom.pipelines.rl.suitability import agreement_in_words
 from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.storage.stage_runs import StageReport, reason_of
 
-_N_GROUPS = 8
+_N_GROUPS, _N_REASONS = 8, 100
 Metadata = dict[str, dg.MetadataValue]
 
 
@@ -33,36 +34,42 @@ def stage_metadata(report: StageReport, *, path: str) -> Metadata:
         "rows_out": dg.MetadataValue.int(report.n_out),
         "rejected": dg.MetadataValue.int(report.n_rejected),
         "quarantined": dg.MetadataValue.int(report.n_quarantined),
+        "not_applicable": dg.MetadataValue.int(report.n_not_applicable),
         "cost_usd": dg.MetadataValue.float(report.usage.cost_usd),
         "performed_now": dg.MetadataValue.int(report.performed),
         "reused": dg.MetadataValue.bool(report.reused),
-        "funnel": funnel({"in": report.n_in, "out": report.n_out}),
+        "funnel": funnel({"in": report.n_in - report.n_not_applicable, "out": report.n_out}),
     }
 
 
-def rejects_metadata(rejects: Iterable[Reject]) -> Metadata:
-    """Every reason with its count, its disposition, one example, and the command that explains it."""
-    counts: Counter[str] = Counter()
+def rejects_metadata(*tables: Iterable[Reject]) -> Metadata:
+    """Every reason with its count, its disposition, one example, and the command that explains it; apart from them, why
+    rows are not applicable."""
+    counts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     examples: dict[str, Reject] = {}
-    for rejected in rejects:
-        counts[reason_of(rejected)] += 1
-        examples.setdefault(reason_of(rejected), rejected)
-    if not counts:
-        return {}
-    records = [
-        dg.TableRecord(
-            {
-                "reason": reason,
-                "disposition": examples[reason].disposition,
-                "rows": n_rows,
-                "example": examples[reason].source_row,
-                "evidence": examples[reason].evidence[:200],
-                "more": explain_command(examples[reason]),
-            }
-        )
-        for reason, n_rows in counts.most_common()
-    ]
-    return {"rejects_by_reason": dg.MetadataValue.table(records)}
+    for rejected in chain(*tables):
+        reason = reason_of(rejected) if rejected.is_applicable else rejected.evidence
+        counts[rejected.is_applicable][reason] += 1
+        examples.setdefault(reason, rejected)
+    tables_by_name = {"rejects_by_reason": counts[True], "not_applicable_because": counts[False]}
+    return {
+        name: dg.MetadataValue.table([_group(examples[reason], n) for reason, n in reasons.most_common(_N_REASONS)])
+        for name, reasons in tables_by_name.items()
+        if reasons
+    }
+
+
+def _group(example: Reject, n_rows: int) -> dg.TableRecord:
+    return dg.TableRecord(
+        {
+            "reason": reason_of(example),
+            "disposition": example.disposition,
+            "rows": n_rows,
+            "example": example.source_row,
+            "evidence": example.evidence[:200],
+            "more": explain_command(example),
+        }
+    )
 
 
 def explain_command(rejected: Reject) -> str:

@@ -16,7 +16,7 @@ from darkroom.pipelines.inspection.explain import RL, Explanation, FamilyHistory
 from darkroom.pipelines.inspection.ledger_calls import LedgerCall
 from darkroom.pipelines.records.reject_reasons import Reason
 
-_COLOURS = {"kept": "green", "rejected": "red", "quarantined": "yellow", "ok": "green"}
+_COLOURS = {"kept": "green", "rejected": "red", "quarantined": "yellow", "not_applicable": "dim", "ok": "green"}
 _SHORT = 12
 _VOTES = ("votes", "forced", "forbidden")
 """Columns with votes: ● yes, ○ no, · no answer."""

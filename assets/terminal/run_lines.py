@@ -28,6 +28,7 @@ _LEAST = 0.1
 """Share of the assets that are finished before the time left is estimated: earlier, one long stage decides it."""
 _N_FINAL_METRICS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
+_NOT_APPLICABLE = "not_applicable"
 STATUS = "  … "
 """The beginning of a status line in a file."""
 OnAsset = Callable[[dg.AssetMaterialization], None]
@@ -110,6 +111,7 @@ def materialization_line(materialization: dg.AssetMaterialization, seconds: floa
     """The line of one asset: its counts, final metrics and duration."""
     values = {name: value.value for name, value in materialization.metadata.items()}
     counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
+    counts += [f"{values[_NOT_APPLICABLE]:>6,} not applicable"] if values.get(_NOT_APPLICABLE) else []
     final_metrics = [
         f"  {name.replace('_', ' ')} {value:.3g}"
         for name, value in values.items()

@@ -26,6 +26,7 @@ from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from darkroom.pipelines.publishing.rl_dataset import rl_folder
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.origin_labels import asked, measured_on
+from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
 from darkroom.pipelines.sources.intake_notes import NoteLine, merged
@@ -37,6 +38,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 _CURVE_WIDTH = 24
 _GRPO_METRICS = ("reward", "accuracy", "tool_calls", "executable_rate", "broken_rate", "loss")
 _N_LISTED = 50
+_NOT_APPLICABLE = "Not applicable: rows that are not for a family"
 _GROUPED, _EXAMPLE = ("stage", "reason", "check", "disposition"), ("source_row", "evidence")
 """Columns of rejects."""
 _VOTE_BARS = (("Right answers", pass_rates.ASSET), ("Votes for a drawing", suitability.VOTES))
@@ -100,8 +102,11 @@ def print_annotated_summary(console: Console, workspace: Workspace) -> None:
 def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> None:
     """Print how many rows of a source became samples, what was not read of them, then its rejects with reasons."""
     n_in, n_out = _totals(workspace, keys)
-    console.print(f"{n_in:,} rows: {n_out:,} samples, {n_in - n_out:,} rejects", highlight=False)
-    facts = map(workspace.tables.facts, workspace.tables.existing(keys))
+    facts = [workspace.tables.facts(key) for key in workspace.tables.existing(keys)]
+    n_not_applicable = sum(fact["n_not_applicable"] for fact in facts)
+    apart = f", {n_not_applicable:,} not applicable" if n_not_applicable else ""
+    n_rejects = n_in - n_out - n_not_applicable
+    console.print(f"{n_in:,} rows: {n_out:,} samples, {n_rejects:,} rejects{apart}", highlight=False)
     notes = merged(starmap(NoteLine, fact.get("notes", {}).get("lines", ())) for fact in facts)
     if notes:
         console.print(counts("Worth a look", notes))
@@ -162,18 +167,23 @@ def _funnel_cells(funnel: Funnel, n_shipped: int, *, has_cost: bool) -> list[str
     return [*(f"{n:,}" if n else "·" for n in counts), proportion, *costs]
 
 
-def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:
-    """Rejects of all stages by stage, reason and disposition, each with its first row as an example."""
+def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> RenderableType:
+    """Rejects of all stages by stage, reason and disposition, each with its first row as an example; then the rows that
+    are not applicable, by family."""
     assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
     keys = [TableKey(asset, partition) for asset in assets for partition in partitions]
     keys += [TableKey(("sft_dataset",), recipe.family) for recipe in recipes]
     paths = [workspace.tables.rejects_path(key) for key in workspace.tables.existing(keys)]
-    groups = _reject_groups(paths).iter_rows() if paths else ()
-    lines = [
-        (n_rows, f"{stage}: {reason}{_apart(disposition)}", f"{row}: {evidence}" if row else evidence)
-        for stage, reason, disposition, n_rows, row, evidence in groups
-    ]
-    return counts("Rejected rows, with reasons and an example" if lines else "No row was rejected.", lines)
+    rejects, not_applicable = list[tuple[int, str, str]](), list[tuple[int, str, str]]()
+    for stage, reason, disposition, n_rows, row, evidence in _reject_groups(paths).iter_rows() if paths else ():
+        example = f"{row}: {evidence}" if row else evidence
+        if reason == Reason.NOT_APPLICABLE:
+            not_applicable.append((n_rows, stage.partition("/")[0], example))
+        else:
+            rejects.append((n_rows, f"{stage}: {reason}{_apart(disposition)}", example))
+    title = "Rejected rows, with reasons and an example" if rejects else "No row was rejected."
+    apart = Text(f"\n{_NOT_APPLICABLE}" if not_applicable else "", style="bold", end="\n" if not_applicable else "")
+    return Group(counts(title, rejects), apart, counts("", not_applicable))
 
 
 def _apart(disposition: str) -> str:

@@ -5,7 +5,7 @@
     <family>/runs               rolled out: code executed, turns written until there is an answer
     <family>/verdicts           every check's verdict on every run
     <family>/trajectories       those that passed all of them
-    <family>/rejects            the rejects of all stages of the family, in one table
+    <family>/rejects            the rejects of all stages of the family, in one table; apart, rows that are not for it
 
 Each is a table (``pipelines/storage/tables.py``) that the stage runner makes (``pipelines/generation/stage.py``).
 """
@@ -124,14 +124,15 @@ class Family:
         return self.shard.materialize(Trajectories(recipe=self.recipe))
 
     def collect_rejects(self) -> StageReport:
-        """The rejects of the family's stages in this partition, in one table."""
+        """The rejects of the family's stages in this partition, in one table; the rows that are not for it beside."""
         tables = self.workspace.tables
         fingerprints = [tables.fingerprint(self.key(stage)) for stage in STAGES]
         inputs = digest(["rejects", fingerprints, code_digest(*RUNNER_CODE)])
 
         def perform() -> Outcome[Reject]:
-            rejects = [reject for stage in STAGES for reject in tables.read_rejects(self.key(stage))]
-            return Outcome(rejects, (), len(rejects))
+            rows = [row for stage in STAGES for row in tables.read_rejects(self.key(stage))]
+            rejects = [row for row in rows if row.is_applicable]
+            return Outcome(rejects, [row for row in rows if not row.is_applicable], len(rows))
 
         return run_stage(tables, self.key("rejects"), Reject, inputs=inputs, perform=perform)
 

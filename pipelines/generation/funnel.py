@@ -9,16 +9,18 @@ from typing import Any
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import Usage, from_row
+from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.storage.tables import TableKey, Tables
 
 
 @dataclass(frozen=True, slots=True)
 class FunnelStep:
-    """One stage over all partitions. ``reasons`` counts what it took out."""
+    """One stage over all partitions. ``reasons`` counts its rejects, without the rows that do not apply."""
 
     name: str
     n_out: int
     reasons: dict[str, int]
+    n_not_applicable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,11 @@ class Funnel:
     def n_accepted(self) -> int:
         """Rows that passed every check."""
         return self.steps[-1].n_out if self.steps else 0
+
+    @property
+    def n_not_applicable(self) -> int:
+        """Number of samples that are not for the family, which are no loss."""
+        return sum(step.n_not_applicable for step in self.steps)
 
     @property
     def usd_per_row(self) -> float:
@@ -48,7 +55,8 @@ class Funnel:
 def funnel_step(name: str, facts: Sequence[Mapping[str, Any]]) -> FunnelStep:
     """A stage's facts of all partitions, added up."""
     reasons = sum((Counter(fact["reasons"]) for fact in facts), Counter[str]())
-    return FunnelStep(name, sum(fact["n_out"] for fact in facts), dict(sorted(reasons.items())))
+    n_not_applicable = reasons.pop(Reason.NOT_APPLICABLE, 0)
+    return FunnelStep(name, sum(fact["n_out"] for fact in facts), dict(sorted(reasons.items())), n_not_applicable)
 
 
 def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:

@@ -16,7 +16,7 @@ from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.ledger_calls import LedgerCall, rl_calls, rollout_calls
 from darkroom.pipelines.inspection.table_search import TableFile, files_with, table_files
-from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.records.reject_reasons import Reason, disposition_of
 from darkroom.pipelines.rl.facts import STAGES as RL_STAGES
 from darkroom.pipelines.rl.labels import VERIFICATIONS
 from darkroom.pipelines.storage.store_paths import StorePath
@@ -58,7 +58,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One stage that a row came to: ``outcome`` is kept, rejected or quarantined; a reject has the other three."""
+    """One stage that a row came to: ``outcome`` is kept or a disposition; a reject has the other three."""
 
     stage: str
     partition: str
@@ -204,8 +204,8 @@ def _passage(file: TableFile, row: Mapping[str, Any]) -> Passage:
     stage = "/".join(file.asset)
     if not file.holds_rejects:
         return Passage(stage, file.partition, "kept", "", "", "", row)
-    inner = json.loads(row["row"])
-    return Passage(stage, file.partition, row["disposition"], row["reason"], row["check"], row["evidence"], inner)
+    outcome, inner = disposition_of(row["reason"], row["disposition"]), json.loads(row["row"])
+    return Passage(stage, file.partition, outcome, row["reason"], row["check"], row["evidence"], inner)
 
 
 def _history(

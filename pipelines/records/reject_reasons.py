@@ -1,7 +1,7 @@
 """Rejects: the rows that a stage rejected, and the typed reasons with what each one means for the row.
 
 ``rejected``: judged and failed. ``quarantined``: could not be judged (a damaged image, an endpoint that gave up), and
-may pass once the cause is mended.
+may pass once the cause is mended. ``not_applicable``: no reject, but a row that is not for the family.
 """
 
 import json
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Self
 
-Disposition = Literal["rejected", "quarantined"]
+Disposition = Literal["rejected", "quarantined", "not_applicable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,14 @@ class Reject:
     sample_id: str
     trajectory_id: str
     row: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "disposition", disposition_of(self.reason, self.disposition))
+
+    @property
+    def is_applicable(self) -> bool:
+        """False for a row that is not for the family, which is counted apart from rejects."""
+        return self.disposition != "not_applicable"
 
 
 class Reason(StrEnum):
@@ -56,7 +64,7 @@ class Reason(StrEnum):
     DUPLICATE = "duplicate", "rejected"
     MATERIAL_MISSING = "material_missing"
     # prepare
-    NOT_APPLICABLE = "not_applicable", "rejected"
+    NOT_APPLICABLE = "not_applicable", "not_applicable"
     UNSUITABLE = "unsuitable", "rejected"
     # draft and run
     NOT_DRAWN = "not_drawn", "rejected"
@@ -98,6 +106,19 @@ class Reason(StrEnum):
     LATE_EDIT = "late_edit", "rejected"
     # any stage: an error of a recipe or a check, caught so that the run goes on
     STAGE_FAILED = "stage_failed"
+
+
+def disposition_of(reason: str, stored: Disposition) -> Disposition:
+    """Read a stored disposition: tables of earlier versions call rows that are not for a family ``rejected``."""
+    return "not_applicable" if reason == Reason.NOT_APPLICABLE else stored
+
+
+def upgraded_counts(facts: dict[str, Any]) -> dict[str, Any]:
+    """A table's facts with the rows that are not applicable counted apart, as earlier versions did not."""
+    if "n_not_applicable" in facts:
+        return facts
+    n_not_applicable = facts.get("reasons", {}).get(Reason.NOT_APPLICABLE.value, 0)
+    return {**facts, "n_rejected": facts.get("n_rejected", 0) - n_not_applicable, "n_not_applicable": n_not_applicable}
 
 
 RETRYABLE = frozenset({Reason.POLICY_FAILED, Reason.SANDBOX_FAILED})

@@ -25,13 +25,14 @@ R = TypeVar("R")
 T = TypeVar("T")
 ROOT = Path(__file__).parents[3]
 """The folder that holds the package ``darkroom``."""
+_COUNTS = ("n_in", "n_out", "n_rejected", "n_quarantined", "n_not_applicable")
 _SOURCES = frozenset({".py", ".md", ".jinja", ".json", ".sql", ".toml", ".yaml"})
 Progress = Callable[[int, int], None]
 """Called with (rows done, rows in all)."""
 
 
 class RowsLost(Exception):
-    """A stage broke the conservation rule: rows in = rows out + rejected + quarantined."""
+    """A stage broke the conservation rule: rows in = rows out + rejected + quarantined + not applicable."""
 
 
 class NotFinished(Exception):
@@ -71,6 +72,7 @@ class StageReport:
     n_out: int
     n_rejected: int
     n_quarantined: int
+    n_not_applicable: int
     reasons: dict[str, int]
     usage: Usage
     reused: bool
@@ -131,9 +133,8 @@ def run_stage(
     with span(f"stage {'/'.join(key.asset)}", attributes) as note:
         outcome = perform()
         facts = _facts(outcome)
-        counts = ("n_in", "n_out", "n_rejected", "n_quarantined")
-        note({f"darkroom.{name}": facts[name] for name in counts} | {"darkroom.n_performed": outcome.performed})
-    if outcome.n_in != facts["n_out"] + facts["n_rejected"] + facts["n_quarantined"]:
+        note({f"darkroom.{name}": facts[name] for name in _COUNTS} | {"darkroom.n_performed": outcome.performed})
+    if outcome.n_in != sum(facts[name] for name in _COUNTS[1:]):
         raise RowsLost(f"{key}: {outcome.n_in} rows in, but {facts['n_out']} out and {len(outcome.rejects)} rejects")
     tables.write(key, kind, outcome.rows, outcome.rejects, inputs=inputs, facts=facts)
     return report(tables, key, reused=False, performed=outcome.performed)
@@ -141,7 +142,7 @@ def run_stage(
 
 def report(tables: Tables, key: TableKey, *, reused: bool = True, performed: int = 0) -> StageReport:
     facts = tables.facts(key)
-    counts = {name: facts[name] for name in ("n_in", "n_out", "n_rejected", "n_quarantined", "reasons")}
+    counts = {name: facts[name] for name in (*_COUNTS, "reasons")}
     return StageReport(key, **counts, usage=from_row(Usage, facts["usage"]), reused=reused, performed=performed)
 
 
@@ -160,6 +161,7 @@ def _facts(outcome: Outcome[Any]) -> dict[str, Any]:
         "n_out": len(outcome.rows),
         "n_rejected": dispositions["rejected"],
         "n_quarantined": dispositions["quarantined"],
+        "n_not_applicable": dispositions["not_applicable"],
         "n_retryable": sum(n for kind, n in counts.items() if kind.reason in RETRYABLE),
         "reasons": dict(sorted(reasons.items())),
         "usage": to_row(outcome.usage),

@@ -28,6 +28,7 @@ from upath import UPath
 
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.reject_reasons import upgraded_counts
 from darkroom.pipelines.records.schemas import from_table
 from darkroom.pipelines.storage.atomic_write import one_at_a_time
 from darkroom.pipelines.storage.row_files import file_digest, footer, rows_digest, write_part
@@ -245,7 +246,7 @@ class Tables:
 
     def facts(self, key: TableKey) -> Any:
         """Facts that the stage stored with the table."""
-        return json.loads(self._footer(key).metadata[_FACTS])
+        return upgraded_counts(json.loads(self._footer(key).metadata[_FACTS]))
 
     def fingerprint(self, key: TableKey) -> str:
         """Digest of the table's and its rejects' rows: changes when, and only when, a consumer could notice.

@@ -38,7 +38,7 @@ def test_the_summary_says_what_happened(undisturbed: tuple[Path, str]) -> None:
     for expected in (
         "Rows per family",
         "agentic_video",
-        "not_applicable",
+        "Not applicable: rows that are not for a family",
         "truncated_image",
         "quarantined",
         "SFT loss, epoch 1",
@@ -110,9 +110,9 @@ def test_a_second_run_does_no_finished_work_again(undisturbed: tuple[Path, str],
 @pytest.mark.parametrize(
     ("family", "reasons"),
     [
-        ("agentic_video", {"not_applicable"}),
-        ("rotation", {"not_applicable", "unsuitable"}),
-        ("contrast", {"not_applicable", "unsuitable", "check_failed"}),
+        ("agentic_video", set()),
+        ("rotation", {"unsuitable"}),
+        ("contrast", {"unsuitable", "check_failed"}),
     ],
 )
 def test_what_a_family_takes_out_of_the_whole_demo_is_what_it_says(

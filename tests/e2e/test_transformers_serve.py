@@ -25,7 +25,7 @@ from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.generation.stage import Shard
 from darkroom.pipelines.models.policies import OpenAIPolicy, OraclePolicy
 from darkroom.pipelines.models.policies.settings import Endpoint
-from darkroom.pipelines.records import PassRate, Reject
+from darkroom.pipelines.records import PassRate
 from darkroom.pipelines.rl.candidates import Candidates
 from darkroom.pipelines.rl.labels import CheckedLabels
 from darkroom.pipelines.rl.necessity import ToolNecessities
@@ -35,6 +35,7 @@ from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from tests.matrices import first_quickly
+from tests.pipelines.scripted import taken_out
 from tests.waiting import answers, wait_until
 
 PARTITION = "small-0000"
@@ -88,7 +89,7 @@ def test_a_model_that_writes_nonsense_gives_a_run_that_ends_with_typed_rejects_o
     family.collect_rejects()
 
     assert kept.n_out == 0
-    rejects = workspace.tables.read(family.key("rejects"), Reject)
+    rejects = taken_out(family)
     reasons = {reject.source_row: reject.reason for reject in rejects}
     assert reasons.pop("row/1") == "not_applicable"
     assert set(reasons.values()) <= {"truncated_turn", "malformed_turn"}
@@ -134,7 +135,7 @@ def test_every_family_ends_with_typed_rejects_and_without_an_exception(
     family.check(policy())
     family.keep()
     family.collect_rejects()
-    reasons = {reject.reason for reject in kinds.tables.read(family.key("rejects"), Reject)}
+    reasons = {reject.reason for reject in taken_out(family)}
     assert drafts.usage.calls > 0
     judged = {"truncated_turn", "malformed_turn", "check_failed", "too_many_rounds", "wrong_plan"}
     assert reasons <= judged | {"not_applicable", "unsuitable", "not_drawn"}

@@ -14,7 +14,7 @@ from darkroom.pipelines.models.policies import (
     PolicyIdentity,
     oracle_policy,
 )
-from darkroom.pipelines.records import Usage
+from darkroom.pipelines.records import Reject, Usage
 from darkroom.pipelines.storage.stage_runs import StageReport
 
 
@@ -63,3 +63,9 @@ def run_all(family: Family, policy: Any = None) -> dict[str, StageReport]:
         "trajectories": family.keep(),
         "rejects": family.collect_rejects(),
     }
+
+
+def taken_out(family: Family) -> list[Reject]:
+    """What the family's stages took out: its rejects, then the rows that are not applicable to it."""
+    tables, key = family.workspace.tables, family.key("rejects")
+    return [*tables.read(key, Reject), *tables.read_rejects(key)]

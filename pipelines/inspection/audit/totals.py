@@ -19,7 +19,10 @@ _ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
 _SFT_SIZE = re.compile(r"^(\d+) trajectories with (\d+) images", re.MULTILINE)
 _RL_SIZE = re.compile(r"^(\d+) questions with", re.MULTILINE)
-_STEP = re.compile(r"^\| (samples|drafts|runs|verdicts|trajectories|dataset) \| (\d+) \| ([^|\n]*)\|$", re.MULTILINE)
+_STEP = re.compile(
+    r"^\| (samples|drafts|runs|verdicts|trajectories|dataset) \| (\d+) \| ([^|\n]*)\|(?: (\d*) ?\|)?$", re.MULTILINE
+)
+"""The last column is missing in cards of earlier versions, where its rows are among the rejected ones."""
 _TAKEN = re.compile(r" (\d+)(?:, | ?$)")
 
 
@@ -106,10 +109,10 @@ class DatasetTotals:
 
 
 def _funnel(text: str) -> Iterator[str]:
-    """Rows in = rows out + rejected rows, from stage to stage of the card's yield."""
+    """Rows in = rows out + rejected rows + those that are not applicable, from stage to stage of the card's yield."""
     before: int | None = None
-    for step, n_out, reasons in _STEP.findall(text):
-        n_in = int(n_out) + sum(map(int, _TAKEN.findall(reasons)))
+    for step, n_out, reasons, n_not_applicable in _STEP.findall(text):
+        n_in = int(n_out) + sum(map(int, _TAKEN.findall(reasons))) + int(n_not_applicable or 0)
         if before is not None and n_in != before:
             yield f"{step}: {n_out} rows and the rejected ones are {n_in}; the stage before has {before}"
         before = int(n_out)

@@ -29,6 +29,7 @@ class GalleryPage:
     page: Path
     n_rows: int
     n_rejects: int
+    n_not_applicable: int
     folder: Path | None
 
 
@@ -36,14 +37,15 @@ def read_rejects(workspace: Workspace, families: Sequence[str] | None = None) ->
     """Read the rejects of ``families`` (None: all, and those of intake) by stage, over all partitions."""
     tables, keys = workspace.tables, list(_reject_keys(workspace.tables, families))
     state = [[str(key), tables.rejects_path(key).stat().st_mtime] for key in keys]
-    n_rejects = sum(map(tables.n_rejects, keys))
+    n_not_applicable = sum(tables.facts(key)["n_not_applicable"] for key in keys)
 
     def read() -> Iterator[tuple[Reject, Sample | None]]:
         samples = _SamplesOf(tables, (reject for key in keys for reject in tables.stream_rejects(key)))
         for key in keys:
             yield from ((reject, samples.get(reject.sample_id)) for reject in tables.stream_rejects(key))
 
-    return RejectedRows(RowStream(n_rejects, read), workspace.images, state)
+    rows = RowStream(sum(map(tables.n_rejects, keys)), read)
+    return RejectedRows(rows, workspace.images, state, n_not_applicable)
 
 
 class _SamplesOf:
@@ -75,6 +77,7 @@ def write_gallery(
 ) -> GalleryPage:
     """Write the datasets in ``folders`` (at most ``limit`` rows of each) and the rejects as a page."""
     n_rows, n_rejects = count_rows(folders, limit=limit), len(rejected.rows) if rejected else 0
+    n_not_applicable = rejected.n_not_applicable if rejected else 0
 
     def entries() -> Iterator[Entry]:
         for number, entry in enumerate(_entries(folders, limit, rejected), 1):
@@ -83,7 +86,7 @@ def write_gallery(
                 progress(number, n_rows + n_rejects)
 
     images = write_entries(page, entries(), title=title, inline_bytes=inline_bytes)
-    return GalleryPage(page, n_rows, n_rejects, images)
+    return GalleryPage(page, n_rows, n_rejects - n_not_applicable, n_not_applicable, images)
 
 
 def _entries(folders: Sequence[StorePath], limit: int | None, rejected: RejectedRows | None) -> Iterator[Entry]:

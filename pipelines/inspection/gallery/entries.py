@@ -115,12 +115,13 @@ def outcome(check: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRows:
-    """Rejects to show, each with its sample where it has one, and the store with their images."""
+    """Rejects to show, rows that are not applicable among them, each with its sample where it has one; their images."""
 
     rows: Collection[tuple[Reject, Sample | None]]
     store: ImageStore
     state: Any = None
     """Another one where a table of them was written again."""
+    n_not_applicable: int = 0
 
 
 @dataclass(frozen=True, slots=True)

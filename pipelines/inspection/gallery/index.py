@@ -26,7 +26,7 @@ _Row = tuple[tuple[Any, ...], Sequence[Mapping[str, Any]]]
 PAGE_ROWS = 100
 FILTERS = ("kind", "family", "category", "reason")
 _SHOWN = ("n", "link", *FILTERS, "question")
-_VERSION = 1
+_VERSION = 2
 _TABLES = """
 CREATE TABLE entries (n INTEGER PRIMARY KEY, link TEXT, kind TEXT, family TEXT, category TEXT, reason TEXT,
     sample TEXT, question TEXT, texts TEXT, file TEXT, place INTEGER, reject BLOB);

@@ -79,3 +79,16 @@ def test_no_name_is_broken_in_a_terminal_of_this_width(workspace: Workspace, wid
     assert f"3  {stage}: duplicate" in lines
     assert "   row/0: the same" in lines
     assert {line.partition(" ")[0] for line in lines} >= set(load_recipes())
+
+
+def test_rows_that_are_not_applicable_stand_apart_from_rejects(workspace: Workspace) -> None:
+    key = TableKey(("crop", "drafts"), "streets-0000")
+    rows = [reject(Reason.NOT_APPLICABLE, "no box", stage="crop/drafts", row={}, family="crop", source_row="row/0")]
+    rows += rejects(1, "streets", "crop/drafts")
+    workspace.tables.write(key, Sample, [], rows, inputs="", facts={"n_in": 2, "n_out": 0})
+    output = StringIO()
+    print_summary(Console(width=80, file=output), workspace, list(load_recipes().values()), ["streets-0000"])
+    lines = [line.strip() for line in output.getvalue().splitlines()]
+    assert "1  crop/drafts: duplicate" in lines
+    (title,) = (place for place, line in enumerate(lines) if line.startswith("Not applicable"))
+    assert lines[title + 1 : title + 3] == ["1  crop", "row/0: no box"]

@@ -37,9 +37,10 @@ def test_every_sample_becomes_a_trajectory_or_a_reject(family: Family) -> None:
     tables = family.workspace.tables
     n_samples = tables.n_rows(family.samples_key)
     assert n_samples == 5
-    assert reports["trajectories"].n_out + reports["rejects"].n_out == n_samples
+    assert reports["trajectories"].n_out + reports["rejects"].n_in == n_samples
+    assert (reports["rejects"].n_out, reports["rejects"].n_not_applicable) == (0, 1)
     for report in reports.values():
-        assert report.n_in == report.n_out + report.n_rejected + report.n_quarantined
+        assert report.n_in == report.n_out + report.n_rejected + report.n_quarantined + report.n_not_applicable
 
 
 def test_the_oracles_crops_pass_every_check(family: Family) -> None:
@@ -59,10 +60,11 @@ def test_a_crops_image_names_its_parent_and_the_code_that_made_it(family: Family
     assert shown.made_by
 
 
-def test_a_sample_without_a_box_is_rejected_as_not_applicable(family: Family) -> None:
+def test_a_sample_without_a_box_is_not_applicable_and_no_reject(family: Family) -> None:
     run_all(family)
-    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
-    assert [(reject.reason, reject.source_row) for reject in rejects] == [("not_applicable", "row/1")]
+    tables, rejects = family.workspace.tables, family.key("rejects")
+    assert [(row.disposition, row.source_row) for row in tables.read_rejects(rejects)] == [("not_applicable", "row/1")]
+    assert tables.read(rejects, Reject) == []
 
 
 def test_a_sample_that_its_source_keeps_for_other_families_is_not_paid_for(

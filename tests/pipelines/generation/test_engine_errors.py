@@ -21,12 +21,12 @@ from darkroom.pipelines.models.policies import (
     PolicyUnavailable,
     oracle_script,
 )
-from darkroom.pipelines.records import Check, Draft, Reject, Trajectory
+from darkroom.pipelines.records import Check, Draft, Trajectory
 from darkroom.pipelines.storage.storage_errors import StorageError
 from darkroom.pipelines.storage.tables import TableMissing, TableReplaced, TableStale
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.generation.conftest import PARTITION
-from tests.pipelines.scripted import Scripted, oracle, run_all
+from tests.pipelines.scripted import Scripted, oracle, run_all, taken_out
 
 
 def test_a_stage_without_its_input_names_the_command_that_makes_it(workspace: Workspace, recipe: Recipe) -> None:
@@ -37,7 +37,7 @@ def test_a_stage_without_its_input_names_the_command_that_makes_it(workspace: Wo
 def test_a_policy_that_writes_nonsense_gives_only_typed_rejects_that_keep_its_words(family: Family) -> None:
     reports = run_all(family, Scripted(lambda turn: Completion("blub <co")))
     assert reports["trajectories"].n_out == 0
-    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
+    rejects = taken_out(family)
     malformed = [reject for reject in rejects if reject.reason == "malformed_turn"]
     assert len(malformed) == 4
     assert all("blub" in reject.row for reject in malformed)

@@ -18,7 +18,7 @@ from darkroom.pipelines.records import Reject, Trajectory
 from darkroom.pipelines.sources.catalog import Catalog, open_source, placed
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from tests.pipelines.scripted import run_all
+from tests.pipelines.scripted import run_all, taken_out
 from tests.pipelines.sources import releases
 
 PARTITION = "release-0000"
@@ -34,7 +34,7 @@ def rolled_out(tmp_path: Path, workspace: Workspace):
         engine.intake(workspace, open_source("release", placed(name, path)), 0, PARTITION)
         family = Family(workspace, recipe, PARTITION)
         run_all(family, ReleasedPolicy())
-        rejects = workspace.tables.read(family.key("rejects"), Reject)
+        rejects = taken_out(family)
         return workspace.tables.read(family.key("trajectories"), Trajectory), {r.source_row: r for r in rejects}
 
     return run

@@ -61,7 +61,7 @@ def card(workspace: Workspace, rows: list[RLRow], annotators: str, drafts: Colle
         [],
         facts,
         StageReport(
-            TableKey(("rl_dataset",), "all"), len(rows), len(rows), 0, 0, {}, Usage(), reused=False, performed=0
+            TableKey(("rl_dataset",), "all"), len(rows), len(rows), 0, 0, 0, {}, Usage(), reused=False, performed=0
         ),
         n_by_split={"train": len(rows)},
         benchmarks=[],

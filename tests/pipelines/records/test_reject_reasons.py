@@ -10,7 +10,7 @@ from darkroom.pipelines.records.schemas import from_table, to_table
 
 
 def test_every_reason_has_a_disposition():
-    assert {reason.disposition for reason in Reason} == {"rejected", "quarantined"}
+    assert {reason.disposition for reason in Reason} == {"rejected", "quarantined", "not_applicable"}
 
 
 def test_what_may_pass_later_is_quarantined():

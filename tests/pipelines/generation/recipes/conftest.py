@@ -25,7 +25,7 @@ from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 from tests.image_files import encoded
-from tests.pipelines.scripted import Scripted, run_all
+from tests.pipelines.scripted import Scripted, run_all, taken_out
 
 _WHOLE_CHAINS = {"demo_chain", "workspace_of_films"}
 
@@ -132,7 +132,7 @@ def rejects() -> Callable[[Family], dict[str, Reject]]:
     """What a family rejected, by the source's row."""
 
     def read(family: Family) -> dict[str, Reject]:
-        return {row.source_row: row for row in family.workspace.tables.read(family.key("rejects"), Reject)}
+        return {row.source_row: row for row in taken_out(family)}
 
     return read
 

@@ -7,10 +7,10 @@ import pytest
 from darkroom.pipelines.generation import engine
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes.agentic_image import recipe
-from darkroom.pipelines.records import Reject, Trajectory, Truth, TruthBox
+from darkroom.pipelines.records import Trajectory, Truth, TruthBox
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.workspace import Workspace
-from tests.pipelines.scripted import run_all
+from tests.pipelines.scripted import run_all, taken_out
 
 PARTITION = "small-0000"
 
@@ -31,7 +31,7 @@ def family(workspace: Workspace, small_source, make_image, encoded) -> Family:
 
 def test_the_oracles_rows_are_kept_and_others_are_told_apart(family: Family):
     kept = family.workspace.tables.read(family.key("trajectories"), Trajectory)
-    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
+    rejects = taken_out(family)
     assert len(kept) == 5
     assert {reject.source_row: reject.reason for reject in rejects} == {
         "large/0": "unsuitable",

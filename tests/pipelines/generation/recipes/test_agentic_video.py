@@ -15,11 +15,11 @@ from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes.agentic_video import recipe
 from darkroom.pipelines.models.policies import oracle_policy
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
-from darkroom.pipelines.records import Reject, Sample, Trajectory, Truth
+from darkroom.pipelines.records import Sample, Trajectory, Truth
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.workspace import Workspace
-from tests.pipelines.scripted import run_all, turn_by_turn
+from tests.pipelines.scripted import run_all, taken_out, turn_by_turn
 
 PARTITION = "films-0000"
 N_FILMS = 8
@@ -100,7 +100,7 @@ def test_a_policy_is_told_what_the_video_is_and_not_where_to_look(workspace_of_f
 
 
 def reasons(family: Family) -> dict[str, str]:
-    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
+    rejects = taken_out(family)
     return {reject.source_row: f"{reject.reason}: {reject.check}".rstrip(": ") for reject in rejects}
 
 

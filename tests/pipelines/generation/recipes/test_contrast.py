@@ -10,9 +10,10 @@ from PIL import Image
 from darkroom.pipelines.demo.images.material import photograph_image
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes.contrast import MAX_SIDE, prepare, recipe
-from darkroom.pipelines.records import Reject, Sample, Trajectory, Truth, TruthBox
+from darkroom.pipelines.records import Sample, Trajectory, Truth, TruthBox
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.vision.legibility import KINDS, contrast, sample_degradation
+from tests.pipelines.scripted import taken_out
 
 SPOON = TruthBox("spoon", 318, 234, 408, 327)
 
@@ -90,7 +91,7 @@ def test_at_least_20_trajectories_come_out_of_the_embedded_source(finished):
 
 
 def test_every_reject_has_a_typed_reason(finished):
-    rejects = finished.workspace.tables.read(finished.key("rejects"), Reject)
+    rejects = taken_out(finished)
     assert {reject.reason for reject in rejects} <= {"unsuitable", "not_applicable", "check_failed"}
 
 

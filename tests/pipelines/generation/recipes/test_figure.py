@@ -12,12 +12,12 @@ import pytest
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes.figure import prepare, recipe
 from darkroom.pipelines.models.protocols import ToolCall
-from darkroom.pipelines.records import ImageRef, Reject, Sample, Trajectory, Truth
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory, Truth
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.grading import grade
-from tests.pipelines.scripted import run_all
+from tests.pipelines.scripted import run_all, taken_out
 
 pytestmark = pytest.mark.e2e  # on every row of the embedded source
 PARTITION = "problems-0000"
@@ -87,7 +87,7 @@ def test_rows_are_written_as_tool_calls(kept: list[Trajectory]) -> None:
 
 
 def test_problems_that_no_drawing_helps_with_are_unsuitable(family: Family) -> None:
-    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
+    rejects = taken_out(family)
     found = {(reject.source_row.split("/")[0], reject.reason) for reject in rejects}
     assert found == {("maths", "unsuitable"), ("diagram", "not_applicable")}
 

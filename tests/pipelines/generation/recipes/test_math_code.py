@@ -13,10 +13,10 @@ from darkroom.pipelines.models.policies import (
     CompletionRequest,
     oracle_script,
 )
-from darkroom.pipelines.records import Reject, Sample, Trajectory, Truth
+from darkroom.pipelines.records import Sample, Trajectory, Truth
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.storage.workspace import Workspace
-from tests.pipelines.scripted import Scripted, oracle
+from tests.pipelines.scripted import Scripted, oracle, taken_out
 
 PARTITION = "problems-0000"
 
@@ -59,7 +59,7 @@ def test_a_wrong_answer_of_the_source_is_caught_by_what_the_program_prints(famil
 
 
 def test_what_is_no_problem_to_compute_is_not_applicable(family: Family) -> None:
-    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
+    rejects = taken_out(family)
     assert {reject.reason for reject in rejects} == {"not_applicable", "check_failed"}
     assert all(reject.source_row.startswith("figure/") for reject in rejects if reject.reason == "not_applicable")
 

@@ -11,10 +11,10 @@ from darkroom.pipelines.generation import engine
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import RecipeError
 from darkroom.pipelines.generation.recipes.operation_aware import MODES, PROMPTS, kind_of, modes, prepare, recipe
-from darkroom.pipelines.records import Reject, Sample, Trajectory
+from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.workspace import Workspace
-from tests.pipelines.scripted import run_all
+from tests.pipelines.scripted import run_all, taken_out
 
 PARTITION = "small-0000"
 
@@ -30,7 +30,7 @@ def family(workspace: Workspace, small_source) -> Family:
 def test_every_sample_becomes_a_row_under_the_neutral_prompt(family: Family):
     kept = family.workspace.tables.read(family.key("trajectories"), Trajectory)
     assert len(kept) == 8
-    assert family.workspace.tables.read(family.key("rejects"), Reject) == []
+    assert taken_out(family) == []
     for made in kept:
         assert made.mode == "free"
         assert all(turn.code.startswith("crop_image_normalized(bbox_2d=[") for turn in made.rounds)

@@ -16,10 +16,10 @@ from darkroom.pipelines.demo.images.material import photograph_image, texture
 from darkroom.pipelines.generation import engine
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes.rotation import ANGLES, MAX_SIDE, prepare, recipe
-from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory, Truth, TruthBox
+from darkroom.pipelines.records import Draft, Sample, Trajectory, Truth, TruthBox
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.vision.registration import pose_of
-from tests.pipelines.scripted import run_all, turn_by_turn
+from tests.pipelines.scripted import run_all, taken_out, turn_by_turn
 
 PARTITION = "demo-0000"
 
@@ -176,7 +176,7 @@ def test_every_run_of_the_oracle_passes_every_check(finished):
 
 
 def test_every_reject_has_a_typed_reason(finished):
-    rejects = finished.workspace.tables.read(finished.key("rejects"), Reject)
+    rejects = taken_out(finished)
     assert {reject.reason for reject in rejects} == {"unsuitable", "not_applicable"}
 
 
@@ -222,7 +222,7 @@ def test_whatever_a_weak_model_writes_ends_as_a_typed_reject(workspace, first, t
     engine.intake(workspace, OnlyPhotographs(n_shards=1), 0, PARTITION)
     family = Family(workspace, recipe, PARTITION)
     run_all(family, turn_by_turn(first, then))
-    rejects = workspace.tables.read(family.key("rejects"), Reject)
+    rejects = taken_out(family)
     assert kept(family) == []
     assert [reject.reason for reject in rejects] == [told]
 

@@ -73,12 +73,12 @@ def test_only_what_was_outlined_is_said_to_be(folder: Path, page: Path) -> None:
 def test_rejects_come_with_stage_reason_evidence_and_image(folder: Path, page: Path, workspace: Workspace) -> None:
     rejected = read_rejects(workspace)
     written = write_gallery(page, [folder], title="all", rejected=rejected)
-    assert (written.n_rows, written.n_rejects) == (4, 2)
+    assert (written.n_rows, written.n_rejects, written.n_not_applicable) == (4, 1, 1)
     (filters, damaged), (_, boxless) = [entry for entry in articles(page) if entry[0]["reason"]]
     assert (filters["family"], filters["reason"], filters["kind"]) == (["intake"], ["truncated_image"], ["quarantined"])
     assert names_in(damaged) == []
     assert "row/5" in damaged[damaged.index("The row") :]
-    assert "<b>not_applicable</b> · rejected at crop/drafts" in boxless
+    assert "<b>not_applicable</b> · at crop/drafts" in boxless
     assert "box" in boxless
     assert ('Expected answer</div><div class="answer">S1X</div>' in boxless, len(names_in(boxless))) == (True, 1)
 

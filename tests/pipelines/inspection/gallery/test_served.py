@@ -57,7 +57,7 @@ def asked(server: GalleryServer, path: str, **fields: Any) -> Any:
         ({"check": "executes: passed"}, 4),
         ({"search": "NUMBER 3 say"}, 1),
         ({"search": "100%_"}, 0),
-        ({"search": "number", "kind": "rejected"}, 1),
+        ({"search": "number", "kind": "not_applicable"}, 1),
     ],
 )
 def test_filters_and_search_leave_what_was_asked_for(index: GalleryIndex, filters: dict[str, str], n: int) -> None:
@@ -66,7 +66,7 @@ def test_filters_and_search_leave_what_was_asked_for(index: GalleryIndex, filter
 
 def test_facets_count_every_value(index: GalleryIndex) -> None:
     facets = index.facets()
-    assert facets["kind"] == {"accepted": 4, "quarantined": 1, "rejected": 1}
+    assert facets["kind"] == {"accepted": 4, "quarantined": 1, "not_applicable": 1}
     assert facets["reason"] == {"not_applicable": 1, "truncated_image": 1}
     assert facets["check"]["executes: passed"] == 4
 
@@ -116,7 +116,7 @@ def test_a_row_comes_with_its_images_and_that_of_the_other_run(
     names = re.findall(r'data-image="(.*?)"', drawn["html"])
     assert len(names) == 2
     assert all(drawn["files"][name].startswith("data:image/jpeg;base64,") for name in names)
-    assert "rejected at crop/drafts" in reject["html"]
+    assert "</b> · at crop/drafts" in reject["html"]
 
 
 @pytest.mark.parametrize("path", ["/row?n=99", "/row?n=x", "/row", "/../etc/passwd", f"/row?n={'9' * 40}"])
