@@ -1,9 +1,8 @@
 """`darkroom annotate`: the annotation server, its accounts, the rounds of a campaign, and the queues."""
 
-from darkroom.annotation.commands.campaign import doctor, guide, init, sync
+from darkroom.annotation.commands.campaign import doctor, guide, init, report, sync
 from darkroom.annotation.commands.copies import backup, export_campaign, import_campaign, restore
 from darkroom.annotation.commands.queues import review, suitability, verify
-from darkroom.annotation.commands.report import report
 from darkroom.annotation.commands.server import down, service, status, up
 from darkroom.annotation.commands.users import users
 from darkroom.pipelines.command_line.groups import panelled_group

@@ -12,7 +12,7 @@ rollouts in one event loop: `await pool.agroup(...)`, `await group.asession(...)
 Linux only. The boundary is the kernel: against people rather than models, put a virtual machine around it.
 """
 
-from darkroom.sandbox.calls import PoolStats, Spread
+from darkroom.sandbox.calls import Artefact, Edit, Observation, PoolStats, ShownImage, Spread, Status
 from darkroom.sandbox.digest import sandbox_digest
 from darkroom.sandbox.errors import (
     ImageUnreadable,
@@ -24,7 +24,6 @@ from darkroom.sandbox.errors import (
 )
 from darkroom.sandbox.group import Group
 from darkroom.sandbox.limits import Limits
-from darkroom.sandbox.observation import Artefact, Edit, Observation, ShownImage, Status
 from darkroom.sandbox.pool import SandboxPool
 from darkroom.sandbox.session import Session
 

@@ -22,8 +22,14 @@ from itertools import count
 from pathlib import Path
 
 from darkroom.sandbox.delegation import CgroupUnusable, find_folder, subtree_control
-from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
-from darkroom.sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, remedy
+from darkroom.sandbox.errors import (
+    CGROUP_VARIABLE,
+    DELEGATED_CGROUPS,
+    SandboxClosed,
+    SandboxError,
+    SandboxUnavailable,
+    remedy,
+)
 
 _PREFIX = "darkroom-"
 _ATTEMPTS = 8

@@ -9,12 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from darkroom.sandbox.calls import Observation
 from darkroom.sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
-from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.errors import TIER_VARIABLE, Tier, UserError
 from darkroom.sandbox.limits import Limits
-from darkroom.sandbox.observation import Observation
 from darkroom.sandbox.pool import SandboxPool
-from darkroom.sandbox.protections import TIER_VARIABLE, Tier
 from darkroom.sandbox.terminal import SafeConsole
 
 app = typer.Typer(

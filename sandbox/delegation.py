@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from darkroom.sandbox.protections import CGROUP_VARIABLE
+from darkroom.sandbox.errors import CGROUP_VARIABLE
 
 _CONTROLLERS = ("memory", "pids")
 _MARKS = ("user.delegate", "trusted.delegate")

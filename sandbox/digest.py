@@ -18,9 +18,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from darkroom.sandbox._guest.messages import RepairMode, ScanMode
-from darkroom.sandbox.errors import SandboxError
+from darkroom.sandbox.errors import SandboxError, Tier, choose_tier
 from darkroom.sandbox.limits import Limits
-from darkroom.sandbox.protections import Tier, choose_tier
 
 LIBRARIES_VARIABLE = "DARKROOM_SANDBOX_LIBRARIES"
 NINE = {

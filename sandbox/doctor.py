@@ -11,18 +11,18 @@ from pathlib import Path
 
 from darkroom.sandbox.cgroups import reason_for_none
 from darkroom.sandbox.digest import IN_EXTRAS, NINE
-from darkroom.sandbox.errors import SandboxError
-from darkroom.sandbox.pool import SandboxPool
-from darkroom.sandbox.process import BOOTSTRAP
-from darkroom.sandbox.protections import (
+from darkroom.sandbox.errors import (
     CGROUP_VARIABLE,
     DELEGATED_CGROUPS,
     FULL_TIER_ONLY,
     LIBRARIES_OF_EXTRAS,
     OPTIONAL,
+    SandboxError,
     Tier,
     remedy,
 )
+from darkroom.sandbox.pool import SandboxPool
+from darkroom.sandbox.process import BOOTSTRAP
 
 _PROBE_SECONDS = 60
 _PROBE = BOOTSTRAP + "from darkroom.sandbox._guest.probe import main; main()"

@@ -33,10 +33,10 @@ from darkroom.sandbox._guest.differences import (
     apply_difference,
 )
 from darkroom.sandbox._guest.messages import HEADER
+from darkroom.sandbox.calls import STATUSES, Artefact, Edit, Status
 from darkroom.sandbox.errors import ProtocolViolation
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.neutral import neutralise
-from darkroom.sandbox.observation import STATUSES, Artefact, Edit, Status
 
 T = TypeVar("T")
 

@@ -25,12 +25,12 @@ from darkroom.sandbox.errors import (
     ResourcesExhausted,
     SandboxClosed,
     SandboxError,
+    Tier,
     machine_errors,
 )
 from darkroom.sandbox.folders import remove_tree
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.process import Window, attest, is_doomed, open_parent
-from darkroom.sandbox.protections import Tier
 from darkroom.sandbox.session import Closing, Session, off_loop
 
 _ANSWER_SECONDS = 30.0

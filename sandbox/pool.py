@@ -15,13 +15,12 @@ from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupReq
 from darkroom.sandbox._guest.names import check_names
 from darkroom.sandbox.calls import Admission, Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
-from darkroom.sandbox.errors import SandboxClosed, SandboxError, machine_errors, require_extra
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, Tier, choose_tier, machine_errors, require_extra
 from darkroom.sandbox.folders import make_scratch, remove_tree
 from darkroom.sandbox.group import Group, GroupTerms
 from darkroom.sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.process import ZygoteProcess
-from darkroom.sandbox.protections import Tier, choose_tier
 from darkroom.sandbox.session import Closing, off_loop
 
 _MAX_INPUTS = 64

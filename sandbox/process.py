@@ -26,8 +26,7 @@ from PIL import Image
 from darkroom.sandbox._guest.messages import ZygoteConfig
 from darkroom.sandbox._guest.proc import uid_range
 from darkroom.sandbox.digest import added_libraries, importable_modules
-from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
-from darkroom.sandbox.protections import Tier, advice
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable, Tier, advice
 
 _PACKAGE = Path(__file__).resolve().parent  # the root of a session shows no link to a folder
 # a bare package, so that the host's half is never imported on the other side

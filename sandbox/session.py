@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from darkroom.sandbox._guest.messages import HEADER, INTERRUPT
-from darkroom.sandbox.calls import Admission, Turn
+from darkroom.sandbox.calls import Admission, Observation, ShownImage, Status, Turn
 from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup
 from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
 from darkroom.sandbox.folders import remove_tree
@@ -29,7 +29,6 @@ from darkroom.sandbox.frames import (
     reply_cap,
 )
 from darkroom.sandbox.limits import Deadline, Limits, ProcessClock, Starved, wall_deadline
-from darkroom.sandbox.observation import Observation, ShownImage, Status
 from darkroom.sandbox.process import Window, has_ended, pid_of, wait_for_end
 
 _START_SECONDS = 30.0

@@ -23,7 +23,7 @@ from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskL
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, AnnotationStages
 from darkroom.pipelines.generation.engine import STAGES, Family

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from darkroom.annotation.label_studio.protocol import Person
     from darkroom.annotation.rounds.campaign import Campaign
     from darkroom.annotation.rounds.journal import Journal
-    from darkroom.annotation.rounds.preview import SyncPreview
+    from darkroom.annotation.rounds.sync import SyncPreview
     from darkroom.annotation.rounds.tables import AnnotationStages
     from darkroom.pipelines.storage.workspace import Workspace
 
@@ -61,32 +61,29 @@ def print_shortages(campaign: Campaign, studio: LabelStudioClient) -> None:
 
 def print_sync_preview(opened: OpenCampaign) -> None:
     """Print the open tasks whose terms differ from today's rules, and the tasks that a sync would hand out."""
-    _print([*_preview(opened).sentences(), "nothing was pulled or changed; images as of the last sync"])
+    for sentence in (*_preview(opened).sentences(), "nothing was pulled or changed; images as of the last sync"):
+        print_plain(sentence)
 
 
 def print_role_preview(workspace: Workspace, people: Iterable[Person], emails: Sequence[str], role: str) -> None:
     """Print what another role of these accounts would change."""
     from darkroom.annotation.rounds.campaign import Campaign
     from darkroom.annotation.rounds.journal import Journal
-    from darkroom.annotation.rounds.preview import preview_role
+    from darkroom.annotation.rounds.sync import preview_role
 
     with Journal(workspace.annotation) as journal:
         open_tasks = _preview(OpenCampaign(workspace, Campaign.load(workspace.annotation), journal)).open_by_round
     team = list(people)
     for email in emails:
-        _print(preview_role(email.strip().lower(), role, team, open_tasks))
+        for sentence in preview_role(email.strip().lower(), role, team, open_tasks):
+            print_plain(sentence)
 
 
 def _preview(opened: OpenCampaign) -> SyncPreview:
     from darkroom.annotation.rounds.image_pool import POOL
-    from darkroom.annotation.rounds.preview import preview_sync
+    from darkroom.annotation.rounds.sync import preview_sync
     from darkroom.pipelines.records import PoolImage
 
     workspace, campaign, journal = opened
     pool = workspace.tables.read(POOL, PoolImage) if workspace.tables.exists(POOL) else []
     return preview_sync(journal, campaign, pool)
-
-
-def _print(sentences: Iterable[str]) -> None:
-    for sentence in sentences:
-        print_plain(sentence)

@@ -38,8 +38,7 @@ from darkroom.annotation.label_studio.server_files import (
     select_database,
     without_password,
 )
-from darkroom.pipelines.processes.ports import url_of
-from darkroom.pipelines.processes.process_sessions import PausedProcess, ProcessMark, last_lines, stop_session
+from darkroom.pipelines.processes.process_sessions import PausedProcess, ProcessMark, last_lines, stop_session, url_of
 from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.workspace import Workspace
@@ -115,7 +114,9 @@ class LabelStudioServer:
         if last is not None:  # workers that outlive a killed server hold its port
             stop_session(last.process, grace_seconds=GRACE_SECONDS)
         address = select_address(self.folder, host, port, last_url=last.url if last else None)
-        self._install(progress)
+        if not self.environment.is_installed:
+            progress("install")
+        self.environment.ensure(log=self.environments / "label-studio.log")
         data = self.folder / "studio"
         data.mkdir(parents=True, exist_ok=True)
         if postgres is None and not (data / SQLITE).exists():
@@ -132,11 +133,6 @@ class LabelStudioServer:
         stop_session(server.process, grace_seconds=GRACE_SECONDS)
         (self.folder / "server.json").unlink(missing_ok=True)
         return was_running
-
-    def _install(self, progress: Progress) -> None:
-        if not self.environment.is_installed:
-            progress("install")
-        self.environment.ensure(log=self.environments / "label-studio.log")
 
     def _launch(self, address: Address, postgres: str | None) -> ServerInfo:
         """Start the server; its process is recorded before it does anything."""

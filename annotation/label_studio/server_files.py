@@ -22,8 +22,7 @@ import sqlalchemy as sa
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.forms import templates
-from darkroom.pipelines.processes.ports import free_port
-from darkroom.pipelines.processes.process_sessions import ProcessError
+from darkroom.pipelines.processes.process_sessions import ProcessError, free_port
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -153,7 +152,11 @@ def select_address(folder: Path, host: str | None, port: int | None, *, last_url
     Raises ``ProcessError`` when the port is taken.
     """
     path = folder / "address.json"
-    last = Address(**json.loads(path.read_text())) if path.exists() else _parse_address(last_url)
+    url, last = urlsplit(last_url or ""), None
+    if path.exists():
+        last = Address(**json.loads(path.read_text()))
+    elif url.hostname and url.port:
+        last = Address(url.hostname, url.port)
     host = host or (last.host if last else LOOPBACK)
     if port is None and last is not None:
         port = _freed_port(host, last.port)
@@ -175,11 +178,6 @@ def _freed_port(host: str, port: int) -> int:
                     "there. Stop that program, or choose another port with --port"
                 ) from error
         time.sleep(0.1)
-
-
-def _parse_address(url: str | None) -> Address | None:
-    parts = urlsplit(url or "")
-    return Address(parts.hostname, parts.port) if parts.hostname and parts.port else None
 
 
 UNITS = ("darkroom-annotate.service", "darkroom-annotate-sync.service")

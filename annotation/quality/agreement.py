@@ -13,7 +13,7 @@ for tentative conclusions.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darkroom.annotation.quality.versions import versions
-from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import RecordState
 from darkroom.pipelines.records.geometry import Box, iou
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
@@ -108,20 +108,14 @@ class PanelAgreement(NamedTuple):
 def measure_panels(states: Iterable[RecordState]) -> tuple[PanelAgreement, ...]:
     """Experts first; of each round all versions, then by category, the most frequent first."""
     panels: dict[str, dict[str, list[list[str]]]] = {"accept": {}, "cross_check": {}}
-    for round, category, verdicts in _panels(states):
-        for name in ("", category):
-            panels[round].setdefault(name, []).append(verdicts)
+    for state in states:
+        categories = ("", state.fields.category if state.fields else "")
+        for version in versions(state):
+            for round, events in (("accept", version.acceptances), ("cross_check", version.cross_checks)):
+                for name in categories if len(events) > 1 else ():
+                    panels[round].setdefault(name, []).append([event.verdict for event in events])
     return tuple(
         PanelAgreement(round, name, proportion_of(len(set(unit)) == 1 for unit in units), alpha(units))
         for round, by_category in panels.items()
         for name, units in sorted(by_category.items(), key=lambda pair: (pair[0] != "", -len(pair[1]), pair[0]))
     )
-
-
-def _panels(states: Iterable[RecordState]) -> Iterator[tuple[str, str, list[str]]]:
-    for state in states:
-        category = state.fields.category if state.fields else ""
-        for version in versions(state):
-            for round, events in (("accept", version.acceptances), ("cross_check", version.cross_checks)):
-                if len(events) > 1:
-                    yield round, category, [event.verdict for event in events]

@@ -20,7 +20,7 @@ from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITIN
 from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.versions import MeasuredCase, Version, measured_cases, share_of, versions
-from darkroom.annotation.rounds.record_state import ROLE, ROUNDS, RecordState
+from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
@@ -117,22 +117,19 @@ class _ActivityLog:
         self._skipped: Counter[str] = Counter()
         self._blocked = Counter(str(entry["person"]) for entry in blocked if entry["person"])
         for state in states:
-            self._add(state)
+            for event in state.history:
+                self._events.setdefault(event.person, []).append(event)
+            for version in versions(state):
+                self._written.setdefault(version.author.person, []).append(version)
+            for submission in state.invalid:
+                self._invalid.setdefault(submission.person, Counter())[submission.reason.value] += 1
+            self._skipped.update(set(state.skipped_by))
         for case in measured_cases(states):
             self._cases.setdefault(case.person, []).append(case)
 
     @property
     def emails(self) -> set[str]:
         return {*self._events, *self._cases, *self._invalid, *self._skipped, *self._blocked}
-
-    def _add(self, state: RecordState) -> None:
-        for event in state.history:
-            self._events.setdefault(event.person, []).append(event)
-        for version in versions(state):
-            self._written.setdefault(version.author.person, []).append(version)
-        for submission in state.invalid:
-            self._invalid.setdefault(submission.person, Counter())[submission.reason.value] += 1
-        self._skipped.update(set(state.skipped_by))
 
     def row(self, email: str, person: Person | None) -> AnnotatorQuality:
         events = self._events.get(email, [])
@@ -148,8 +145,8 @@ class _ActivityLog:
             role=person.role if person else _role(by_round, bool(golds)),
             submissions={name: n for name in ROLE if (n := by_round[name])} | golds,
             active_hours=active_seconds(events) / 3600,
-            writing_seconds=_median_lead(valid, WRITING),
-            checking_seconds=_median_lead(valid, CHECKING),
+            writing_seconds=median_lead(valid, WRITING),
+            checking_seconds=median_lead(valid, CHECKING),
             first_pass=share_of(cases, "first_pass"),
             fixed=proportion_of(outcome == "fixed" for outcome in settled),
             reasons=by_frequency(Counter(reason for version in written for _, reason in version.reject_reasons)),
@@ -168,7 +165,7 @@ def _role(by_round: Mapping[str, int], has_caught: bool) -> str:
     return "/".join(sorted(roles))
 
 
-def _median_lead(events: Iterable[AnnotationEvent], rounds: Sequence[str]) -> float | None:
+def median_lead(events: Iterable[AnnotationEvent], rounds: Sequence[str]) -> float | None:
     leads = [event.lead_seconds for event in events if event.round in rounds and event.lead_seconds is not None]
     return median(leads) if leads else None
 

@@ -18,7 +18,7 @@ from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alp
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
 from darkroom.annotation.quality.outliers import Drift, Period, find_drifts, periods
 from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
-from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
+from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
@@ -132,12 +132,17 @@ def measure(
     checks = [event for event in events if event.round in CHECKING]
     minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
     accepted = [state for state in states if state.stage == "accepted"]
-    cases = list(measured_cases(states))
+    cases, planted = list(measured_cases(states)), [check for state in states for check in state.planted_checks]
     judged = [(check.verdict, v.expert_verdict) for v in all_versions if v.expert_verdict for check in v.cross_checks]
     return Quality(
         n_items=len(states),
         until=max((event.at for event in events), default=""),
-        funnel=_funnel(len(states), of_item, len(accepted)),
+        funnel={
+            "images": len(states),
+            "written": sum(map(bool, of_item)),
+            "cross-checked": sum(any(version.has_passed for version in item_versions) for item_versions in of_item),
+            "accepted": len(accepted),
+        },
         waiting={name: sum(s.stage == "waiting" and s.round == name for s in states) for name in ROUNDS},
         n_accepted=len(accepted),
         n_rejected=sum(state.stage == "rejected" for state in states),
@@ -153,7 +158,10 @@ def measure(
         boxes_kept=proportion_of(
             all(change.name != "boxes" for change in event.changes) for event in checks if event.verdict != "reject"
         ),
-        planted_errors=_planted_errors(states),
+        planted_errors={
+            error: proportion_of(check.caught for check in planted if check.error == error)
+            for error in sorted({check.error for check in planted})
+        },
         people=measure_annotators(states, blocked=blocked, people=people),
         reasons=_reasons(all_versions),
         invalid=by_frequency(Counter(entry.reason.value for state in states for entry in state.invalid)),
@@ -169,28 +177,10 @@ def measure(
     )
 
 
-def _funnel(n_items: int, of_item: Sequence[Sequence[Version]], n_accepted: int) -> dict[str, int]:
-    n_written = sum(map(bool, of_item))
-    n_checked = sum(any(version.has_passed for version in item_versions) for item_versions in of_item)
-    return {"images": n_items, "written": n_written, "cross-checked": n_checked, "accepted": n_accepted}
-
-
 def _box_iou(moves: Iterable[FieldChange]) -> float | None:
-    overlaps = [mean_iou(_boxes(change.before), _boxes(change.after)) for change in moves]
-    defined = [overlap for overlap in overlaps if overlap is not None]
+    pairs = [[[Box(*box) for box in json.loads(text)] for text in (move.before, move.after)] for move in moves]
+    defined = [overlap for before, after in pairs if (overlap := mean_iou(before, after)) is not None]
     return fmean(defined) if defined else None
-
-
-def _boxes(text: str) -> list[Box]:
-    return [Box(*corners) for corners in json.loads(text)]
-
-
-def _planted_errors(states: Sequence[RecordState]) -> dict[str, Proportion]:
-    caught: dict[str, list[bool]] = {}
-    for state in states:
-        for check in state.planted_checks:
-            caught.setdefault(check.error, []).append(check.caught)
-    return {error: proportion_of(caught[error]) for error in sorted(caught)}
 
 
 def _reasons(all_versions: Iterable[Version]) -> dict[str, dict[str, int]]:

@@ -6,13 +6,12 @@ error on the day of the check. Times are UTC.
 
 from collections.abc import Collection, Sequence
 from datetime import date, timedelta
-from statistics import median
 from typing import NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import WRITING
-from darkroom.annotation.quality.annotators import AnnotatorQuality
+from darkroom.annotation.quality.annotators import AnnotatorQuality, median_lead
 from darkroom.annotation.quality.versions import MEASURES, MeasuredCase, measured_cases, share_of
-from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
@@ -58,7 +57,17 @@ def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
         events_of[start_of[event.at[:10]]].append(event)
     for case in cases:
         cases_of[start_of[case.at[:10]]].append(case)
-    return tuple(_period(start, events_of[start], cases_of[start]) for start in events_of)
+    return tuple(
+        Period(
+            start=start,
+            n_submissions=len(events),
+            first_pass=share_of(cases_of[start], "first_pass"),
+            blind=share_of(cases_of[start], "blind"),
+            planted_errors=share_of(cases_of[start], "planted_errors"),
+            writing_seconds=median_lead(events, WRITING),
+        )
+        for start, events in events_of.items()
+    )
 
 
 def _has_day(at: str) -> bool:
@@ -75,18 +84,6 @@ def _starts(days: Collection[str]) -> dict[str, str]:
     if not dates or (max(dates.values()) - min(dates.values())).days < MAX_DAYS:
         return {day: day for day in days}
     return {day: (at - timedelta(days=at.weekday())).isoformat() for day, at in dates.items()}
-
-
-def _period(start: str, events: Sequence[AnnotationEvent], cases: Sequence[MeasuredCase]) -> Period:
-    leads = [e.lead_seconds for e in events if e.round in WRITING and e.lead_seconds is not None]
-    return Period(
-        start=start,
-        n_submissions=len(events),
-        first_pass=share_of(cases, "first_pass"),
-        blind=share_of(cases, "blind"),
-        planted_errors=share_of(cases, "planted_errors"),
-        writing_seconds=median(leads) if leads else None,
-    )
 
 
 def find_drifts(states: Sequence[RecordState]) -> tuple[Drift, ...]:

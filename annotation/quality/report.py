@@ -17,7 +17,7 @@ from darkroom.annotation._plugin.darkroom_studio.content import VERDICTS
 from darkroom.annotation.label_studio.forms import templates
 from darkroom.annotation.quality.metrics import Quality
 from darkroom.annotation.quality.outliers import find_outliers
-from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, ORANGE, SOFT, mark_integers, new_figure, png, styled
 from darkroom.pipelines.inspection.pages import html_page
 from darkroom.pipelines.records import Reject
@@ -43,15 +43,21 @@ def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Re
     environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
     outliers = find_outliers(quality.people)
     flagged = {(outlier.person.email, outlier.measure) for outlier in outliers}
+    writers = [row for row in quality.people if row.first_pass.of]
+    writers.sort(key=lambda row: (-(row.first_pass.value or 0.0), -row.first_pass.of, row.email))
     body = environment.get_template("report.html.jinja").render(
         title=title,
         q=quality,
         rounds=ROUNDS,
         outliers=outliers,
         flagged=flagged,
-        writers=_writers(quality, flagged),
+        writers=[(row.email, row.first_pass, (row.email, "first_pass") in flagged) for row in writers],
         left_out=left_out,
-        checkers=_checkers(quality, flagged),
+        checkers=[
+            (row.name, row.planted_errors, (row.email, "planted_errors") in flagged)
+            for row in quality.people
+            if row.planted_errors.of
+        ],
         planted_errors=[(error, share, False) for error, share in quality.planted_errors.items()],
         paces=[(row.email, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
         reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
@@ -60,19 +66,6 @@ def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Re
     style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     page_title = f"{title}: quality of the annotation"
     return html_page(Markup(body), title=page_title, style=style, script=script, has_images=False)
-
-
-def _writers(quality: Quality, flagged: set[tuple[str, str]]) -> list[tuple[str, Proportion, bool]]:
-    """Authors with settled versions, the best first, and whether they are flagged."""
-    rows = [row for row in quality.people if row.first_pass.of]
-    rows.sort(key=lambda row: (-(row.first_pass.value or 0.0), -row.first_pass.of, row.email))
-    return [(row.email, row.first_pass, (row.email, "first_pass") in flagged) for row in rows]
-
-
-def _checkers(quality: Quality, flagged: set[tuple[str, str]]) -> list[tuple[str, Proportion, bool]]:
-    """Who was shown planted errors, and whether they are flagged."""
-    rows = [row for row in quality.people if row.planted_errors.of]
-    return [(row.name, row.planted_errors, (row.email, "planted_errors") in flagged) for row in rows]
 
 
 def plain(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import WRITING
-from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import RecordState
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 

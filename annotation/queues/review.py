@@ -70,7 +70,19 @@ class ReviewQueue:
         reports, labels = {}, []
         for recipe in recipes:
             reviewed = [verdicts[row_id] for row_id in self._trajectories(recipe.family) if row_id in verdicts]
-            rows = [_review(recipe.family, verdict) for verdict in reviewed]
+            rows = [
+                Review(
+                    trajectory_id=verdict.item_id,
+                    family=recipe.family,
+                    accepted=verdict.verdict == "accept",
+                    reasons=verdict.reasons,
+                    comment=verdict.comment,
+                    reviewer=verdict.person,
+                    at=verdict.at,
+                    lead_seconds=verdict.lead_seconds,
+                )
+                for verdict in reviewed
+            ]
             key = reviews_key(recipe.family)
             reports[recipe.family] = store_rows(self.workspace.tables, key, Review, rows)
             labels += [label for verdict in reviewed for label in labels_of(recipe, verdict)]
@@ -113,16 +125,3 @@ def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, An
 
 def _task(sample: Sample, trajectory: Trajectory) -> dict[str, Any]:
     return {"page": item_page(sample, trajectory)}
-
-
-def _review(family: str, verdict: QueueVerdict) -> Review:
-    return Review(
-        trajectory_id=verdict.item_id,
-        family=family,
-        accepted=verdict.verdict == "accept",
-        reasons=verdict.reasons,
-        comment=verdict.comment,
-        reviewer=verdict.person,
-        at=verdict.at,
-        lead_seconds=verdict.lead_seconds,
-    )

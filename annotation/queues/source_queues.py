@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 from darkroom.annotation.label_studio.protocol import TaskServer
 from darkroom.annotation.queues.base import (
     MakeTask,
-    QueueVerdict,
     item_page,
     read_verdicts,
     sample_ids,
@@ -177,7 +176,12 @@ class SuitabilityQueue(SourceQueue):
     def materialize(self) -> StageReport:
         """Write the source's table, and the label lines."""
         verdicts = read_verdicts(self.journal, self.round).verdicts
-        write_labels(self.labels, (_label(verdict) for verdict in verdicts if verdict.verdict in LABELS))
+        labels = [
+            {"row": v.item_id, "check": CHECK, "verdict": LABELS[v.verdict], "reviewer": v.person, "reason": v.comment}
+            for v in verdicts
+            if v.verdict in LABELS
+        ]
+        write_labels(self.labels, labels)
         return SourceQueue.materialize(self)  # no `super()` in a dataclass with slots
 
     def agreement(self) -> Calibration:
@@ -187,13 +191,3 @@ class SuitabilityQueue(SourceQueue):
         """
         keys = shards_of(self.workspace.tables, (VOTES,), self.source)
         return agreement([Shard(self.workspace, key.partition) for key in keys], [self.source])
-
-
-def _label(verdict: QueueVerdict) -> dict[str, str]:
-    return {
-        "row": verdict.item_id,
-        "check": CHECK,
-        "verdict": LABELS[verdict.verdict],
-        "reviewer": verdict.person,
-        "reason": verdict.comment,
-    }

@@ -16,7 +16,7 @@ from darkroom.annotation.recordings.format import RecordedTask, Recording
 from darkroom.annotation.rounds.campaign import Campaign, annotation_digest
 from darkroom.annotation.rounds.image_pool import POOL, reject_item, require_size
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.annotation.rounds.sync import Say, Sync
 from darkroom.annotation.rounds.tables import RECORDED, AnnotationStages
 from darkroom.annotation.rounds.task_exchange import SyncCounts
@@ -82,12 +82,13 @@ class RecordedCampaign:
         folder = self.workspace.annotation / RECORDED / self.campaign.name
         with Journal(folder) as journal:
             self.replay(journal, say=say)
+            name, annotators = self.campaign.name, self.recording.annotators
             yield AnnotationStages(
-                self.workspace, self.campaign, journal, self._task_url, RECORDED, self.recording.annotators
+                *(self.workspace, self.campaign, journal),
+                lambda project, task: f"task {task} in the recording of {name}",
+                partition=RECORDED,
+                annotators=annotators,
             )
-
-    def _task_url(self, project: int, task: int) -> str:
-        return f"task {task} in the recording of {self.campaign.name}"
 
     def _check(self, item: PoolImage) -> None:
         image = item.image

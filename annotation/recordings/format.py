@@ -24,8 +24,7 @@ from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.campaign import Campaign, Terms, field_errors
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask
-from darkroom.annotation.rounds.record_state import ROUNDS
-from darkroom.annotation.rounds.submissions import frozen_bases, frozen_version
+from darkroom.annotation.rounds.submissions import ROUNDS, frozen_bases, frozen_version
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.origin_labels import Annotators
@@ -153,35 +152,26 @@ def _tasks(
 ) -> Iterator[RecordedTask]:
     frozen = frozen_bases(tasks)
     for task in tasks:
-        if task.task_id is not None and task.project_id is not None and task.versions:
-            yield _task(task, campaign, frozen, terms, accounts)
-
-
-def _task(
-    task: RecordTask,
-    campaign: str,
-    frozen: Mapping[int, str],
-    terms: Mapping[str, Terms],
-    accounts: Mapping[int, Person],
-) -> RecordedTask:
-    # of a check of a planted error, the first state is used; else the base of the next round
-    is_planted = bool(task.request.planted_error)
-    used = [versions[0] if is_planted else frozen_version(versions, frozen) for versions in task.annotations]
-    latest = [versions[-1] for versions in task.annotations]
-    return RecordedTask(
-        id=task.task_id or 0,
-        project=task.project_id or 0,
-        round=task.request.round,
-        data={"key": task.request.key(campaign), "image": f"/darkroom/images/{task.request.item_id}"},
-        annotations=tuple(map(_recorded, latest)),
-        earlier=tuple(map(_recorded, used)) if used != latest else (),
-        terms=terms.get(task.terms),
-        roles={
-            version.annotation_id: version.roles
-            for version in used
-            if version.roles is not None and version.roles != _role(accounts, version.raw.get("completed_by"))
-        },
-    )
+        if task.task_id is None or task.project_id is None or not task.versions:
+            continue
+        # of a check of a planted error, the first state is used; else the base of the next round
+        is_planted = bool(task.request.planted_error)
+        used = [versions[0] if is_planted else frozen_version(versions, frozen) for versions in task.annotations]
+        latest = [versions[-1] for versions in task.annotations]
+        yield RecordedTask(
+            id=task.task_id,
+            project=task.project_id,
+            round=task.request.round,
+            data={"key": task.request.key(campaign), "image": f"/darkroom/images/{task.request.item_id}"},
+            annotations=tuple(map(_recorded, latest)),
+            earlier=tuple(map(_recorded, used)) if used != latest else (),
+            terms=terms.get(task.terms),
+            roles={
+                version.annotation_id: version.roles
+                for version in used
+                if version.roles is not None and version.roles != _role(accounts, version.raw.get("completed_by"))
+            },
+        )
 
 
 def _role(accounts: Mapping[int, Person], person_id: object) -> tuple[str, ...]:

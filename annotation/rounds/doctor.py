@@ -6,13 +6,13 @@ submissions are in the journal and are kept whatever the server lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from darkroom.annotation import FormChanged
 from darkroom.annotation.label_studio.protocol import TaskServer
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.journal_file import RoundProject, StoredTask
+from darkroom.annotation.rounds.journal_file import RoundProject
 from darkroom.pipelines.records.digest import digest
 
 
@@ -53,7 +53,8 @@ class RoundReport:
         ):
             if tasks:
                 noun, it = ("task", "it") if len(tasks) == 1 else ("tasks", "them")
-                yield f"{project}: {len(tasks):,} {noun} {what.format(it=it)} ({_listed(tasks)})"
+                listed = ", ".join([*map(str, tasks[:10]), *(["…"] if len(tasks) > 10 else [])])
+                yield f"{project}: {len(tasks):,} {noun} {what.format(it=it)} ({listed})"
 
 
 @dataclass(slots=True)
@@ -90,7 +91,11 @@ class Doctor:
                 if each.project_is_missing:
                     self.journal.forget_project(each.round)
                     continue
-                self._replace_changed(each)
+                stored = {task.task_id: task for task in self.journal.tasks(each.project.project_id)}
+                for task_id in each.changed:
+                    if not stored[task_id].n_submissions:  # a submission was made on the changed data: people decide
+                        self.server.delete_task(task_id)
+                        self.journal.retire_tasks([task_id])
                 self.journal.retire_tasks(each.unfinished_missing)
                 self.journal.set_lost(each.finished_missing)
                 if each.wrong_overlap:
@@ -99,27 +104,16 @@ class Doctor:
                     project_id, last_task, _ = each.project
                     self.journal.set_project(each.round, project_id, last_task=last_task)
 
-    def _replace_changed(self, report: RoundReport) -> None:
-        """Replace changed tasks without a submission; a submission was made on the changed data, so people decide."""
-        stored = {task.task_id: task for task in self.journal.tasks(report.project.project_id)}
-        for task_id in report.changed:
-            if not stored[task_id].n_submissions:
-                self.server.delete_task(task_id)
-                self.journal.retire_tasks([task_id])
-
     def _round(self, round: str, project: RoundProject) -> RoundReport:
         report = RoundReport(round, project)
         try:
             report.project_is_missing = not self.server.check_project(project.project_id, round)
         except FormChanged as error:
             report.form_error = str(error)
-        if not report.project_is_missing:
-            self._compare(report, self.journal.tasks(project.project_id))
-        return report
-
-    def _compare(self, report: RoundReport, stored: Sequence[StoredTask]) -> None:
-        listed = {task.task_id: task for task in self.server.tasks_after(report.project.project_id, 0)}
-        for task in stored:
+        if report.project_is_missing:
+            return report
+        listed = {task.task_id: task for task in self.server.tasks_after(project.project_id, 0)}
+        for task in self.journal.tasks(project.project_id):
             listing = listed.pop(task.task_id, None)
             if listing is None:
                 missing = report.finished_missing if task.is_finished else report.unfinished_missing
@@ -132,6 +126,7 @@ class Doctor:
             if listing.n_annotations >= task.overlap and not task.is_finished:
                 report.unpulled.append(task.task_id)
         report.foreign = sorted(listed)
+        return report
 
     def _people(self) -> list[str]:
         stored, people = self.journal.people(), {person.person_id: person for person in self.server.people()}
@@ -151,7 +146,3 @@ class Doctor:
             )
             if emails
         ]
-
-
-def _listed(tasks: Sequence[int]) -> str:
-    return ", ".join([*map(str, tasks[:10]), *(["…"] if len(tasks) > 10 else [])])

@@ -7,7 +7,9 @@ is too large for a browser gets a view, which covers the same area with fewer pi
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -82,18 +84,9 @@ def list_files(campaign: Campaign, folder: Path) -> Iterator[CandidateFile]:
             paths = sorted(Path(root.anchor).glob(str(root.relative_to(root.anchor))))
         if not paths:
             raise AnnotationError(f"campaign.yaml: no image at {root}; paths are relative to {folder}")
-        root = root if root.is_dir() else _fixed_part(root)
+        if not root.is_dir():  # a pattern: the folder before its first part with a wildcard
+            root = Path(*takewhile(lambda part: not any(sign in part for sign in "*?["), root.parent.parts))
         yield from (CandidateFile(path, listed, str(path.relative_to(root))) for path in paths)
-
-
-def _fixed_part(pattern: Path) -> Path:
-    """The folder before the first part with a wildcard."""
-    fixed = Path(pattern.anchor)
-    for part in pattern.parent.relative_to(pattern.anchor).parts:
-        if any(wildcard in part for wildcard in "*?["):
-            break
-        fixed /= part
-    return fixed
 
 
 @dataclass(slots=True)
@@ -215,22 +208,12 @@ def write_trial_images(workspace: Workspace) -> int:
     source = Catalog(workspace.sources).open(EMBEDDED)
     rows = (row for shard in range(source.n_shards) for row in source.rows(shard) if isinstance(row, SourceRow))
     images: dict[str, bytes] = {}
-    for data in _large_images(rows):
-        images.setdefault(digest_bytes(data), data)
+    for data in (data for row in rows for data in row.images[:1]):
+        with suppress(OSError):  # the source has small and damaged files as well
+            if max(Image.open(io.BytesIO(data)).size) > Campaign().min_side:
+                images.setdefault(digest_bytes(data), data)
         if len(images) == N_TRIAL_IMAGES:
             break
     for number, data in enumerate(images.values(), 1):
         write_whole(workspace.annotation / TRIAL_FOLDER / f"{number:02d}.jpg", data)
     return len(images)
-
-
-def _large_images(rows: Iterator[SourceRow]) -> Iterator[bytes]:
-    """Images that suit a campaign; the source has small and damaged files as well."""
-    for row in rows:
-        for data in row.images[:1]:
-            try:
-                size = Image.open(io.BytesIO(data)).size
-            except OSError:
-                continue
-            if max(size) > Campaign().min_side:
-                yield data

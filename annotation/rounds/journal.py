@@ -225,21 +225,18 @@ class Journal(JournalFile):
         Freezes with each new submission every role that its signer had from the hand-out of the task on: a task is open
         to many, and a role may change between hand-out, submission and pull.
         """
+        current = "select seq, role from roles where person_id = ? and last_demand is null"
+        end = "update roles set last_demand = (select coalesce(max(seq), 0) from demands) where seq = ?"
         with self.transaction():
             for person in people:
                 self._db.execute("insert or replace into people values (?, ?, ?, ?)", person)
-                self._set_role(person)
+                seq, role = self._db.execute(current, (person.person_id,)).fetchone() or (None, None)
+                if role != person.role:
+                    self._db.execute(end, (seq,))
+                    self._db.execute(
+                        "insert into roles(person_id, role) values (?, ?)", (person.person_id, person.role)
+                    )
             self._db.execute(_ROLES)
-
-    def _set_role(self, person: Person) -> None:
-        query = "select seq, role from roles where person_id = ? and last_demand is null"
-        current = self._db.execute(query, (person.person_id,)).fetchone()
-        if current and current[1] == person.role:
-            return
-        if current:
-            last = "update roles set last_demand = (select coalesce(max(seq), 0) from demands) where seq = ?"
-            self._db.execute(last, (current[0],))
-        self._db.execute("insert into roles(person_id, role) values (?, ?)", (person.person_id, person.role))
 
     def people(self) -> dict[int, Person]:
         """Every account ever seen, by number."""
@@ -262,6 +259,20 @@ class Journal(JournalFile):
     def last_annotation(self) -> int:
         """The highest number of an annotation; 0 without any."""
         return int(self._value("select coalesce(max(annotation_id), 0) from revisions"))
+
+    @property
+    def last_version(self) -> int:
+        """The number of the newest version of an annotation; 0 without any."""
+        return int(self._value("select coalesce(max(seq), 0) from revisions"))
+
+    def versions_after(self, number: int) -> Iterator[tuple[int, dict[str, Any], dict[str, Any] | None]]:
+        """Versions after one: the annotation, its content, and its content before, None for a new one."""
+        query = (
+            "select r.annotation_id, r.raw, (select p.raw from revisions p where p.annotation_id = r.annotation_id "
+            "and p.seq < r.seq order by p.seq desc limit 1) from revisions r where r.seq > ? order by r.seq"
+        )
+        for annotation_id, raw, previous in self._db.execute(query, (number,)):
+            yield annotation_id, json.loads(raw), previous and json.loads(previous)
 
     @property
     def synced(self) -> str:

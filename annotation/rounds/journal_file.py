@@ -4,7 +4,7 @@ import fcntl
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -162,11 +162,9 @@ class JournalFile:
                 raise AnnotationError("another sync of this campaign is running; wait until it has ended") from error
             yield
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """All or nothing, and durable on exit."""
-        with _transaction(self._db):
-            yield
+        return _transaction(self._db)
 
     def _write(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         with self.transaction():

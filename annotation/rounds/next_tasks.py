@@ -12,10 +12,9 @@ from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.annotation.rounds.planted_errors import is_selected, plant
-from darkroom.annotation.rounds.record_state import ROUNDS, Record, RecordState
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields
+from darkroom.annotation.rounds.submissions import ROUNDS, ImageRules, Record, RecordFields, RecordState
 from darkroom.annotation.rounds.task_exchange import PendingTask
-from darkroom.pipelines.records import FieldChange, PoolImage
+from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.geometry import Box
 
 PREFILLED = "the record"
@@ -162,17 +161,13 @@ def reasons_shown(state: RecordState) -> str:
     texts: list[str] = []
     for event in against or [last]:
         texts += [plain(titles.get(reason, reason)) for reason in event.reasons]
-        texts += [_proposal(change) for change in event.changes]
+        texts += [
+            f"{c.name.capitalize()}: “{plain(c.before)}” → “{plain(c.after)}”" if c.name != "boxes" else "Other boxes"
+            for c in event.changes
+        ]
         texts += [f"“{plain(event.comment)}”"] if event.comment else []
     lines = "\n".join(f"- {line}" for line in dict.fromkeys(texts))
     return f"**This record was rejected:**\n\n{lines}\n\nCorrect it, or ask something better about the image."
-
-
-def _proposal(change: FieldChange) -> str:
-    """One correction that a judge proposed."""
-    if change.name == "boxes":
-        return "Other boxes"
-    return f"{change.name.capitalize()}: “{plain(change.before)}” → “{plain(change.after)}”"
 
 
 def plain(text: str) -> str:

@@ -27,15 +27,17 @@ from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.campaign import Rule
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
-from darkroom.annotation.rounds.record_state import PlantedErrorCheck, RecordState, Verdict
 from darkroom.annotation.rounds.submissions import (
     Accepted,
     AcceptedSubmissions,
     InvalidSubmission,
+    PlantedErrorCheck,
     ReadAnnotation,
     ReadTask,
     RecordFields,
+    RecordState,
     Submission,
+    Verdict,
 )
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -78,11 +80,13 @@ class StateMachine:
         void: list[Accepted] = []
         n_wanted, n_entered = state.n_missing, 0
         for annotation in read.annotations:
-            # a task that was handed out again excludes who answered it before
-            if _is_exclusion(annotation.version, {*state.authors, *state.judges, *(valid if n_wanted > 1 else ())}):
+            raw = annotation.version.raw
+            if raw.get("was_cancelled"):
+                state.skipped_by.append(email_of(raw.get("completed_by"), self.people))
                 continue
-            if annotation.version.raw.get("was_cancelled"):
-                state.skipped_by.append(email_of(annotation.version.raw.get("completed_by"), self.people))
+            # empty ones are reserved by the import; a task handed out again excludes who answered it before
+            excluded = {*state.authors, *state.judges, *(valid if n_wanted > 1 else ())}
+            if raw.get("result") == [] and raw.get("completed_by") in excluded:
                 continue
             n_entered += 1
             if annotation.version is not annotation.latest:
@@ -137,7 +141,9 @@ class StateMachine:
         if not submitted.is_complete:
             return None
         # label streams no longer serve a task with its number of submissions, valid or not
-        if _n_void_tasks(state) >= MAX_VOID:
+        here = (state.round, state.attempt)
+        void = {e.task_id for e in state.history if (e.round, e.attempt) == here and e.verdict == "void"}
+        if len(void) >= MAX_VOID:  # second submissions of one person are not void
             state.stage, state.reason = "rejected", f"{MAX_VOID} void submissions in {state.round}"
         return serial + 1
 
@@ -163,7 +169,9 @@ class StateMachine:
             state.history.append(self._event(read, accepted, "void"))
             return
         assert before is not None, "a record is written before it is judged"
-        after = _checked(before, submission)
+        after = submission.fields if submission.verdict == "fix" else before
+        if submission.verdict == "accept" and submission.fields.boxes:
+            after = replace(before, boxes=submission.fields.boxes)
         changes = after.changes(before)
         verdict = submission.verdict
         if verdict != "reject":
@@ -227,19 +235,15 @@ def email_of(person_id: object, people: Mapping[int, Person]) -> str:
     return person.email if person else f"account {person_id}"
 
 
-def _is_exclusion(version: AnnotationVersion, people: set[int]) -> bool:
-    """Recognize an empty annotation that the import reserved for an excluded annotator."""
-    raw = version.raw
-    return raw.get("result") == [] and not raw.get("was_cancelled") and raw.get("completed_by") in people
-
-
 def _decide(state: RecordState, read: ReadTask, rule: Rule) -> None:
     """Accept the record, pass it on or send it back, once everybody has judged."""
     verdicts, state.verdicts = state.verdicts, []
     fields = common_version(verdicts, rule)
     if fields is None:
         state.sent_back_by = [verdict.person_id for verdict in verdicts]
-        _send_back(state, read, _why_sent_back(verdicts, state.round))
+        reasons = dict.fromkeys(reason for verdict in verdicts for reason in verdict.reasons)
+        why = f" for {', '.join(reasons)}" if reasons else f": {len(verdicts)} verdicts fix it in different ways"
+        _send_back(state, read, f"rejected in {state.round}{why}")
     elif state.round == "accept":
         state.stage, state.fields = "accepted", fields
     else:
@@ -253,14 +257,6 @@ def common_version(verdicts: Sequence[Verdict], rule: Rule) -> RecordFields | No
     counts = Counter(fields.content for fields in versions)
     agreed = [fields for fields in versions if counts[fields.content] >= n_enough]
     return min(agreed, key=lambda fields: fields.boxes, default=None)
-
-
-def _why_sent_back(verdicts: Sequence[Verdict], round: str) -> str:
-    """The record's reason, in case it is not sent back any more."""
-    reasons = dict.fromkeys(reason for verdict in verdicts for reason in verdict.reasons)
-    if reasons:
-        return f"rejected in {round} for {', '.join(reasons)}"
-    return f"rejected in {round}: {len(verdicts)} verdicts fix it in different ways"
 
 
 def _send_back(state: RecordState, read: ReadTask, reason: str) -> None:
@@ -287,20 +283,5 @@ def _next_request(state: RecordState, serial: int, bases: Sequence[Accepted]) ->
     )
 
 
-def _n_void_tasks(state: RecordState) -> int:
-    """Tasks of the current round with void submissions; second ones of one person are not void."""
-    here = (state.round, state.attempt)
-    return len({e.task_id for e in state.history if (e.round, e.attempt) == here and e.verdict == "void"})
-
-
 def _time_of(version: AnnotationVersion) -> str:
     return str(version.raw.get("created_at") or "")
-
-
-def _checked(before: RecordFields, submission: Submission) -> RecordFields:
-    """The record after a check: a fix replaces it; an acceptance may move boxes."""
-    if submission.verdict == "fix":
-        return submission.fields
-    if submission.verdict == "accept" and submission.fields.boxes:
-        return replace(before, boxes=submission.fields.boxes)
-    return before

@@ -1,25 +1,25 @@
-"""One sync: pulls submissions, pushes the next tasks; an interrupted sync resumes with the next one.
+"""One sync, and a preview of it: pulls submissions, pushes the next tasks; an interrupted one resumes with the next.
 
 1. for every round, tasks of an interrupted import are recovered by their keys, and changes since the last sync pulled;
 2. accounts and the log of blocked submissions are read;
 3. the states of changed records are derived; the next tasks are requested (durably, with their terms), then imported.
 """
 
-import json
-import sqlite3
+from __future__ import annotations
+
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-from darkroom.annotation.label_studio.protocol import TaskServer
-from darkroom.annotation.rounds.campaign import Campaign, Terms, annotation_digest, terms_of
+from darkroom.annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation.label_studio.protocol import Person, TaskServer
+from darkroom.annotation.rounds.campaign import FEWEST, Campaign, Terms, annotation_digest, terms_of
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.next_tasks import pending_tasks
-from darkroom.annotation.rounds.record_state import ROUNDS, Record
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.submissions import SubmissionReader
+from darkroom.annotation.rounds.submissions import ROUNDS, Record, SubmissionReader
 from darkroom.annotation.rounds.task_exchange import BATCH, SyncCounts, TaskExchange
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.digest import digest
@@ -58,7 +58,9 @@ class Sync:
 
     def _hand_out(self, pool: Sequence[PoolImage], exchange: TaskExchange, counts: SyncCounts) -> None:
         """Derive the states of changed records only, unless an input of all records changed."""
-        inputs = self._inputs_digest(pool)
+        images, people = sorted(item.image.sha256 for item in pool), self.journal.people().values()
+        campaign = self.campaign.model_dump(mode="json")
+        inputs = digest([[list(person) for person in people], images, campaign, annotation_digest()])
         complete = self.journal.synced != inputs
         changed = set() if complete else self.journal.changed()
         if not complete and not changed:
@@ -100,12 +102,6 @@ class Sync:
                 f"{round}: {lost} missing on the server; `darkroom annotate doctor` says which, and `darkroom annotate "
                 "doctor --repair` hands out again what is unfinished"
             )
-
-    def _inputs_digest(self, pool: Sequence[PoolImage]) -> str:
-        """Digest of everything that bears on the next tasks of all records."""
-        images = sorted(item.image.sha256 for item in pool)
-        people = [list(person) for person in self.journal.people().values()]
-        return digest([people, images, self.campaign.model_dump(mode="json"), annotation_digest()])
 
 
 def record_states(
@@ -151,35 +147,98 @@ class PullCounts(NamedTuple):
         return ", ".join(parts)
 
 
-def last_version(journal: Journal) -> int:
-    """The number of the newest version of an annotation; 0 for an empty journal."""
-    with closing(sqlite3.connect(journal.path, timeout=60)) as reader:
-        return int(reader.execute("select coalesce(max(seq), 0) from revisions").fetchone()[0])
-
-
 def pulled_since(journal: Journal, after: int) -> PullCounts:
     """The work in versions after number ``after``; an annotation that is new and edited is one submission."""
-    query = (
-        "select r.annotation_id, r.raw, (select p.raw from revisions p where p.annotation_id = r.annotation_id "
-        "and p.seq < r.seq order by p.seq desc limit 1) from revisions r where r.seq > ? order by r.seq"
-    )
     n_submitted = n_skipped = 0
-    new: set[int] = set()
-    edited: set[int] = set()
-    with closing(sqlite3.connect(journal.path, timeout=60)) as reader:
-        for annotation_id, raw, previous in reader.execute(query, (after,)):
-            annotation = json.loads(raw)
-            if previous is not None:
-                if annotation_id not in new and _content(annotation) != _content(json.loads(previous)):
-                    edited.add(annotation_id)
-                continue
-            new.add(annotation_id)
-            if annotation.get("was_cancelled"):
-                n_skipped += 1
-            elif annotation.get("result"):
-                n_submitted += 1
+    new, edited = set[int](), set[int]()
+    for annotation_id, annotation, previous in journal.versions_after(after):
+        if previous is not None:
+            if annotation_id not in new and _content(annotation) != _content(previous):
+                edited.add(annotation_id)
+            continue
+        new.add(annotation_id)
+        if annotation.get("was_cancelled"):
+            n_skipped += 1
+        elif annotation.get("result"):
+            n_submitted += 1
     return PullCounts(n_submitted, n_skipped, len(edited))
 
 
 def _content(annotation: dict[str, object]) -> object:
     return annotation.get("result"), bool(annotation.get("was_cancelled"))
+
+
+@dataclass(slots=True)
+class SyncPreview:
+    """Changes as of the last sync; later submissions are not known.
+
+    Submitted work is judged by the terms and roles frozen at its hand-out, so it never changes its state.
+    """
+
+    open_tasks: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Tasks without an answer, by round and what differs between their terms and today's."""
+    next_tasks: Counter[str] = field(default_factory=Counter)
+    """Tasks that a sync would hand out, by round."""
+
+    def sentences(self) -> Iterator[str]:
+        for (round, changes), n_tasks in self.open_tasks.items():
+            if changes:
+                keeps = "1 open task keeps its terms" if n_tasks == 1 else f"{n_tasks:,} open tasks keep their terms"
+                yield f"{round}: {changes}, for tasks handed out from now on; {keeps}"
+        yield "submitted work keeps its state"
+        yield f"would hand out: {_counts(self.next_tasks)}"
+
+    @property
+    def open_by_round(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for (round, _), n_tasks in self.open_tasks.items():
+            counts[round] += n_tasks
+        return counts
+
+
+def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]) -> SyncPreview:
+    """Preview a sync of the campaign with this ``pool``, without asking the server."""
+    preview = SyncPreview()
+    frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
+
+    def counted(records: Iterable[Record]) -> Iterator[Record]:
+        for record in records:
+            state = record.state
+            if state.stage == "waiting" and state.next_request is None:
+                task = record.current_task
+                changes = today[state.round].changes(frozen[task.terms]) if task.terms in frozen else []
+                preview.open_tasks[state.round, ", ".join(changes)] += task.task_id is not None
+            yield record
+
+    records = counted(record_states(pool, journal, campaign))
+    preview.next_tasks.update(task.request.round for task in pending_tasks(records, journal, campaign))
+    return preview
+
+
+def preview_role(email: str, role: str, people: Iterable[Person], open_tasks: Counter[str]) -> Iterator[str]:
+    """Preview an account's change to this role; ``open_tasks`` by round."""
+    team = {person.email: person.role for person in people}
+    before = team.get(email)
+    if before is None:
+        yield f"{email}: new account, {role}"
+        return
+    if before == role:
+        yield f"{email}: {role} already, nothing changes"
+        return
+    yield f"{email}: {before or 'no role'} -> {role}; what they submitted, and what is handed out, keeps counting"
+    team[email] = role
+    lost = [round for round in ROUNDS if before in ROUND_FORMS[round].roles and role not in ROUND_FORMS[round].roles]
+    n_left = sum(held == before for held in team.values())
+    if lost:
+        tasks = _counts(Counter({round: open_tasks[round] for round in lost}))
+        yield f"  they no longer open {', '.join(lost)}; open there: {tasks}, for {n_left:,} other {before}s"
+    n_checking = sum(held == "checker" for held in team.values())
+    if before == "annotator" and n_left + n_checking < FEWEST:
+        members = f"{n_left} annotators{f' and {n_checking} checkers' if n_checking else ''}"
+        yield f"  {members} are left: a rejected record may find nobody who has not worked on it"
+    elif lost and not n_left:
+        yield f"  nobody is left for {', '.join(lost)}"
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{n:,} × {round}" for round, n in counts.items() if n) or "nothing"

@@ -12,8 +12,7 @@ from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign, annot
 from darkroom.annotation.rounds.image_pool import POOL, reject_item, require_pool
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS
-from darkroom.annotation.rounds.record_state import RecordState
-from darkroom.annotation.rounds.submissions import InvalidSubmission
+from darkroom.annotation.rounds.submissions import InvalidSubmission, RecordState
 from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.generation.stage import Rejection, Shard, Stage
 from darkroom.pipelines.records import (

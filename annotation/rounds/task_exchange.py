@@ -13,7 +13,7 @@ from darkroom.annotation.label_studio.protocol import TaskServer
 from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import RoundProject, TaskRequest
-from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.pipelines.records.digest import digest
 
 BATCH = 200
@@ -143,9 +143,10 @@ class TaskExchange:
         started, n_new = self.server.now(), 0  # changes during paging are pulled again next time
         if watermark and started < datetime.fromisoformat(watermark):
             watermark = ""  # the server's clock was set back: what changed since then is before the watermark
+        since = datetime.fromisoformat(watermark) - timedelta(seconds=OVERLAP_SECONDS) if watermark else None
         changes = self.server.changed_since(
             project_id,
-            _earlier(watermark),
+            since.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if since else "",
             n_excluded=FEWEST_EXCLUDED[round],
             last_annotation=self.journal.last_annotation,
         )
@@ -182,13 +183,6 @@ class TaskExchange:
         project = self.journal.project(round)
         assert project is not None, "a round has its project before tasks are exchanged"
         return project
-
-
-def _earlier(watermark: str) -> str:
-    if not watermark:
-        return ""
-    earlier = datetime.fromisoformat(watermark) - timedelta(seconds=OVERLAP_SECONDS)
-    return earlier.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 N_EXCLUDED = {name: form.n_excluded for name, form in ROUND_FORMS.items()}

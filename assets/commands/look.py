@@ -72,7 +72,7 @@ def ui(
     """
     from darkroom.assets.dagster_home.daemon import WORKSPACE, dagster_environment
     from darkroom.assets.dagster_home.instance import prepare_dagster_home, refresh_dagster
-    from darkroom.pipelines.processes.ports import url_of
+    from darkroom.pipelines.processes.process_sessions import url_of
 
     url = url_of(host, port)
     if not prepare:

@@ -14,8 +14,7 @@ from click import Choice
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 from darkroom.sandbox import Limits, SandboxPool
-from darkroom.sandbox.errors import UserError
-from darkroom.sandbox.protections import TIER_VARIABLE, Tier
+from darkroom.sandbox.errors import TIER_VARIABLE, Tier, UserError
 from darkroom.sandbox.terminal import SafeConsole
 
 Host = Annotated[str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")]

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from darkroom.pipelines.processes.ports import url_of
+from darkroom.pipelines.processes.process_sessions import url_of
 from darkroom.pipelines.services import LOOPBACK, is_let_in
 from darkroom.pipelines.services.errors import STATUS, ServiceError, invalid
 from darkroom.sandbox.errors import UserError

@@ -23,8 +23,8 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from darkroom.sandbox._guest import lockdown
-from darkroom.sandbox._guest.errors import is_out_of_memory
 from darkroom.sandbox._guest.messages import IMAGE_FOLDER, DecodedImage
+from darkroom.sandbox._guest.output import is_out_of_memory
 from darkroom.sandbox._guest.proc import Proc
 from darkroom.sandbox._kernel import syscalls
 from darkroom.sandbox.limits import Deadline, Limits, ProcessClock

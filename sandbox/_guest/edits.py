@@ -21,11 +21,12 @@ also moves folders, and a prompt's absolute names of images move everywhere (`na
 import ast
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from darkroom.sandbox._guest.differences import MAX_CHANGED_CHARS, n_changed_chars
+from darkroom.sandbox._guest.messages import ScanMode
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._guest.source_layout import (
     align_first_line,
@@ -221,3 +222,75 @@ _LAYOUTS: tuple[tuple[Step, ...], ...] = (
     (_DEDENT, _REFORMAT),
 )
 """Tried in turn, each on the same text."""
+
+
+_FILE_CALLS = {
+    "os": {"remove", "unlink", "rmdir", "removedirs", "rename", "renames", "replace"},
+    "shutil": {"rmtree", "move"},
+    "pathlib.Path": {"unlink", "rmdir", "rename", "replace"},
+}
+_PROCESS_CALLS = {
+    "os": {"system", "popen", "fork", "forkpty", "kill", "killpg", "execv", "execve", "execvp", "execl", "execlp"}
+    | {"posix_spawn", "posix_spawnp", "spawnl", "spawnv", "spawnlp", "spawnvp"},
+    "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
+}
+_MODULES = {"os", "posix", "shutil", "pathlib", "subprocess"}
+
+
+class Blocked(Exception):
+    pass
+
+
+def refuse_dangerous_calls(tree: ast.Module, mode: ScanMode) -> None:
+    """Look for calls that the mode does not allow. Raises Blocked at the first."""
+    if mode == "off":
+        return
+    for line, name in _named_functions(tree):
+        module, _, function = name.rpartition(".")
+        if function in _PROCESS_CALLS.get(module, ()):
+            raise Blocked(f"{name} is not allowed: the sandbox starts no other program (line {line})")
+        if mode == "strict" and function in _FILE_CALLS.get(module, ()):
+            raise Blocked(f"{name} is not allowed: files are not deleted, moved or renamed here (line {line})")
+
+
+def _named_functions(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every `module.function` that the code imports or names, with its line."""
+    nodes = [*ast.walk(tree)]  # takes longer than all that is done with it
+    names = _imported_names(nodes)
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, f"{_canonical(node.module or '')}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            base = _base_name(node.value, names)
+            if base is not None:
+                yield node.lineno, f"{base}.{node.attr}"
+
+
+def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    names = {module: _canonical(module) for module in _MODULES} | {"Path": "pathlib.Path"}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.asname: _canonical(alias.name) for alias in node.names if alias.asname}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def _base_name(node: ast.expr, names: dict[str, str]) -> str | None:
+    """Name the base: `os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other
+    value."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if not isinstance(node, ast.Call):
+        return None
+    function = node.func
+    name: str | None
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        name = f"{names.get(function.value.id, '')}.{function.attr}"
+    else:
+        name = names.get(function.id) if isinstance(function, ast.Name) else None
+    return name if name == "pathlib.Path" else None
+
+
+def _canonical(module: str) -> str:
+    return "os" if module == "posix" else module

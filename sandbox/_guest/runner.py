@@ -18,18 +18,18 @@ from PIL import Image
 from darkroom.sandbox._guest import one_process, warm
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.differences import rows_of
-from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
-from darkroom.sandbox._guest.errors import (
+from darkroom.sandbox._guest.edits import Blocked, SourceEdit, move_paths, parse_repaired, refuse_dangerous_calls
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GuestMode, next_frame, send
+from darkroom.sandbox._guest.output import (
     Interrupted,
     Interruption,
+    Output,
     describe,
     is_out_of_memory,
     line_of,
     remember_lines,
     text_of,
 )
-from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GuestMode, next_frame, send
-from darkroom.sandbox._guest.output import Output
 from darkroom.sandbox._guest.patched_modules import (
     Addresses,
     install_copy,
@@ -39,7 +39,6 @@ from darkroom.sandbox._guest.patched_modules import (
     install_sqlite,
     seed_everything,
 )
-from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from darkroom.sandbox._guest.shared import (
     CELL_PREFIX,
     Inputs,

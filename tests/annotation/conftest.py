@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from darkroom.annotation.quality.metrics import Quality, measure
-from darkroom.annotation.rounds.record_state import RecordState
-from darkroom.annotation.rounds.submissions import RecordFields
+from darkroom.annotation.rounds.submissions import RecordFields, RecordState
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import Desk

@@ -9,9 +9,8 @@ from typing import Any
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.submissions import SubmissionReader
+from darkroom.annotation.rounds.submissions import ROUNDS, RecordState, SubmissionReader
 
 ITEM = "a" * 64
 SIZE = (4000, 3000)

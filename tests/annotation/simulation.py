@@ -20,9 +20,8 @@ from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.annotation.rounds.next_tasks import to_percent
 from darkroom.annotation.rounds.planted_errors import PlantedRecord, is_selected, plant
-from darkroom.annotation.rounds.record_state import ROLE, RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.submissions import RecordFields, SubmissionReader
+from darkroom.annotation.rounds.submissions import ROLE, RecordFields, RecordState, SubmissionReader
 from darkroom.pipelines.records.geometry import Box
 
 SIZE = (4032, 3024)

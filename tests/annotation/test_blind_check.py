@@ -16,8 +16,7 @@ from darkroom.annotation._plugin.darkroom_studio.validation import (
 from darkroom.annotation.label_studio.forms import form
 from darkroom.annotation.rounds.campaign import Campaign, terms_of
 from darkroom.annotation.rounds.next_tasks import record_task
-from darkroom.annotation.rounds.record_state import RecordState
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, RecordState, read_submission
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import ANN, BOB, ITEM, SIZE, accepts

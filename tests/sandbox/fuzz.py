@@ -27,8 +27,8 @@ from hypothesis import settings
 from PIL import Image
 
 from darkroom.sandbox import Group, ImageUnreadable, InputsTooLarge, Limits, Observation, SandboxPool
+from darkroom.sandbox.calls import STATUSES
 from darkroom.sandbox.neutral import neutralise
-from darkroom.sandbox.observation import STATUSES
 from tests.sandbox.plain_python import PlainPython, PlainRound, pixels_of
 from tests.sandbox.random_code import SIDES, random_rounds
 from tests.sandbox.random_files import KINDS, random_file

@@ -20,8 +20,7 @@ from darkroom.sandbox.delegation import (
     delegated_parent,
     parse_mount,
 )
-from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
-from darkroom.sandbox.protections import CGROUP_VARIABLE
+from darkroom.sandbox.errors import CGROUP_VARIABLE, SandboxClosed, SandboxError, SandboxUnavailable
 
 UNIFIED = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n"
 HYBRID = """\

@@ -17,9 +17,9 @@ from darkroom.sandbox._guest.differences import (
     rows_of,
 )
 from darkroom.sandbox._guest.edits import SourceEdit, parse_repaired
+from darkroom.sandbox.calls import Edit
 from darkroom.sandbox.errors import ProtocolViolation
 from darkroom.sandbox.frames import parse_reply, reply_cap
-from darkroom.sandbox.observation import Edit
 
 codes = st.lists(st.sampled_from(["x = 1\n", "  y\n", "\t", "```", "é", "\u2028", "\r\n", " "]), max_size=12).map(
     "".join

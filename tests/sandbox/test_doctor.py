@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from darkroom.sandbox import Limits, digest, sandbox_digest
 from darkroom.sandbox.cli import app
 from darkroom.sandbox.doctor import Finding, can_run, describe_machine, diagnose
-from darkroom.sandbox.errors import UserError
-from darkroom.sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY
+from darkroom.sandbox.errors import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, UserError
 from tests.sandbox import ordinary_user
 
 pytestmark = pytest.mark.e2e

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from darkroom.sandbox import Limits
+from darkroom.sandbox.calls import STATUSES
 from darkroom.sandbox.errors import ProtocolViolation
 from darkroom.sandbox.frames import HEADER, MAX_CODE_BYTES, Reply, parse_header, parse_json, parse_reply
-from darkroom.sandbox.observation import STATUSES
 
 LIMITS = Limits(max_images=3, max_pixels=10_000, files=4, output_chars=200)
 GUEST_STATUSES = sorted(STATUSES - {"killed", "protocol"})

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from darkroom.sandbox import Observation
-from darkroom.sandbox.observation import ShownImage, Status
+from darkroom.sandbox.calls import ShownImage, Status
 from tests.sandbox.fuzz import Bench, difference, fuzz, open_bench
 from tests.sandbox.plain_python import PlainRound, pixels_of
 

@@ -34,7 +34,7 @@ from darkroom.annotation.label_studio.server import TOKEN, URL, LabelStudioServe
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
+from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
 from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.storage.workspace import Workspace

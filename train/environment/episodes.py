@@ -15,7 +15,7 @@ from darkroom.pipelines.records import Observation
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.services.files import numbered
-from darkroom.pipelines.services.registry import Registry
+from darkroom.pipelines.services.sessions import Registry
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout

@@ -70,7 +70,10 @@ class AccessTable:
             for row in rows:
                 rule = _rule(row, public=public)
                 rules[rule.route] = (*rules.get(rule.route, ()), rule)
-        shapes = {name: _shape(row) for name, row in content["answers"].items()}
+        shapes = {}
+        for name, row in content["answers"].items():
+            keys = {**dict.fromkeys(row.get("keys") or ()), **(row.get("nested") or {})}
+            shapes[name] = AnswerShape(keys, row.get("owner", ""), row.get("constants") or {})
         return cls(rules, shapes)
 
     def find(self, route: str, method: str) -> AccessRule | None:
@@ -130,11 +133,6 @@ def _rule(row: Mapping[str, Any], *, public: bool) -> AccessRule:
         constant=row.get("constant"),
         public=public,
     )
-
-
-def _shape(row: Mapping[str, Any]) -> AnswerShape:
-    keys = {**dict.fromkeys(row.get("keys") or ()), **(row.get("nested") or {})}
-    return AnswerShape(keys, row.get("owner", ""), row.get("constants") or {})
 
 
 def _signer(entry: Any, key: str) -> Any:

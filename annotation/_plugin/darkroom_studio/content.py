@@ -135,16 +135,12 @@ def _choice(name: str, entries: Sequence[Mapping[str, Any]], content: Content) -
 
 
 def _strings(name: str, value: Any, content: Content) -> list[str]:
-    parts = _as_strings(value)
-    if parts is None:
-        content.add(f"The {name.replace('_', ' ')} is {_shown(value)}, not a text.", "broken_submission")
-    return parts or []
-
-
-def _as_strings(value: Any) -> list[str] | None:
-    """A list of strings, or one; empty for nothing, None for anything else."""
+    """A list of strings, or one; empty for nothing, a problem for anything else."""
     parts = [] if value is None else [value] if isinstance(value, str) else value
-    return parts if isinstance(parts, list) and all(isinstance(part, str) for part in parts) else None
+    if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
+        return parts
+    content.add(f"The {name.replace('_', ' ')} is {_shown(value)}, not a text.", "broken_submission")
+    return []
 
 
 def _count(entries: Sequence[Mapping[str, Any]], content: Content) -> int | None:

@@ -59,35 +59,22 @@ class SubmissionMiddleware:
         if not errors:
             return None
         log_blocked(user.email, task.id, errors)
-        return _rejection(errors)
-
-
-def _rejection(errors: list[str]) -> JsonResponse:
-    # 403 + PAUSED is the one kind of error whose text Label Studio 1.23 shows to the annotator, in a window that stays
-    # if there are validation errors; a 400 gives only "Annotation is not saved, please try again".
-    return JsonResponse(
-        {
+        # 403 + PAUSED is the one kind of error whose text Label Studio 1.23 shows to the annotator, in a window that
+        # stays if there are validation errors; a 400 gives only "Annotation is not saved, please try again".
+        answer = {
             "status_code": 403,
             "detail": "Not saved; your input is still here.",
             "validation_errors": {"non_field_errors": errors},
             "display_context": {"reason": "PAUSED"},
-        },
-        status=403,
-    )
+        }
+        return JsonResponse(answer, status=403)
 
 
 _STYLE, _ANNOTATOR_STYLE, _SIDE_PANELS, _LABEL_STREAM, _FORM, _BOX_SIZE, _BLIND_ANSWER, _ANNOTATOR, _ERROR = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in (
-        "page.css",
-        "annotator.css",
-        "side_panels.js",
-        "label_stream.js",
-        "form.js",
-        "box_size.js",
-        "blind_answer.js",
-        "annotator.js",
-        "error.html",
+        *("page.css", "annotator.css", "side_panels.js", "label_stream.js", "form.js"),
+        *("box_size.js", "blind_answer.js", "annotator.js", "error.html"),
     )
 )
 TITLES = {403: "This is not open to you", 404: "There is no such page"}
@@ -96,7 +83,8 @@ TITLES = {403: "This is not open to you", 404: "There is no such page"}
 def finish_page(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add the plug-in's part to a page, and show an error as a page; data for scripts are unchanged."""
     kind = response.get("Content-Type", "")
-    if response.status_code >= 400 and kind.startswith("application/json") and _is_page(request):
+    is_page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")  # else a script asks
+    if response.status_code >= 400 and kind.startswith("application/json") and is_page:
         return _error_page(response)
     if request.user.is_authenticated and kind.startswith("text/html") and not response.streaming:
         # every page is the same single-page app: a project can be opened from any of them without another page load
@@ -116,11 +104,6 @@ def _inserts(user: Any) -> dict[bytes, str]:
     scripts = {b"</head>": early, b"</body>": late}
     inserts = {tag: "".join(f"<script>{script}</script>" for script in texts) for tag, texts in scripts.items()}
     return inserts | {b"</head>": f"<style>{''.join(styles)}</style>{inserts[b'</head>']}"}
-
-
-def _is_page(request: HttpRequest) -> bool:
-    """Tell a page that a person opened from a request by a script."""
-    return request.method == "GET" and "text/html" in request.headers.get("Accept", "")
 
 
 def _error_page(response: HttpResponse) -> HttpResponse:

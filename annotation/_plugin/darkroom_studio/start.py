@@ -47,11 +47,12 @@ def start(request: HttpRequest) -> HttpResponse:
         studio: HttpResponse = project_list(request)
         return studio
     rows = progress_of(user)
+    waiting = [row for row in rows if row.n_waiting]
     values = {
         "email": user.email,
         "role": role_of(user),
         "rows": rows,
-        "next": next_project(rows),
+        "next": min(waiting, key=lambda row: FIRST.index(row.round), default=None),
         "summary": summary(rows),
         "n_sent_back": sum(row.n_sent_back for row in rows),
     }
@@ -90,7 +91,8 @@ class RoundProgress(NamedTuple):
 
 def progress_of(user: Any, *, project_id: int | None = None) -> list[RoundProgress]:
     """Every project that is open to the person (or one), campaign by campaign, in the order of the rounds."""
-    projects = [p for p in Project.objects.filter(description__startswith="darkroom ") if _is_ours(p, user)]
+    ours = Project.objects.filter(description__startswith="darkroom ")
+    projects = [project for project in ours if round_of(project) in ROUNDS and is_open(project, user)]
     rows = [_progress(project, user, projects) for project in projects if project_id in (None, project.id)]
     return sorted(rows, key=lambda row: (row.campaign, ROUNDS.index(row.round), row.project_id))
 
@@ -111,12 +113,6 @@ def _progress(project: Any, user: Any, projects: Iterable[Any]) -> RoundProgress
     )
 
 
-def next_project(rows: Iterable[RoundProgress]) -> RoundProgress | None:
-    """The project with the person's next task; None when nothing waits."""
-    waiting = [row for row in rows if row.n_waiting]
-    return min(waiting, key=lambda row: FIRST.index(row.round), default=None)
-
-
 def campaign_of(project: Any) -> str:
     return (project.description or "").partition(" ")[2].partition(" ")[2]
 
@@ -127,10 +123,6 @@ def summary(rows: Iterable[RoundProgress]) -> str:
     n_back = sum(row.n_sent_back for row in rows)
     text = f"{sum(row.n_today for row in rows):,} of {sum(row.n_all for row in rows):,} today"
     return f"{text}, {n_back:,} sent back to you" if n_back else text
-
-
-def _is_ours(project: Any, user: Any) -> bool:
-    return round_of(project) in ROUNDS and is_open(project, user)
 
 
 def _waiting(project: Any, user: Any) -> Any:

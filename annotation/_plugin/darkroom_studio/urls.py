@@ -16,8 +16,7 @@ progress      GET ?project=N: the line above a task, ``{"text": "7 of 40 today, 
 from __future__ import annotations
 
 from core.urls import urlpatterns as studio_urlpatterns
-from darkroom_studio.accounts import accounts, password, remove
-from darkroom_studio.administration import blocked_submissions, changes, overlaps, tasks
+from darkroom_studio.administration import accounts, blocked_submissions, changes, overlaps, password, remove, tasks
 from darkroom_studio.blind_answers import answer
 from darkroom_studio.images import image
 from darkroom_studio.start import home, progress, start

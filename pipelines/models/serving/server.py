@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from darkroom.pipelines.models.serving.engines import Engine, ServedModel, ServingError, hub_revision
-from darkroom.pipelines.processes.ports import free_port, url_of
-from darkroom.pipelines.processes.process_sessions import LeashedProcess, last_lines
+from darkroom.pipelines.processes.process_sessions import LeashedProcess, free_port, last_lines, url_of
 
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 20.0

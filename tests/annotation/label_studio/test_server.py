@@ -27,8 +27,7 @@ from darkroom.annotation.label_studio.server_files import (
     select_address,
     select_database,
 )
-from darkroom.pipelines.processes.ports import free_port
-from darkroom.pipelines.processes.process_sessions import ProcessError
+from darkroom.pipelines.processes.process_sessions import ProcessError, free_port
 from darkroom.pipelines.storage.workspace import Workspace
 
 

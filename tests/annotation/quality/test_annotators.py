@@ -6,8 +6,7 @@ import pytest
 
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.annotators import active_seconds, measure_annotators
-from darkroom.annotation.rounds.record_state import PlantedErrorCheck
-from darkroom.annotation.rounds.submissions import InvalidSubmission
+from darkroom.annotation.rounds.submissions import InvalidSubmission, PlantedErrorCheck
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.verification.proportion import Proportion
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from darkroom.annotation.quality.metrics import measure
 from darkroom.annotation.quality.outliers import find_drifts, periods
-from darkroom.annotation.rounds.record_state import PlantedErrorCheck
+from darkroom.annotation.rounds.submissions import PlantedErrorCheck
 from darkroom.pipelines.verification.proportion import Proportion
 
 

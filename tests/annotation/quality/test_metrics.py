@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from darkroom.annotation.quality.metrics import measure
-from darkroom.annotation.rounds.record_state import PlantedErrorCheck
-from darkroom.annotation.rounds.submissions import InvalidSubmission
+from darkroom.annotation.rounds.submissions import InvalidSubmission, PlantedErrorCheck
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.verification.proportion import Proportion
 from tests.annotation.conftest import WRITTEN

@@ -6,7 +6,7 @@ import random
 
 from darkroom.annotation.quality.annotators import measure_annotators
 from darkroom.annotation.quality.outliers import find_outliers
-from darkroom.annotation.rounds.record_state import PlantedErrorCheck
+from darkroom.annotation.rounds.submissions import PlantedErrorCheck
 
 
 def rows(state, **caught):

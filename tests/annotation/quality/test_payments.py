@@ -10,7 +10,7 @@ from pathlib import Path
 
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.annotators import COLUMNS, payments, write_payments
-from darkroom.annotation.rounds.record_state import PlantedErrorCheck
+from darkroom.annotation.rounds.submissions import PlantedErrorCheck
 
 DECEMBER, JANUARY = date(2026, 12, 1), date(2027, 1, 1)
 

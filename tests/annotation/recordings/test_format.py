@@ -17,7 +17,7 @@ from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Campaign, Terms, terms_of
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.record_state import RecordState
+from darkroom.annotation.rounds.submissions import RecordState
 from darkroom.annotation.rounds.tables import ACCEPTED, AnnotationStages
 from darkroom.pipelines.demo.images.charts import charts
 from darkroom.pipelines.demo.images.scenes import scenes

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import TaskRequest
-from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.submissions import ROUNDS
 
 RAW = {"completed_by": 2, "updated_by": None, "result": [], "was_cancelled": False, "lead_time": 1.0}
 

@@ -9,8 +9,7 @@ from markdown_it import MarkdownIt
 
 from darkroom.annotation.rounds.campaign import Campaign, terms_of
 from darkroom.annotation.rounds.next_tasks import plain, record_task, results, rules_shown
-from darkroom.annotation.rounds.record_state import RecordState
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, RecordState, read_submission
 from darkroom.pipelines.records import AnnotationEvent, ImageRef, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import ANN, BOB, ITEM, SIZE

@@ -21,8 +21,7 @@ from darkroom.annotation.rounds.accepted_source import as_shown, read_shown, to_
 from darkroom.annotation.rounds.campaign import Campaign, ImageFolder, terms_of
 from darkroom.annotation.rounds.image_pool import POOL, left_out, materialize_pool
 from darkroom.annotation.rounds.next_tasks import record_task, results, to_percent
-from darkroom.annotation.rounds.record_state import RecordState
-from darkroom.annotation.rounds.submissions import ImageRules, read_submission
+from darkroom.annotation.rounds.submissions import ImageRules, RecordState, read_submission
 from darkroom.annotation.rounds.tables import ACCEPTED, PoolRecord, annotated
 from darkroom.pipelines.records import Annotated, PoolImage
 from darkroom.pipelines.records.geometry import Box

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from darkroom.annotation.rounds.sync import PullCounts, last_version, pulled_since
+from darkroom.annotation.rounds.sync import PullCounts, pulled_since
 from tests.annotation.desk import ANN, BOB, Desk, accepts, record
 
 
 def test_one_check_is_one_submission_whatever_else_the_server_stored(desk: Desk) -> None:
     task = desk.hand_out()
     written = desk.submit(task, ANN, record())
-    before = last_version(desk.journal)
+    before = desk.journal.last_version
     check = desk.hand_out()  # with an empty annotation that keeps the author out
     judged = desk.submit(check, BOB, accepts())
     desk.edit(check, judged, lead_time=14.0)
     desk.edit(check, judged, result=accepts("43"))
-    assert last_version(desk.journal) > before + 3
+    assert desk.journal.last_version > before + 3
     assert pulled_since(desk.journal, before) == PullCounts(1, 0, 0)
-    later = last_version(desk.journal)
+    later = desk.journal.last_version
     desk.edit(task, written, lead_time=99.0)
     assert pulled_since(desk.journal, later) == PullCounts(0, 0, 0)
     desk.edit(task, written, result=record("44"))

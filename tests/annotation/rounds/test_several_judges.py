@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from darkroom.annotation.rounds.campaign import Campaign, Terms, is_checked_twice, terms_of
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
-from darkroom.annotation.rounds.record_state import RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.submissions import SubmissionReader
+from darkroom.annotation.rounds.submissions import RecordState, SubmissionReader
 from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import (
     ANN,

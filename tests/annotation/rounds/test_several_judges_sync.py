@@ -12,9 +12,8 @@ from darkroom.annotation.rounds.doctor import Doctor
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import SCHEMA
 from darkroom.annotation.rounds.planted_errors import is_selected
-from darkroom.annotation.rounds.record_state import ROUNDS
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.submissions import SubmissionReader
+from darkroom.annotation.rounds.submissions import ROUNDS, SubmissionReader
 from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PANEL, PEOPLE, SIZE, accepts, record, rejects
 from tests.annotation.rounds.test_several_judges import EXPERTS, SUBMITTED, accept_terms, play
 from tests.annotation.rounds.test_terms import Team

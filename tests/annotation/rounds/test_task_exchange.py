@@ -15,7 +15,7 @@ from darkroom.annotation.label_studio.client import ChangedTask, TaskListing
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import TaskRequest
-from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.annotation.rounds.task_exchange import PendingTask, TaskExchange
 from tests.annotation.memory_studio import OpenStudio
 

@@ -16,11 +16,9 @@ from darkroom.annotation.recordings.format import record as recorded
 from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import SCHEMA
-from darkroom.annotation.rounds.preview import preview_role, preview_sync
-from darkroom.annotation.rounds.record_state import ROUNDS, RecordState
 from darkroom.annotation.rounds.state_machine import StateMachine
-from darkroom.annotation.rounds.submissions import SubmissionReader
-from darkroom.annotation.rounds.sync import Sync, record_states
+from darkroom.annotation.rounds.submissions import ROUNDS, RecordState, SubmissionReader
+from darkroom.annotation.rounds.sync import Sync, preview_role, preview_sync, record_states
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import ANN, BOB, CEM, EVE, PEOPLE, SIZE, accepts, box, record, rejects

@@ -33,7 +33,7 @@ from darkroom.annotation.rounds.doctor import Doctor
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.planted_errors import is_selected
-from darkroom.annotation.rounds.record_state import ROUNDS
+from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, AnnotationStages
 from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS

@@ -6,8 +6,7 @@ import socket
 
 import pytest
 
-from darkroom.pipelines.processes.ports import free_port, url_of
-from darkroom.pipelines.processes.process_sessions import ProcessError
+from darkroom.pipelines.processes.process_sessions import ProcessError, free_port, url_of
 
 
 @pytest.mark.parametrize(
