@@ -134,19 +134,16 @@ def _proved_folder(environment: Mapping[str, str]) -> Path:
     except OSError as error:
         raise CgroupUnusable(f"no limited cgroup can be made in {folder}: {error}") from error
     try:
-        _prove(tree.folder / "trial")
+        session = tree.folder / "trial"
+        _make_folder(session)
+        missing = [name for name in ("memory.max", "pids.max", "cgroup.kill") if not (session / name).exists()]
+        if missing:
+            raise CgroupUnusable(f"a cgroup below {folder} has no {', '.join(missing)} (Linux 5.14 has all)")
     except OSError as error:
         raise CgroupUnusable(f"no session's cgroup can be made below {folder}: {error}") from error
     finally:
         tree.close()
     return folder
-
-
-def _prove(session: Path) -> None:
-    _make_folder(session)
-    missing = [name for name in ("memory.max", "pids.max", "cgroup.kill") if not (session / name).exists()]
-    if missing:
-        raise CgroupUnusable(f"a cgroup below {session.parent.parent} has no {', '.join(missing)} (Linux 5.14 has all)")
 
 
 def _new_locked_folder(parent: Path) -> tuple[Path, int]:
@@ -185,7 +182,7 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def _end_tree(folder: Path) -> bool:
-    with suppress(FileNotFoundError):  # it is gone, or the kernel is older than what `_prove` accepts
+    with suppress(FileNotFoundError):  # it is gone, or the kernel is older than what `_proved_folder` accepts
         _write(folder / "cgroup.kill", "1")
     deadline = time.monotonic() + _TREE_END_SECONDS
     for child in folder.glob("*/"):

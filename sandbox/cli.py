@@ -87,7 +87,10 @@ def doctor(
 
 def _print_findings(console: SafeConsole, findings: list[Finding], tiers: dict[Tier, bool]) -> None:
     console.print(describe_machine(), markup=False, highlight=False)
-    console.print(_findings_table(findings), width=console.columns)
+    table = Table("works", "needed by", Column("protection", overflow="fold"), box=None, pad_edge=False)
+    for finding in findings:
+        table.add_row("yes" if finding.works else "no", ", ".join(finding.tiers) or "optional", finding.protection)
+    console.print(table, width=console.columns)
     for finding in findings:
         if not finding.works:  # as paragraphs: commands are copied from here
             missing = f"\n{finding.protection}: {finding.reason}\n{finding.remedy}\n"
@@ -124,10 +127,3 @@ def _save_images(console: Console, observation: Observation, folder: Path) -> No
         path = folder / f"image_{index}.png"
         image.pixels.save(path)
         console.print(f"saved {path}", markup=False)
-
-
-def _findings_table(findings: list[Finding]) -> Table:
-    table = Table("works", "needed by", Column("protection", overflow="fold"), box=None, pad_edge=False)
-    for finding in findings:
-        table.add_row("yes" if finding.works else "no", ", ".join(finding.tiers) or "optional", finding.protection)
-    return table

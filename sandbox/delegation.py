@@ -57,7 +57,9 @@ def delegated_parent(mount: CgroupMount) -> Path:
         raise CgroupUnusable(f"this process is in {mount.own} itself, and a cgroup with processes limits no children")
     parent = mount.own.parent
     is_marked = any(_attribute(parent, mark) == b"1" for mark in _MARKS)
-    if not is_marked and not _is_top_of_container(parent, mount):
+    # the kernel's own root, which is delegated to no user, has no type
+    is_top = parent == mount.point and (parent / "cgroup.type").exists() and os.access(parent, os.W_OK)
+    if not is_marked and not is_top:
         raise CgroupUnusable(f"{parent}, the parent of the cgroup of this process, is not delegated")
     return parent
 
@@ -102,11 +104,6 @@ def _attribute(folder: Path, name: str) -> bytes | None:
         return os.getxattr(folder, name)
     except OSError:
         return None
-
-
-def _is_top_of_container(folder: Path, mount: CgroupMount) -> bool:
-    """The kernel's own root, which is delegated to no user, has no type."""
-    return folder == mount.point and (folder / "cgroup.type").exists() and os.access(folder, os.W_OK)
 
 
 def _words(path: Path) -> set[str]:

@@ -65,7 +65,11 @@ def diagnose() -> list[Finding]:
     libraries = Finding("warm libraries", f"not installed: {', '.join(sorted(needed))}" if needed else None)
     wanted = ", ".join(f"{name} (pip install 'darkroom-toolkit[{IN_EXTRAS[name]}]')" for name in sorted(of_extras))
     extras = Finding(LIBRARIES_OF_EXTRAS, f"not installed: {wanted}" if wanted else None)
-    return [*_kernel_findings(), libraries, extras, _cgroup_finding()]
+    reason = reason_for_none(os.environ)
+    # optional, unless a folder is named: a pool refuses to start without what was asked for
+    is_needed = reason and os.environ.get(CGROUP_VARIABLE)
+    cgroups = Finding(CGROUP_VARIABLE if is_needed else DELEGATED_CGROUPS, reason)
+    return [*_kernel_findings(), libraries, extras, cgroups]
 
 
 def try_sessions(findings: list[Finding]) -> list[Finding]:
@@ -106,10 +110,3 @@ def _kernel_findings() -> list[Finding]:
 def _run_probe(program: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-s", "-P", "-c", program, str(Path(__file__).parent)]
     return subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
-
-
-def _cgroup_finding() -> Finding:
-    """Optional, unless a folder is named: a pool refuses to start without what was asked for."""
-    reason = reason_for_none(os.environ)
-    is_requested = bool(os.environ.get(CGROUP_VARIABLE))
-    return Finding(CGROUP_VARIABLE if is_requested and reason else DELEGATED_CGROUPS, reason)

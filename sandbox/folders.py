@@ -80,7 +80,11 @@ def _empty(folder: str, top: str, waiting: "deque[str]", numbers: "count[int]") 
             elif folder == top:
                 waiting.append(path)
             else:
-                waiting.append(_moved_up(path, top, numbers))
+                _open_up(path)  # it is written to: its parent changes
+                names = (f"{top}/.removed-{number}" for number in numbers)
+                target = next(name for name in names if not os.path.lexists(name))
+                os.rename(path, target)
+                waiting.append(target)
     if folder != top:
         with suppress(OSError):
             os.rmdir(folder)
@@ -93,12 +97,3 @@ def _open_up(folder: str) -> None:
         os.chmod(f"/proc/self/fd/{fd}", 0o700)
     finally:
         os.close(fd)
-
-
-def _moved_up(path: str, top: str, numbers: "count[int]") -> str:
-    _open_up(path)  # it is written to: its parent changes
-    target = f"{top}/.removed-{next(numbers)}"
-    while os.path.lexists(target):
-        target = f"{top}/.removed-{next(numbers)}"
-    os.rename(path, target)
-    return target

@@ -166,10 +166,14 @@ def parse_reply(payload: bytes, limits: Limits, code: str = "") -> Reply:
 def _rows(value: object, most: int, parse: Callable[[object, object, object], T]) -> tuple[T, ...]:
     if not isinstance(value, list):
         raise ProtocolViolation("a list of the reply is missing")
-    rows = cast(list[object], value)
-    if len(rows) > most:
+    if len(value) > most:
         raise ProtocolViolation("a list of the reply is too long")
-    return tuple(parse(*_cells(row)) for row in rows)
+    rows: list[T] = []
+    for row in value:
+        if not isinstance(row, list) or len(row) != _CELLS:
+            raise ProtocolViolation("a row of the reply does not have three cells")
+        rows.append(parse(*row))
+    return tuple(rows)
 
 
 def _frame(name: object, width: object, height: object) -> Frame:
@@ -211,12 +215,6 @@ class _Edits:
 
 def _artefact(name: object, n_bytes: object, note: object) -> Artefact:
     return Artefact(_name(name), _count(n_bytes, 0, 1 << 62), _shown(note, _MAX_NOTE))
-
-
-def _cells(row: object) -> tuple[object, object, object]:
-    if not isinstance(row, list) or len(cast(list[object], row)) != _CELLS:
-        raise ProtocolViolation("a row of the reply does not have three cells")
-    return cast(tuple[object, object, object], row)
 
 
 def _count(value: object, least: int, most: int) -> int:

@@ -34,21 +34,20 @@ def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limi
         for index, image in enumerate(images):
             fds.append(_open(index, image))
         for index, video in enumerate(videos):
-            fds.append(_open_video(index, video))
-        _check_size(sum(os.fstat(fd).st_size for fd in fds), limits)
+            try:
+                fds.append(_open(index, video))
+            except ImageUnreadable as error:
+                raise SandboxError(f"video {index} cannot be opened: {error.reason}") from error
+        n_bytes = sum(os.fstat(fd).st_size for fd in fds)
+        if n_bytes > limits.input_mb << 20:
+            raise InputsTooLarge(
+                f"the images and videos of a group have {n_bytes / (1 << 20):.0f} MB together, at most "
+                f"{limits.input_mb} are allowed: give fewer or smaller ones, or raise Limits.input_mb"
+            )
     except BaseException:
         close_all(fds)
         raise
     return fds
-
-
-def _check_size(n_bytes: int, limits: Limits) -> None:
-    if n_bytes > limits.input_mb << 20:
-        size = f"{n_bytes / (1 << 20):.0f} MB"
-        raise InputsTooLarge(
-            f"the images and videos of a group have {size} together, at most {limits.input_mb} are allowed: "
-            "give fewer or smaller ones, or raise Limits.input_mb"
-        )
 
 
 def suffix_of(video: VideoInput) -> str:
@@ -89,13 +88,6 @@ def _save(index: int, image: Image.Image, file: IO[bytes]) -> None:
         image.save(file, "PNG", compress_level=_FASTEST_COMPRESSION)
     else:
         image.save(file, "TIFF")
-
-
-def _open_video(index: int, video: VideoInput) -> int:
-    try:
-        return _open(index, video)
-    except ImageUnreadable as error:
-        raise SandboxError(f"video {index} cannot be opened: {error.reason}") from error
 
 
 def _open_file(index: int, path: str | Path) -> int:

@@ -164,7 +164,10 @@ class Deadline:
         """Seconds to the next look. Raises TimeoutError when the grace is over, too, and Starved."""
         rest = self._rest()
         if rest <= 0 and not self._interrupted:
-            self._begin_grace()
+            self._interrupted, self._phase = True, self._limits.grace
+            self._phase_wall = time.monotonic() - self._started
+            self._phase_charged = self._charged(self._phase_wall)
+            self._interrupt()
             rest = self._rest()
         if rest <= 0:
             raise TimeoutError
@@ -195,12 +198,6 @@ class Deadline:
             self._note(computed + waited - self._busy >= _BUSY * passed)
             self._looked, self._busy = wall, computed + waited
         return max(wall - waited, computed)
-
-    def _begin_grace(self) -> None:
-        self._interrupted, self._phase = True, self._limits.grace
-        self._phase_wall = time.monotonic() - self._started
-        self._phase_charged = self._charged(self._phase_wall)
-        self._interrupt()
 
 
 def wall_deadline(seconds: float) -> Callable[[], float]:

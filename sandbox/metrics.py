@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from darkroom.sandbox.calls import PoolStats, Spread
+from darkroom.sandbox.calls import PoolStats
 from darkroom.sandbox.pool import SandboxPool
 
 
@@ -29,7 +29,11 @@ class PoolCollector(Collector):
         for kind, name, meaning, value in _numbers(stats):
             if value is not None:
                 yield kind(name, meaning, value=value)
-        for name, meaning, spread in _spreads(stats):
+        for name, meaning, spread in (
+            ("sandbox_call_seconds", "A call, without its wait for a slot.", stats.call_seconds),
+            ("sandbox_queue_seconds", "The wait for a slot.", stats.queue_seconds),
+            ("sandbox_spawn_seconds", "Making a session.", stats.spawn_seconds),
+        ):
             yield SummaryMetricFamily(name, meaning, count_value=spread.n, sum_value=spread.total)
 
 
@@ -70,12 +74,4 @@ def _numbers(stats: PoolStats) -> list[tuple[Callable[..., Metric], str, str, fl
         (gauge, "sandbox_groups", "Groups open.", stats.groups),
         (gauge, "sandbox_processes", "Processes of the tree.", stats.processes),
         (gauge, "sandbox_memory_bytes", "Proportional set size of the tree.", n_bytes),
-    ]
-
-
-def _spreads(stats: PoolStats) -> list[tuple[str, str, Spread]]:
-    return [
-        ("sandbox_call_seconds", "A call, without its wait for a slot.", stats.call_seconds),
-        ("sandbox_queue_seconds", "The wait for a slot.", stats.queue_seconds),
-        ("sandbox_spawn_seconds", "Making a session.", stats.spawn_seconds),
     ]

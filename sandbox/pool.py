@@ -69,7 +69,9 @@ class SandboxPool(Closing):
         self._groups: set[Group] = set()
         self._lock = threading.Lock()  # guards _zygote and _closed: groups are opened from several threads
         self._closed = False
-        _allow_open_files()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self._terms = GroupTerms(
             limits=self.limits,
             tier=self.tier,
@@ -206,9 +208,3 @@ class SandboxPool(Closing):
         os.mkdir(folder)
         os.chmod(folder, mode)  # whatever the umask says
         return folder
-
-
-def _allow_open_files() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -104,7 +104,9 @@ class ZygoteProcess:
         except ConnectionError:
             answer = {}
         if not answer.get("ready"):
-            reason = answer.get("reason") or self._last_words()
+            self._errors.seek(0)
+            words = self._errors.read()[-2000:].decode("utf-8", "replace").strip()
+            reason = answer.get("reason") or words or "the process ended without a word"
             self.close()
             raise SandboxUnavailable(advice(answer.get("missing", "a working start"), reason, self._tier))
         self._ready = True
@@ -125,17 +127,17 @@ class ZygoteProcess:
         self._process.wait(_END_SECONDS)
         self._errors.close()
 
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        return self._errors.read()[-2000:].decode("utf-8", "replace").strip() or "the process ended without a word"
-
 
 def read_only_paths() -> list[str]:
     """Host paths that a session may read: the interpreter, the libraries and the system's own."""
     folders = {sys.prefix, sys.base_prefix, *_library_folders()}
     folders |= {os.path.realpath(folder) for folder in folders}
     folders.add(str(_PACKAGE))
-    return [*_SYSTEM_FOLDERS, *_outermost(folders - {"/"})]
+    covered = [*_SYSTEM_FOLDERS]
+    for folder in sorted(folders - {"/"}, key=len):
+        if not any(folder == outer or folder.startswith(f"{outer}/") for outer in covered):
+            covered.append(folder)
+    return covered
 
 
 def _library_folders() -> set[str]:
@@ -147,21 +149,14 @@ def _library_folders() -> set[str]:
     return folders - {sysconfig.get_path("stdlib")}
 
 
-def _outermost(folders: set[str]) -> list[str]:
-    covered = [*_SYSTEM_FOLDERS]
-    for folder in sorted(folders, key=len):
-        if not any(folder == outer or folder.startswith(f"{outer}/") for outer in covered):
-            covered.append(folder)
-    return covered[len(_SYSTEM_FOLDERS) :]
-
-
 def _environment(home: str) -> dict[str, str]:
     outside = [folder for folder in sorted(_library_folders()) if not folder.startswith((sys.prefix, sys.base_prefix))]
     own = {"HOME": home, "TMPDIR": f"{home}/.tmp", "MPLCONFIGDIR": f"{home}/.tmp"}
     return {**_ENVIRONMENT, **own, **({"PYTHONPATH": os.pathsep.join(outside)} if outside else {})}
 
 
-_END_MILLISECONDS = 5_000
+END_MILLISECONDS = 5_000
+"""Longest wait for a process that was killed."""
 
 
 def pid_of(pidfd: int) -> int:
@@ -200,19 +195,10 @@ def is_doomed(pidfd: int) -> bool:
     return has_ended(pidfd) or bool(pending >> (signal.SIGKILL - 1) & 1)
 
 
-def has_ended(pidfd: int) -> bool:
-    return _ends_within(pidfd, 0)
-
-
-def wait_for_end(pidfd: int) -> bool:
-    """Wait for its end; False where it is still there after five seconds."""
-    return _ends_within(pidfd, _END_MILLISECONDS)
-
-
-def _ends_within(pidfd: int, milliseconds: int) -> bool:
+def has_ended(pidfd: int, *, within_milliseconds: int = 0) -> bool:
     poll = select.poll()  # select() cannot take descriptors above 1023
     poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(milliseconds))
+    return bool(poll.poll(within_milliseconds))
 
 
 _CAPABILITY_SETS = ("CapEff", "CapPrm", "CapInh", "CapAmb")

@@ -29,7 +29,7 @@ from darkroom.sandbox.frames import (
     reply_cap,
 )
 from darkroom.sandbox.limits import Deadline, Limits, ProcessClock, Starved, wall_deadline
-from darkroom.sandbox.process import Window, has_ended, pid_of, wait_for_end
+from darkroom.sandbox.process import END_MILLISECONDS, Window, has_ended, pid_of
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16
@@ -175,7 +175,7 @@ class Session(Closing):
         with self._lock:
             self._ended = self._ended or "it was closed"
             if self._pidfd >= 0:
-                wait_for_end(self._pidfd)
+                has_ended(self._pidfd, within_milliseconds=END_MILLISECONDS)
                 with self._pidfd_lock:
                     os.close(self._pidfd)
                     self._pidfd = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -173,56 +173,26 @@ TITLES = {
 @contextmanager
 def step_lines(console: Console) -> Iterator[Callable[[str], None]]:
     """Show the steps of a start, each with its seconds; the function takes the step under way, as often as needed."""
-    lines = _Clock(console) if console.is_terminal else _Lines(console)
-    try:
-        yield lines.show
-    finally:
-        lines.end()
+    step, start, task = "", 0.0, TaskID(0)
+    columns = (SpinnerColumn(finished_text=" "), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console) if console.is_terminal else nullcontext() as progress:
 
+        def show(name: str) -> None:
+            nonlocal step, start, task
+            if name == step:
+                return
+            if progress is None:  # for a file or a pipe
+                text = f"{time.monotonic() - start:.0f} s\n" if step else ""
+                text += f"{TITLES[name]} … " if name else ""
+                console.print(text, end="", highlight=False, soft_wrap=True)
+                console.file.flush()
+            else:
+                if step:
+                    progress.update(task, completed=1)
+                task = progress.add_task(TITLES[name], total=1) if name else task
+            step, start = name, time.monotonic()
 
-class _Lines:
-    """For a file or a pipe: each step's name when it begins, its seconds when it ends."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._step, self._start = "", 0.0
-
-    def show(self, step: str) -> None:
-        if step == self._step:
-            return
-        self.end()
-        self._step, self._start = step, time.monotonic()
-        self._print(f"{TITLES[step]} … ", end="")
-
-    def end(self) -> None:
-        if self._step:
-            self._print(f"{time.monotonic() - self._start:.0f} s")
-        self._step = ""
-
-    def _print(self, text: str, end: str = "\n") -> None:
-        self._console.print(text, end=end, highlight=False, soft_wrap=True)
-        self._console.file.flush()
-
-
-class _Clock:
-    """For a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        columns = (SpinnerColumn(finished_text=" "), TextColumn("{task.description}"), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=console)
-        self._step, self._task = "", TaskID(0)
-        self._progress.start()
-
-    def show(self, step: str) -> None:
-        if step == self._step:
-            return
-        self._finish()
-        self._step, self._task = step, self._progress.add_task(TITLES[step], total=1)
-
-    def end(self) -> None:
-        self._finish()
-        self._progress.stop()
-
-    def _finish(self) -> None:
-        if self._step:
-            self._progress.update(self._task, completed=1)
+        try:
+            yield show
+        finally:
+            show("")

@@ -184,7 +184,6 @@ class LabelStudioClient:
             yield ChangedTask(row["id"], row["annotations"])
 
     def _pages(self, route: str, after: int | None, **filters: Any) -> Iterator[dict[str, Any]]:
-        """Tasks of a route of the plug-in, in the order of their numbers."""
         while after is not None:
             page = self._plugin("GET", route, params={**filters, "after": after})
             yield from page["tasks"]

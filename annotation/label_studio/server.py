@@ -86,7 +86,6 @@ class LabelStudioServer:
 
     @property
     def admin(self) -> AdminAccount:
-        """The account; created at the first call."""
         return admin_account(self.folder)
 
     def find(self) -> ServerInfo | None:
@@ -159,7 +158,6 @@ class LabelStudioServer:
         return template
 
     def variables(self, postgres: str | None) -> dict[str, str]:
-        """The environment of its processes."""
         admin = self.admin
         return {
             **self.environment.activate(os.environ),

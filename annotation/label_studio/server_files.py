@@ -69,7 +69,6 @@ def make_template(template: Path, python: Path, variables: Mapping[str, str]) ->
 
 
 def database_variables(postgres: str | None) -> Mapping[str, str]:
-    """Label Studio's environment variables for its database."""
     if postgres is None:
         return {"DJANGO_DB": "sqlite"}
     url = parse_url(postgres)

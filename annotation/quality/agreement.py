@@ -82,10 +82,7 @@ def _alphas(counts: NDArray[np.float64], n_of_kind: NDArray[np.int64]) -> NDArra
 
 
 def mean_iou(before: Sequence[Box], after: Sequence[Box]) -> float | None:
-    """Mean overlap of the one-to-one pairs whose overlap is largest in all; an unmatched box counts as 0.
-
-    None without boxes.
-    """
+    """Mean overlap of the one-to-one pairs with the largest sum; an unmatched box counts as 0. None without boxes."""
     from scipy.optimize import linear_sum_assignment  # takes half a second
 
     ious = np.array([[iou(a, b) for b in after] for a in before], float).reshape(len(before), len(after))

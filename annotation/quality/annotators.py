@@ -50,11 +50,9 @@ class AnnotatorQuality:
     reasons: Mapping[str, int]
     """Why this person's records were rejected."""
     blind: Proportion
-    """Blind answers that match the record's answer."""
     upheld: Proportion
     """Of versions that this person checked and experts judged, those with the same verdict."""
     planted_errors: Proportion
-    """Planted errors that this person caught."""
     invalid: Mapping[str, int]
     """Invalid submissions by reason."""
     n_blocked: int

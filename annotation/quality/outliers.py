@@ -125,10 +125,7 @@ class Outlier(NamedTuple):
 
 
 def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
-    """Measures in which a person is significantly below their peers, the widest gap first.
-
-    Of 40 equal shares, at most one is expected here by chance (``is_below``).
-    """
+    """Significantly below their peers, the widest gap first; of 40 equal shares at most one is here by chance."""
     outliers = []
     for measure in MEASURES:
         shares: list[Proportion] = [getattr(person, measure) for person in people]

@@ -118,7 +118,6 @@ def _panel_alpha(quality: Quality, round: str) -> float | None:
 
 
 def people_rows(quality: Quality) -> list[dict[str, str | int | float | None]]:
-    """The table of people, one flat row each."""
     return [
         {
             "person": row.email,

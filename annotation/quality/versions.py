@@ -133,5 +133,4 @@ def measured_cases(states: Iterable[RecordState]) -> Iterator[MeasuredCase]:
 
 
 def share_of(cases: Iterable[MeasuredCase], measure: str) -> Proportion:
-    """The share of good cases in one measure."""
     return proportion_of(case.is_good for case in cases if case.measure == measure)

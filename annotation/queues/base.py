@@ -18,7 +18,7 @@ from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.annotation.rounds.state_machine import invalid_submission
-from darkroom.annotation.rounds.submissions import InvalidSubmission, signer_of
+from darkroom.annotation.rounds.submissions import InvalidSubmission, require_no_problems, signer_of
 from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
 from darkroom.pipelines.inspection.gallery.entries import entry_of_record
 from darkroom.pipelines.records import Sample, Trajectory
@@ -29,7 +29,6 @@ from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.tables import TableKey, Tables
 
 MakeTask = Callable[[], Mapping[str, Any]]
-"""Make the data of an item's task."""
 
 
 class QueueForm(NamedTuple):
@@ -40,7 +39,6 @@ class QueueForm(NamedTuple):
     reasons: tuple[str, ...] = ()
 
     def gate(self, round: str) -> dict[str, Any]:
-        """The rules as a task carries them, for the server's gate."""
         return {"kind": round, "field": self.field, "choices": list(self.verdicts), "reasons": list(self.reasons)}
 
 
@@ -87,7 +85,6 @@ def sync_queue(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]
 
 
 def read_verdicts(journal: Journal, round: str) -> QueueVerdicts:
-    """The current verdicts of a queue."""
     queue, people = QueueVerdicts(), journal.people()
     for _, tasks in journal.record_tasks([round]):
         before = len(queue.verdicts)
@@ -131,9 +128,7 @@ def _read(request: TaskRequest, version: AnnotationVersion, people: Mapping[int,
     if person is None or not set(held) & set(roles):
         raise RowError(Reason.WRONG_PERSON, f"this queue is for the role {' or '.join(roles)}")
     content = read_verdict(raw.get("result"), form.gate(request.round))
-    if content.problems:
-        evidence = " ".join(problem.text for problem in content.problems)
-        raise RowError(Reason(content.problems[0].reason), evidence)
+    require_no_problems(content)
     return QueueVerdict(
         item_id=request.item_id,
         verdict=content.verdict,

@@ -53,10 +53,7 @@ class ReviewQueue:
     journal: Journal
 
     def sync(self, server: TaskServer, recipes: Sequence[Recipe], *, n_rows: int) -> SyncCounts:
-        """Pull verdicts and hand out a seeded sample of ``n_rows`` of each family; a larger one contains the smaller.
-
-        Raises ``AnnotationError``.
-        """
+        """Pull verdicts and hand out a seeded sample of each family; a larger ``n_rows`` contains the smaller."""
         items: dict[str, MakeTask] = {}
         for recipe in recipes:
             rows = self._trajectories(recipe.family)
@@ -94,7 +91,6 @@ class ReviewQueue:
         return self.workspace.annotation / "reviews.jsonl"
 
     def _trajectories(self, family: str) -> dict[str, tuple[Sample, Trajectory]]:
-        """The family's trajectories by id, each with its sample."""
         tables, trajectories = self.workspace.tables, {}
         for key in shards_of(tables, (family, "trajectories")):
             samples = {row.sample_id: row for row in tables.read(TableKey(SAMPLES, key.partition), Sample)}
@@ -105,10 +101,7 @@ class ReviewQueue:
 
 
 def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, Any]]:
-    """Labels for the family's judged checks and ``judge_leak``, which any family may have.
-
-    An acceptance confirms all, a rejection contradicts those that its reasons blame.
-    """
+    """An acceptance confirms every judged check and ``judge_leak``, a rejection contradicts those that it blames."""
     judged = [check.name for check in recipe.checks if isinstance(check, JudgedCheck)]
     for name in dict.fromkeys([*judged, judge_leak.name]):
         blamed = set(BLAMED.get(name, ())) & set(verdict.reasons)

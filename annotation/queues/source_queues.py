@@ -74,10 +74,7 @@ class SourceQueue(ABC):
         return {row.sample_id: row for row in rows if row.source == self.source and self.takes(row)}
 
     def sync(self, server: TaskServer, *, n_rows: int | None = None) -> SyncCounts:
-        """Pull verdicts and hand out a seeded sample of ``n_rows`` samples (None: all).
-
-        A larger sample contains the smaller one. Raises ``AnnotationError``.
-        """
+        """Pull verdicts and hand out a seeded sample (None: all); a larger ``n_rows`` contains the smaller."""
         samples = self.samples()
         selected = sample_ids(samples, seed=self.campaign.seed, queue=self.round, n_rows=n_rows)
         return self.hand_out(server, {row: partial(self.task, samples[row]) for row in selected})
@@ -97,7 +94,6 @@ class SourceQueue(ABC):
         return store_rows(self.workspace.tables, self.key, self.kind, rows)
 
     def counts(self) -> Counter[str]:
-        """The table's rows by verdict."""
         return Counter(row.verdict for row in self.workspace.tables.read(self.key, self.kind))
 
 
@@ -174,7 +170,6 @@ class SuitabilityQueue(SourceQueue):
         return {"page": item_page(sample)}
 
     def materialize(self) -> StageReport:
-        """Write the source's table, and the label lines."""
         verdicts = read_verdicts(self.journal, self.round).verdicts
         labels = [
             {"row": v.item_id, "check": CHECK, "verdict": LABELS[v.verdict], "reviewer": v.person, "reason": v.comment}
@@ -185,9 +180,6 @@ class SuitabilityQueue(SourceQueue):
         return SourceQueue.materialize(self)  # no `super()` in a dataclass with slots
 
     def agreement(self) -> Calibration:
-        """The models' majority vote on this source against people: kappa with its interval.
-
-        Raises ``CalibrationError`` when fewer than 20 problems have both a vote and a label.
-        """
+        """Majority vote against people (kappa). Raises ``CalibrationError`` for fewer than 20 problems."""
         keys = shards_of(self.workspace.tables, (VOTES,), self.source)
         return agreement([Shard(self.workspace, key.partition) for key in keys], [self.source])

@@ -42,7 +42,6 @@ class RecordedCampaign:
 
     @property
     def campaign(self) -> Campaign:
-        """Its rules at recording time."""
         return self.recording.campaign
 
     def materialize_pool(self) -> StageReport:
@@ -148,7 +147,6 @@ class RecordedServer:
         pass
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Return the recorded numbers of these tasks."""
         keys = [str(task["data"]["key"]) for task in tasks]
         numbers = [self._id_of.get(key, _FIRST_UNRECORDED + int(key[:11], 16)) for key in keys]
         self._handed_out.update(numbers)

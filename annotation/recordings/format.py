@@ -58,7 +58,6 @@ class RecordedTask(pydantic.BaseModel, extra="forbid", frozen=True):
 
     @property
     def key(self) -> str:
-        """The key of its request."""
         return str(self.data.get("key", ""))
 
     @property

@@ -104,10 +104,7 @@ class AcceptedRecords(NamedTuple):
 
 
 def read_accepted(workspace: Workspace) -> AcceptedRecords:
-    """The records of the workspace's own campaign; where it has none, those of a recording.
-
-    Empty where neither was materialised.
-    """
+    """The records of the workspace's own campaign, else those of a recording; empty without either."""
     tables = workspace.tables
     for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
         if tables.exists(key) and tables.n_rows(key):

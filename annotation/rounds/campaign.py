@@ -116,7 +116,6 @@ ANNOTATION_CODE = (
 
 
 def annotation_digest(*names: str) -> str:
-    """Digest of ``ANNOTATION_CODE`` and of further ``names``."""
     return code_digest(*ANNOTATION_CODE, *names)
 
 
@@ -145,9 +144,6 @@ class Terms(NamedTuple):
     @property
     def digest(self) -> str:
         return digest(self._asdict())[:20]
-
-    def to_json(self) -> str:
-        return json.dumps(self._asdict())
 
     @classmethod
     def from_json(cls, text: str) -> Terms:
@@ -233,8 +229,7 @@ def shortages(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> list
 
 
 def require_experts(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> None:
-    """Raises ``AnnotationError`` when several experts judge each record and there are fewer; call it before the first
-    task is handed out."""
+    """Raises ``AnnotationError`` where several experts judge a record and there are fewer, before any task is out."""
     for short in shortages(campaign, accounts):
         if short.role == "expert" and campaign.experts_per_record > 1:
             raise AnnotationError(f"too few experts: {short}")

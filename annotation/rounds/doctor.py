@@ -82,10 +82,7 @@ class Doctor:
         return DoctorReport([self._round(round, project) for round, project in projects if project], self._people())
 
     def repair(self, report: DoctorReport) -> None:
-        """Let the next sync hand out and receive what is missing. Can be interrupted and repeated.
-
-        The project of a missing one is forgotten; the sync creates it again.
-        """
+        """Let the next sync hand out and receive what is missing. Can be interrupted and repeated."""
         with self.journal.lock():
             for each in report.rounds:
                 if each.project_is_missing:

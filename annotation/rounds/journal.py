@@ -94,7 +94,7 @@ class Journal(JournalFile):
             self._db.executemany("update demands set terms = ? where key = ? and terms = ''", rows)
 
     def _add_terms(self, terms: Iterable[Terms]) -> None:
-        rows = [(value.digest, value.to_json()) for value in terms]
+        rows = [(value.digest, json.dumps(value._asdict())) for value in terms]
         self._db.executemany("insert or ignore into terms values (?, ?)", rows)
 
     def n_excluded(self, keys: Sequence[str]) -> dict[str, int]:
@@ -102,7 +102,6 @@ class Journal(JournalFile):
         return dict(self._by_key("select key, overlap - n_wanted from demands", keys))
 
     def task_ids(self, keys: Sequence[str]) -> dict[str, int]:
-        """The valid task of each key."""
         return dict(self._by_key("select key, task_id from tasks", keys))
 
     def unready(self, round: str) -> list[tuple[str, int, TaskRequest]]:
@@ -117,10 +116,7 @@ class Journal(JournalFile):
     def add_tasks(
         self, project_id: int, tasks: Iterable[tuple[str, int]], *, data: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Store tasks of the server (key, task); the first of two with one key is valid.
-
-        ``data`` are digests by key of what was handed out.
-        """
+        """Store tasks of the server; the first of two with one key is valid. ``data``: digests by key."""
         statement = "insert or ignore into tasks(key, project_id, task_id, is_ready, data) values (?, ?, ?, 0, ?)"
         self._write(statement, ((key, project_id, task_id, data.get(key, "")) for key, task_id in tasks))
 
@@ -164,7 +160,6 @@ class Journal(JournalFile):
             self._db.execute("delete from projects where round = ?", (round,))
 
     def rounds(self) -> list[str]:
-        """The rounds and queues that have a project."""
         return self._column("select round from projects order by rowid")
 
     def project(self, round: str) -> RoundProject | None:
@@ -182,10 +177,7 @@ class Journal(JournalFile):
         *,
         roles: Mapping[int, Sequence[str]] = MappingProxyType({}),
     ) -> int:
-        """Store new states of one task's annotations, and which were deleted; returns the number of changes.
-
-        ``roles`` are the signers' by annotation, where they are known already (a recording's).
-        """
+        """Store new states and deletions of one task's annotations; ``roles`` are a recording's."""
         before = self._db.total_changes
         frozen = {number: ",".join(names) for number, names in roles.items()}
         rows = [
@@ -252,7 +244,6 @@ class Journal(JournalFile):
         return int(self._value("select count(*) from hits"))
 
     def blocked_submissions(self) -> list[dict[str, Any]]:
-        """The whole log of blocked submissions."""
         return [json.loads(raw) for raw in self._column("select raw from hits order by place")]
 
     @property

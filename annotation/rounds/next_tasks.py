@@ -75,10 +75,7 @@ def record_task(
     terms: Terms,
     pre_annotation: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The task of a round under its ``terms``, which the server's gate reads.
-
-    ``pre_annotation`` is a policy's prediction for the first round.
-    """
+    """The task of a round, which the server's gate reads; ``pre_annotation`` is for the first round."""
     image = item.image
     data: dict[str, Any] = {
         "key": key,

@@ -50,10 +50,7 @@ def plant(
     seed: str | int,
     errors: Iterable[PlantedErrorKind] = ERRORS,
 ) -> PlantedRecord | None:
-    """The record with one of ``errors``, sampled by ``seed`` among the possible ones; None if none is possible.
-
-    ``size`` is (width, height) of the image.
-    """
+    """The record with one of ``errors``, sampled by ``seed`` among the possible ones; None if none is possible."""
     random = Random(seed_from("gold", seed))
     kinds: dict[PlantedErrorKind, Callable[[], RecordFields | None]] = {
         "wrong_answer": lambda: _wrong_answer(fields, random),

@@ -53,7 +53,6 @@ class StateMachine:
     people: Mapping[int, Person]
 
     def state(self, item_id: str, tasks: Sequence[ReadTask]) -> RecordState:
-        """The state of one item from all of its tasks."""
         state = RecordState(item_id)
         real = {each.task.request[:4]: each for each in tasks if not each.task.request.planted_error}
         serial: int | None = 0
@@ -163,7 +162,6 @@ class StateMachine:
         return 0
 
     def _judge(self, state: RecordState, read: ReadTask, accepted: Accepted) -> None:
-        """Note one verdict on the current version."""
         submission, before = accepted.submission, state.fields
         if submission is None:
             state.history.append(self._event(read, accepted, "void"))

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, read_content
+from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, Content, read_content
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
@@ -34,7 +34,6 @@ class RecordFields:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The fields as columns of a table."""
         boxes = tuple(TruthBox("target", *box) for box in self.boxes)
         return {name: getattr(self, name) for name in self.__slots__} | {"boxes": boxes}
 
@@ -44,7 +43,6 @@ class RecordFields:
         return self.question, self.answer, self.category, self.count, frozenset(self.boxes)
 
     def changes(self, before: RecordFields) -> tuple[FieldChange, ...]:
-        """The fields that differ from an earlier version."""
         pairs = zip(self.__slots__, before.content, self.content, strict=True)
         names = [name for name, old, new in pairs if old != new]
         return tuple(FieldChange(name, _text(getattr(before, name)), _text(getattr(self, name))) for name in names)
@@ -145,34 +143,26 @@ class SubmissionReader:
 
     def read(self, tasks: Sequence[RecordTask], size: tuple[int, int]) -> list[ReadTask]:
         """Read all tasks of one item; ``size`` is (width, height) of its image."""
-        frozen = frozen_bases(tasks)
-        read = []
+        frozen, read = frozen_bases(tasks), []
         for task in tasks:
             terms = self.terms.get(task.terms, self.default)
-            rules = ImageRules.of(terms, *size)
-            annotations = [_read_annotation(task, versions, frozen, rules) for versions in task.annotations]
-            read.append(ReadTask(task, terms, annotations))
+            read.append(ReadTask(task, terms, []))
+            for versions in task.annotations:
+                version = versions[0] if task.request.planted_error else frozen_version(versions, frozen)
+                submission: Submission | RowError
+                try:
+                    rules = ImageRules.of(terms, *size)
+                    submission = read_submission(version.raw, round=task.request.round, rules=rules)
+                except RowError as error:
+                    submission = error
+                read[-1].annotations.append(ReadAnnotation(version, versions[-1], submission))
         return read
-
-
-def _read_annotation(
-    task: RecordTask, versions: Sequence[AnnotationVersion], frozen: Mapping[int, str], rules: ImageRules
-) -> ReadAnnotation:
-    version = versions[0] if task.request.planted_error else frozen_version(versions, frozen)
-    submission: Submission | RowError
-    try:
-        submission = read_submission(version.raw, round=task.request.round, rules=rules)
-    except RowError as error:
-        submission = error
-    return ReadAnnotation(version, versions[-1], submission)
 
 
 def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) -> Submission:
     """Raises ``RowError`` with a typed reason for a broken submission, or one that breaks the rules of its task."""
     person_id, content = signer_of(raw), read_content(raw.get("result"), rules.gate(round))
-    if content.problems:
-        evidence = " ".join(problem.text for problem in content.problems)
-        raise RowError(Reason(content.problems[0].reason), evidence)
+    require_no_problems(content)
     texts = {name: storable(text) for name, text in content.texts.items()}
     boxes = tuple(Box(*corners) for corners in content.boxes)
     return Submission(
@@ -183,6 +173,13 @@ def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) ->
         verdict=content.verdict,
         reasons=tuple(map(storable, content.reasons)),
     )
+
+
+def require_no_problems(content: Content) -> None:
+    """Raises ``RowError`` with the reason of the first problem."""
+    if content.problems:
+        evidence = " ".join(problem.text for problem in content.problems)
+        raise RowError(Reason(content.problems[0].reason), evidence)
 
 
 def signer_of(raw: Mapping[str, Any]) -> int:
@@ -231,8 +228,7 @@ class PlantedErrorCheck(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """One person's verdict; ``fields`` is the version of the record that it names, None for a rejection, which has
-    reasons."""
+    """One person's verdict; ``fields`` is the version that it names, None for a rejection, which has reasons."""
 
     person_id: int
     fields: RecordFields | None

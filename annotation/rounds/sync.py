@@ -131,10 +131,7 @@ def _noted(records: Iterable[Record], stages: dict[str, tuple[str, str]]) -> Ite
 
 
 class PullCounts(NamedTuple):
-    """People's work between two pulls: annotations that are new, and older ones whose content has changed.
-
-    Empty annotations exclude an annotator from a task and are not counted.
-    """
+    """People's work between two pulls; empty annotations exclude an annotator from a task and are not counted."""
 
     n_submitted: int
     n_skipped: int

@@ -168,7 +168,6 @@ def has_reached(state: RecordState, key: TableKey) -> bool:
 
 
 def annotated(record: PoolRecord, *, pre_annotated: bool) -> Annotated:
-    """The current content of a record."""
     fields = record.state.fields
     assert fields is not None, "a written record has fields"
     image = record.item.image

@@ -47,10 +47,7 @@ class TaskExchange:
     campaign: Campaign
 
     def pull_accounts(self) -> None:
-        """Store the server's accounts and its log of blocked submissions.
-
-        After the submissions: their signers' roles are frozen here, and a role may have changed just before.
-        """
+        """Store accounts and blocked submissions; after the submissions, whose signers' roles it freezes."""
         self.journal.set_people(self.server.people())
         after = self.journal.n_blocked
         while entries := self.server.blocked_submissions(after):
@@ -58,10 +55,7 @@ class TaskExchange:
             after += len(entries)
 
     def pull(self, round: str, *, reset_form: bool = False, recreate: bool = False) -> int:
-        """Create or check the round's project, recover tasks of an interrupted import, and store changes.
-
-        Returns the number of new annotation states. Raises ``AnnotationError``.
-        """
+        """Recover tasks of an interrupted import and store changes; returns the number of new states."""
         self._ensure_project(round, reset_form=reset_form, recreate=recreate)
         self._recover_tasks(round)
         return self._pull_changes(round)

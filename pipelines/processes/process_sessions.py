@@ -63,7 +63,9 @@ class ProcessMark:
 
     def members(self) -> list[int]:
         """Every running process of its session, itself included: workers may outlive their leader."""
-        if not self._is_this_boot or self._number_is_reused:
+        own = stat_of(self.pid)
+        is_reused = own is not None and own.start_ticks != self.start_ticks
+        if not self._is_this_boot or is_reused:
             return []
         stats = {int(entry.name): stat_of(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
         return [
@@ -76,11 +78,6 @@ class ProcessMark:
     def _is_this_boot(self) -> bool:
         return self.is_local and self.boot == boot_id()
 
-    @property
-    def _number_is_reused(self) -> bool:
-        stat = stat_of(self.pid)
-        return stat is not None and stat.start_ticks != self.start_ticks
-
 
 class PausedProcess:
     """A process that waits for ``release`` before it executes its command; it ends if this process dies before.
@@ -92,7 +89,6 @@ class PausedProcess:
         self.mark, self._pipe = _spawn(GATE, command, environment, log)
 
     def release(self) -> None:
-        """Start the command."""
         os.write(self._pipe, b"\n")
         os.close(self._pipe)
 

@@ -18,10 +18,7 @@ OURS = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")
 
 @dataclass(frozen=True, slots=True)
 class VirtualEnvironment:
-    """A folder with Python and ``requirements`` (the program's own first).
-
-    A marker file is written last, so that a killed installation starts again.
-    """
+    """A folder with Python and ``requirements`` (the program's own first); a marker file is written last."""
 
     folder: Path
     requirements: tuple[str, ...]
@@ -35,12 +32,10 @@ class VirtualEnvironment:
 
     @property
     def program(self) -> Path:
-        """The executable it is made for."""
         return self.folder / "bin" / self.program_name
 
     @property
     def python(self) -> str:
-        """Its interpreter."""
         return str(self.folder / "bin" / "python")
 
     @property
@@ -50,10 +45,7 @@ class VirtualEnvironment:
         return marker.is_file() and marker.read_text() == " ".join(self.requirements) and self.program.exists()
 
     def ensure(self, *, log: Path | None = None) -> None:
-        """Installs the requirements unless they are there. Raises ``ProcessError``.
-
-        uv's output goes to ``log``, or to stderr as its progress.
-        """
+        """Install the requirements unless they are there. Raises ``ProcessError``."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.folder.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

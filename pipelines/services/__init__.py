@@ -21,6 +21,5 @@ def require_token(host: str, token: str) -> None:
 
 
 def is_let_in(*brought: str, token: str) -> bool:
-    """Return whether a client that brought these words has the token (empty: everybody has), compared in constant
-    time."""
+    """Return whether a client that brought these words has the token (empty: everybody has), in constant time."""
     return not token or any(secrets.compare_digest(word.encode(), token.encode()) for word in brought)

@@ -45,10 +45,7 @@ class ServiceError(UserError):
 
 
 def invalid(error: ValidationError | RequestValidationError, *, of: str = "the request") -> ServiceError:
-    """The error that pydantic found deepest, and where: of a union's alternatives, the one that was meant fails there.
-
-    What was sent is not repeated: it may be images.
-    """
+    """The error that pydantic found deepest, and where; what was sent is not repeated: it may be images."""
     first = max(error.errors(), key=lambda found: len(found["loc"]))
     match first:
         case {"type": "json_invalid", "loc": ("body", position), "ctx": {"error": reason}}:

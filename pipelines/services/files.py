@@ -41,7 +41,6 @@ def decoded(value: Any) -> bytes:
 
 
 EncodedFile = Annotated[bytes, BeforeValidator(decoded, json_schema_input_type=str)]
-"""A field of a request."""
 
 
 def png(image: Image.Image, *, compression: int = 0) -> bytes:
@@ -95,7 +94,6 @@ class ObservationPart(BaseModel):
 
     @classmethod
     def of(cls, parts: Parts) -> list[Self]:
-        """Make the JSON form of the parts."""
         return [
             cls(type="text", text=part) if isinstance(part, str) else cls(type="image", image=part) for part in parts
         ]

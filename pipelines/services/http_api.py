@@ -26,7 +26,7 @@ from darkroom.pipelines.services import LOOPBACK
 from darkroom.pipelines.services.files import ObservationPart, encoded
 from darkroom.pipelines.services.listening import guarded, listen, speak_json
 from darkroom.pipelines.services.mcp_server import sandbox_server
-from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
+from darkroom.pipelines.services.sessions import OpenRequest, Sessions
 from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description
 from darkroom.pipelines.storage.stage_runs import code_version
 from darkroom.sandbox.metrics import PoolCollector
@@ -134,28 +134,23 @@ def _routes(app: FastAPI, sessions: Sessions, compression: int) -> None:
 def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Callable[..., Any]:
     async def call(session: str, arguments: Any) -> Response:
         outcome = await sessions.call(session, tool.tool, arguments)
-        images = await encoded(outcome.images, compression=compression)
-        result = _shown(outcome, images)
+        record = outcome.observation
+        result = ToolResult(
+            status=record.status,
+            text=record.text,
+            error=record.error,
+            images=await encoded(outcome.images, compression=compression),
+            parts=ObservationPart.of(outcome.parts),
+            edits=[AppliedEdit(kind=edit.kind, before=edit.before, after=edit.after) for edit in record.edits],
+            seconds=outcome.seconds,
+            broken=outcome.broken,
+            n_over_limit=outcome.n_over_limit,
+        )
         return Response(result.model_dump_json(exclude_none=True), media_type="application/json")
 
     call.__name__ = tool.tool
     call.__annotations__["arguments"] = tool
     return call
-
-
-def _shown(outcome: ToolOutcome, images: list[str]) -> ToolResult:
-    record = outcome.observation
-    return ToolResult(
-        status=record.status,
-        text=record.text,
-        error=record.error,
-        images=images,
-        parts=ObservationPart.of(outcome.parts),
-        edits=[AppliedEdit(kind=edit.kind, before=edit.before, after=edit.after) for edit in record.edits],
-        seconds=outcome.seconds,
-        broken=outcome.broken,
-        n_over_limit=outcome.n_over_limit,
-    )
 
 
 class _WithMcp:
@@ -185,8 +180,7 @@ def over_http(
     compression: int,
     say: Callable[[str], None],
 ) -> None:
-    """Serves MCP and JSON until SIGTERM or Ctrl-C. Raises ``UserError`` where the port is taken, ``SandboxError``
-    where this machine cannot run the sandbox."""
+    """Serve MCP and JSON until SIGTERM or Ctrl-C. Raises ``UserError`` (port taken) or ``SandboxError``."""
     with sessions.pool.group():  # a machine that cannot protect itself must not say that it serves
         pass
     app = service(sessions, host=host, token=token, most_mb=most_mb, compression=compression)

@@ -30,31 +30,21 @@ KEEP_ALIVE_SECONDS = 75
 
 def speak_json(app: FastAPI) -> None:
     """Answer every error of ``app`` as a ``ServiceError`` in JSON."""
-    app.add_exception_handler(ServiceError, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _not_served)
+    for kind in (ServiceError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answered)
 
 
 def refusal(error: ServiceError) -> Response:
-    """The response that says so."""
     headers = {"Retry-After": "1"} if error.kind == "too_busy" else None
     return JSONResponse(error.body, STATUS[error.kind], headers)
 
 
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, ServiceError)
-    return refusal(error)
-
-
-def _invalid(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return refusal(invalid(error))
-
-
-def _not_served(_: Request, error: Exception) -> Response:
-    """A path or a method that there is not."""
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": {"type": "invalid_request", "message": error.detail}}, error.status_code)
+def _answered(_: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):  # a path or a method that there is not
+        return JSONResponse({"error": {"type": "invalid_request", "message": error.detail}}, error.status_code)
+    refused = invalid(error) if isinstance(error, RequestValidationError) else error
+    assert isinstance(refused, ServiceError)
+    return refusal(refused)
 
 
 def guarded(app: ASGIApp, *, host: str, token: str) -> ASGIApp:

@@ -40,17 +40,17 @@ INSTRUCTIONS = (
 
 
 def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | None = None) -> Server[Any]:
-    """The MCP server of ``sessions``.
-
-    ``compression`` is of the images' PNG; ``session`` is that of every call, where the request names none.
-    """
+    """``compression`` is of the images' PNG; ``session`` is that of every call, where the request names none."""
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         name = _session_of_path(context) or session
         if name is not None:
-            return ListToolsResult(tools=[_described(tool) for tool in _tools_of(sessions, name)])
+            try:
+                return ListToolsResult(tools=[_described(tool) for tool in sessions.registry.get(name).tools])
+            except ServiceError as error:  # a list of tools cannot say that there is no such session
+                raise MCPError(INVALID_PARAMS, _words(error), error.body) from error
         tools = [_described(tool, with_session=True) for tool in TOOLS]
         return ListToolsResult(tools=[_OPEN, *tools, _CLOSE])
 
@@ -66,7 +66,7 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
                 if params.name == CLOSE:
                     sessions.registry.get(name)
                     await sessions.registry.close(name)
-                    return _said("closed")
+                    return CallToolResult(content=[TextContent(text="closed")])
             protocol = PROTOCOLS[sessions.registry.get(name).task.protocol]
             return await _shown(await sessions.call(name, params.name, arguments), protocol, compression)
         except ServiceError as error:
@@ -82,14 +82,6 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-
-
-def _tools_of(sessions: Sessions, name: str) -> tuple[type[SandboxTool], ...]:
-    """Tools of a session. Raises ``MCPError``: a list of tools cannot say that there is no such session."""
-    try:
-        return sessions.registry.get(name).tools
-    except ServiceError as error:
-        raise MCPError(INVALID_PARAMS, _words(error), error.body) from error
 
 
 def _words(error: ServiceError) -> str:
@@ -121,12 +113,7 @@ async def _shown(outcome: ToolOutcome, protocol: Protocol, compression: int) -> 
     return CallToolResult(content=content or [TextContent(text="")], structured_content=facts)
 
 
-def _said(text: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=text)])
-
-
 def _session_of_path(context: ServerRequestContext[Any, Any]) -> str | None:
-    """The session that the request's path names."""
     request = context.request
     return request.path_params.get("session") if request is not None else None
 

@@ -1,4 +1,4 @@
-"""The sessions of a service: opened with a task's images, named by a secret, ended when they were idle for long."""
+"""Registry of what clients hold open, and a service's sessions: named by secrets, limited, ended after idleness."""
 
 import asyncio
 import secrets
@@ -88,7 +88,6 @@ class Registry(Generic[H]):
         return name
 
     def get(self, name: str) -> H:
-        """Look up an open one. Raises ``ServiceError`` (unknown_session)."""
         opened = self._open.get(name)
         if opened is None:
             raise ServiceError(
@@ -167,7 +166,6 @@ class OpenSession:
 
     @property
     def busy(self) -> bool:
-        """Return whether a call runs or waits."""
         return self.n_calls > 0
 
     async def close(self) -> None:
@@ -176,7 +174,6 @@ class OpenSession:
 
     @property
     def tools(self) -> tuple[type[SandboxTool], ...]:
-        """Tools that the session offers."""
         return tools_for(self.task.protocol, n_images=len(self.task.images), n_videos=len(self.task.videos))
 
 
@@ -241,7 +238,11 @@ class Sessions:
             if opened.session.lost:
                 await self.registry.close(name)
             raise
-        record = observed(observation, opened.task.special_tokens, ref=_unnamed)
+        record = observed(
+            observation,
+            opened.task.special_tokens,
+            ref=lambda image: ImageRef("", image.width, image.height, image.mode, "PNG"),
+        )
         opened.count(observation)
         images = tuple(image.pixels for image in observation.images)[: len(record.images)]
         parts = numbered(PROTOCOLS[opened.task.protocol], record)
@@ -277,10 +278,6 @@ async def _ran(session: Session, program: str) -> sandbox.Observation:
     if session.lost:
         raise ServiceError("infrastructure_failed", f"the session is gone: {observation.error or 'no reason given'}")
     return observation
-
-
-def _unnamed(image: Image.Image) -> ImageRef:
-    return ImageRef("", image.width, image.height, image.mode, "PNG")
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class Repairs:
 
         @functools.wraps(plain_crop)
         def crop(self: Image.Image, box: Any = None) -> Any:
-            if box is not None and _is_of_the_model(sys._getframe(1).f_code.co_filename):
+            if box is not None and sys._getframe(1).f_code.co_filename.startswith(CELL_PREFIX):
                 box = fitted(box, self.size, "crop(", is_rounded=True)
             return plain_crop(self, box)
 
@@ -91,13 +91,13 @@ class Repairs:
         def resize(
             self: Image.Image, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None
         ) -> Any:
-            if box is not None and _is_of_the_model(sys._getframe(1).f_code.co_filename):
+            if box is not None and sys._getframe(1).f_code.co_filename.startswith(CELL_PREFIX):
                 box = fitted(box, self.size, "resize(box=", is_rounded=False)
             return plain_resize(self, size, resample, box, reducing_gap)
 
         setattr(Image.Image, "crop", crop)  # noqa: B010  # assigning a method is not typed
         setattr(Image.Image, "resize", resize)  # noqa: B010
-        setattr(builtins, _SLICED, self._sliced)
+        setattr(builtins, _SLICED, lambda thing: _Sliced(thing, self) if type(thing) is np.ndarray else thing)
 
     def uninstall(self) -> None:
         if self._plain:
@@ -126,9 +126,6 @@ class Repairs:
         fitted = numbers if is_fit else fit_box(numbers, size, name=f"{call.partition('(')[0]} box {text}")
         self._record(f"{call}{text})", f"{call}{_text(fitted)})")
         return fitted
-
-    def _sliced(self, thing: Any) -> Any:
-        return _Sliced(thing, self) if type(thing) is np.ndarray else thing
 
     def cut(self, array: "np.ndarray[Any, Any]", key: tuple[Any, ...]) -> Any:
         """Evaluate `array[key]`, repaired where that is a slice of an image and comes out empty."""
@@ -189,16 +186,11 @@ def _is_inside(box: Numbers, size: Size) -> bool:
 
 
 def _overlaps(box: Numbers, size: Size) -> bool:
-    """Return whether Pillow's crop shows something of the image: in order, and of no more pixels than an image may
-    have."""
+    """Whether Pillow's crop shows something of the image, in order and of no more pixels than an image may have."""
     x1, y1, x2, y2 = box
     n_pixels = (x2 - x1) * (y2 - y1)
     is_near = max(x1, 0) < min(x2, size[0]) and max(y1, 0) < min(y2, size[1])
     return is_near and (_is_inside(box, size) or n_pixels <= (Image.MAX_IMAGE_PIXELS or math.inf))
-
-
-def _is_of_the_model(filename: str) -> bool:
-    return filename.startswith(CELL_PREFIX)
 
 
 def _numbers(box: Any) -> Numbers | None:
@@ -206,8 +198,9 @@ def _numbers(box: Any) -> Numbers | None:
     is_row = isinstance(box, tuple | list) or (isinstance(box, np.ndarray) and box.ndim == 1)
     if not is_row or len(box) != _SIDES:
         return None
-    numbers = tuple(number for side in box if (number := _number(side)) is not None)
-    return numbers if len(numbers) == _SIDES else None
+    if not all(isinstance(side, int | float | np.integer | np.floating) for side in box):
+        return None
+    return tuple(_whole(int(side)) if isinstance(side, int | np.integer) else float(side) for side in box)
 
 
 def _shown(box: Any, numbers: Numbers) -> str:
@@ -216,12 +209,6 @@ def _shown(box: Any, numbers: Numbers) -> str:
     if isinstance(box, tuple):
         return text
     return f"[{text[1:-1]}]" if isinstance(box, list) else f"np.array([{text[1:-1]}])"
-
-
-def _number(side: Any) -> Number | None:
-    if isinstance(side, int | np.integer):
-        return _whole(int(side))
-    return float(side) if isinstance(side, float | np.floating) else None
 
 
 def _whole(side: Number) -> int:
@@ -267,10 +254,6 @@ def _slices(tree: ast.Module) -> Iterator[ast.Subscript]:
                 todo += [item for item in value if type(item) not in _LEAVES]
             elif type(value) not in _LEAVES and isinstance(value, ast.AST):
                 todo.append(value)
-        if kind is ast.Subscript and _names_a_box(node.slice):
+        ends = node.slice.elts[:2] if kind is ast.Subscript and isinstance(node.slice, ast.Tuple) else []
+        if len(ends) > 1 and all(isinstance(end, ast.Slice) and end.lower and end.upper for end in ends):
             yield node
-
-
-def _names_a_box(key: ast.expr) -> bool:
-    ends = key.elts[:2] if isinstance(key, ast.Tuple) else []
-    return len(ends) > 1 and all(isinstance(end, ast.Slice) and end.lower and end.upper for end in ends)

@@ -53,12 +53,17 @@ class Target(NamedTuple):
 
 def decode_in_child(cage: lockdown.Cage, targets: Sequence[Target], report_fd: int) -> NoReturn:
     try:
-        fds = {fd for target in targets for fd in target}
-        lockdown.lock_down(replace(cage, limits=_roomy(cage.limits)), {report_fd, *fds})
+        fds, limits = {fd for target in targets for fd in target}, cage.limits
+        roomy = replace(  # the need of any image within `max_pixels`, so that the image alone decides
+            limits,
+            memory_mb=max(limits.memory_mb, _LEAST_MEMORY_MB, limits.max_pixels * _BYTES_PER_PIXEL >> 20),
+            file_mb=max(limits.file_mb, (limits.max_pixels * 4 >> 20) + 1),
+        )
+        lockdown.lock_down(replace(cage, limits=roomy), {report_fd, *fds})
         lockdown.seal(cage)
         n_pixels = 0
         for target in targets:
-            report, n_image_pixels = _decode_one(target, cage.limits, n_pixels)
+            report, n_image_pixels = _decode_one(target, limits, n_pixels)
             n_pixels += n_image_pixels
             _say(report_fd, report)
     except Exception as error:  # noqa: BLE001 - no image was at work: whatever it is, it is the machine's
@@ -67,20 +72,13 @@ def decode_in_child(cage: lockdown.Cage, targets: Sequence[Target], report_fd: i
         os._exit(0)
 
 
-def _roomy(limits: Limits) -> Limits:
-    """Raise the limits to the need of any image within `max_pixels`, so that the image alone decides."""
-    return replace(
-        limits,
-        memory_mb=max(limits.memory_mb, _LEAST_MEMORY_MB, limits.max_pixels * _BYTES_PER_PIXEL >> 20),
-        file_mb=max(limits.file_mb, (limits.max_pixels * 4 >> 20) + 1),
-    )
-
-
 def _decode_one(target: Target, limits: Limits, n_pixels: int) -> tuple[dict[str, Any], int]:
     """Decode one image: its report and its number of pixels; `n_pixels` are those of the images before it."""
     Image.MAX_IMAGE_PIXELS = None  # the limits are ours, below
     try:
-        data = _read_source(target.source_fd)
+        with open(target.source_fd, "rb", closefd=False) as file:
+            file.seek(0)  # the host may have written through the same descriptor
+            data = file.read()
         with Image.open(io.BytesIO(data)) as image:
             width, height = image.size
             if width * height > limits.max_pixels or max(width, height) > MAX_SIDE:
@@ -97,16 +95,12 @@ def _decode_one(target: Target, limits: Limits, n_pixels: int) -> tuple[dict[str
     except UnidentifiedImageError:
         return {"reason": "it is in no format that Pillow knows"}, 0
     except Exception as error:  # noqa: BLE001 - whatever a broken file makes a decoder raise
-        if _is_of_the_machine(error):
+        # decoders raise OSError as well, but only the kernel gives it a number
+        is_numbered = isinstance(error, OSError) and error.errno is not None
+        is_pillows = isinstance(error, OSError) and str(error).startswith(_PILLOW_OUT_OF_MEMORY)
+        if is_numbered or is_pillows or is_out_of_memory(error):
             return _exhausted(error), 0
         return {"reason": f"{type(error).__name__}: {error}"[:MAX_REASON]}, 0
-
-
-def _is_of_the_machine(error: Exception) -> bool:
-    """Decoders raise OSError as well, but only the kernel gives it a number."""
-    if isinstance(error, OSError):
-        return error.errno is not None or str(error).startswith(_PILLOW_OUT_OF_MEMORY)
-    return is_out_of_memory(error)
 
 
 def _exhausted(error: Exception) -> dict[str, Any]:
@@ -119,8 +113,7 @@ def _say(fd: int, report: dict[str, Any]) -> None:
 
 
 def _decodes_alike(image: Image.Image, data: bytes) -> bool:
-    """Return whether OpenCV would decode the same pixels: it turns an image by its EXIF data and reads 16 bits
-    otherwise."""
+    """Return whether OpenCV decodes the same: it turns an image by its EXIF data and reads 16 bits otherwise."""
     is_plain = image.mode == "RGB" and not image.info.keys() & {"exif", "transparency"}
     return is_plain and (image.format == "JPEG" or (image.format == "PNG" and data[_PNG_BITS] == _BITS))
 
@@ -148,12 +141,6 @@ def _decode_bgr(data: bytes, fd: int) -> list[int]:
     return list(pixels.shape)
 
 
-def _read_source(fd: int) -> bytes:
-    with open(fd, "rb", closefd=False) as file:
-        file.seek(0)  # the host may have written through the same descriptor
-        return file.read()
-
-
 _SUFFIXES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif", "BMP": "bmp", "TIFF": "tif", "MPO": "jpg"}
 _MAX_REPORT = 1 << 16
 _SEALABLE = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
@@ -178,8 +165,6 @@ def exhausted(reason: str, number: int | None = None) -> RefusedInput:
 
 
 class _Report(NamedTuple):
-    """The child's report on one image."""
-
     format: str
     mode: str
     width: int

@@ -23,8 +23,7 @@ class DoesNotApply(ValueError):
 
 
 def rows_of(code: str, edits: Sequence[tuple[str, str, str]]) -> list[list[object]]:
-    """Encode edits: `[kind, null, difference]` for repairs of the whole code, `[kind, before, after]` for edits of a
-    part of it."""
+    """`[kind, null, difference]` for repairs of the whole code, `[kind, before, after]` for edits of a part of it."""
     rows: list[list[object]] = []
     for kind, before, after in edits[:MAX_EDITS]:
         if before == code:

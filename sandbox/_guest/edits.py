@@ -205,21 +205,12 @@ _CHARACTERS = (
     Step("invisible_characters", _drop_invisible),
 )
 """In code that parses, what they change stands in strings and comments only; so where they apply they are needed."""
-_DEDENT, _ALIGN, _TABS_OUT = (
-    Step("dedent", dedent),
-    Step("align_first_line", align_first_line),
-    Step("expand_tabs", expand_tabs),
-)
+_DEDENT, _ALIGN = Step("dedent", dedent), Step("align_first_line", align_first_line)
+_TABS_OUT = Step("expand_tabs", expand_tabs)
 _REINDENT, _REFORMAT = Step("autopep8", reindent), Step("autopep8", reformat)
 _LAYOUTS: tuple[tuple[Step, ...], ...] = (
-    (_DEDENT,),
-    (_ALIGN,),
-    (_TABS_OUT,),
-    (_DEDENT, _TABS_OUT),
-    (_REINDENT,),
-    (_DEDENT, _REINDENT),
-    (_REFORMAT,),
-    (_DEDENT, _REFORMAT),
+    *((_DEDENT,), (_ALIGN,), (_TABS_OUT,), (_DEDENT, _TABS_OUT)),
+    *((_REINDENT,), (_DEDENT, _REINDENT), (_REFORMAT,), (_DEDENT, _REFORMAT)),
 )
 """Tried in turn, each on the same text."""
 
@@ -277,8 +268,7 @@ def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def _base_name(node: ast.expr, names: dict[str, str]) -> str | None:
-    """Name the base: `os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other
-    value."""
+    """`os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other value."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if not isinstance(node, ast.Call):

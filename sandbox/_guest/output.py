@@ -118,8 +118,7 @@ class Output:
                 os.dup2(self._kept.file, _STANDARD_ERROR)
 
     def flush(self) -> None:
-        """Flush all streams, with the wrappers that the code has put around or in their place, which may run its
-        code."""
+        """Flush all streams, with the wrappers that the code has put around them, which may run its code."""
         standard = (getattr(sys, name, None) for name in ("stdout", "stderr"))
         wrappers: dict[int, Any] = {id(stream): stream for stream in standard if stream is not self._stream}
         if sys.getrefcount(self._buffer) > self._n_references:

@@ -40,18 +40,19 @@ _NO_INPUT = "the sandbox has no one to answer input(): write the value into the 
 
 def install_notebook_modules(display: Callable[..., None]) -> None:
     """Provide IPython and tqdm. `display` shows images and figures and prints anything else."""
-    names: dict[str, Any] = {
-        "display": display,
-        "Image": _image_of,
-        "clear_output": _nothing,
-        "update_display": display,
-    }
-    names |= dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text)
+    names: dict[str, Any] = {"display": display, "update_display": display, "clear_output": _nothing}
+    names |= {"Image": _image_of} | dict.fromkeys(
+        ("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text
+    )
     _provide("IPython", {"get_ipython": _nothing, "version_info": (9, 0, 0, "")}, display=names)
-    bars = {"tqdm": Bar, "trange": _range, "tqdm_notebook": Bar}
+    bars = {"tqdm": Bar, "trange": lambda *ends, **options: Bar(range(*ends), **options), "tqdm_notebook": Bar}
     _provide("tqdm", bars, auto=bars, notebook=bars, std=bars, autonotebook=bars)
     _explain_input()
     _explain_network()
+
+
+def _nothing(*_: Any, **_options: Any) -> None:
+    pass
 
 
 class Bar:
@@ -83,14 +84,7 @@ class Bar:
     def write(text: str, file: Any = None, end: str = "\n", **_: Any) -> None:
         print(text, file=file, end=end)
 
-    def _set(self, *_: Any, **_options: Any) -> None:
-        pass
-
-    set_description = set_description_str = set_postfix = set_postfix_str = refresh = reset = clear = close = _set
-
-
-def _range(*arguments: int, **options: Any) -> Bar:
-    return Bar(range(*arguments), **options)
+    set_description = set_description_str = set_postfix = set_postfix_str = refresh = reset = clear = close = _nothing
 
 
 class _Text:
@@ -111,10 +105,6 @@ def _image_of(data: Any = None, url: Any = None, filename: Any = None, **_: Any)
     if isinstance(source, Image.Image):
         return source
     return Image.open(io.BytesIO(source) if type(source) is bytes else source)
-
-
-def _nothing(*_: Any, **_options: Any) -> None:
-    pass
 
 
 def _provide(name: str, names: dict[str, Any], **submodules: dict[str, Any]) -> None:
@@ -182,18 +172,12 @@ def install_pipe() -> None:
 
 
 def install_copy() -> None:
-    """Make `shutil.copy` and `copytree` do without modes and times, for the lite tier, where both belong to the
-    host."""
-
-    def copy_nothing(*_: Any, **__: Any) -> None:
-        pass
-
-    shutil.copymode = shutil.copystat = copy_nothing
+    """`shutil.copy` and `copytree` without modes and times, for the lite tier, where both are the host's."""
+    shutil.copymode = shutil.copystat = _nothing
 
 
 def install_fast_png() -> None:
-    """Give PNG files of code that names no level of compression zlib's fastest: the same pixels in a third of the time,
-    in files a seventh larger. Once per process."""
+    """zlib's fastest for code that names no level: the same pixels in a third of the time. Once per process."""
     write = Image.SAVE["PNG"]
 
     def write_fast(image: Any, *args: Any, **options: Any) -> None:
@@ -211,7 +195,8 @@ def install_sqlite() -> None:
     connect: Callable[..., sqlite3.Connection] = sqlite3.connect
 
     def connect_without_locks(database: Any, *args: Any, **options: Any) -> sqlite3.Connection:
-        if options.get("uri") or len(args) > _POSITION_OF_URI or _is_no_file(database):
+        is_file = isinstance(database, str | bytes | os.PathLike) and os.fsdecode(database) not in ("", ":memory:")
+        if options.get("uri") or len(args) > _POSITION_OF_URI or not is_file:
             return connect(database, *args, **options)
         uri = f"file:{quote(os.path.abspath(os.fsdecode(database)))}?nolock=1"
         return connect(uri, *args, uri=True, **{name: value for name, value in options.items() if name != "uri"})
@@ -219,30 +204,22 @@ def install_sqlite() -> None:
     sqlite3.connect = sqlite3.dbapi2.connect = connect_without_locks  # type: ignore[assignment]  # overloads
 
 
-def _is_no_file(database: Any) -> bool:
-    return not isinstance(database, str | bytes | os.PathLike) or os.fsdecode(database) in ("", ":memory:")
-
-
 def seed_everything(seed: int) -> None:
     """Any integer; the libraries that take fewer bits get its lowest."""
     random.seed(seed)
     np.random.seed(seed & 0xFFFFFFFF)
     cv2.setRNGSeed(seed & 0x7FFFFFFF)
-    _seed_new_generators(seed)
-    os.urandom = random.Random(f"bytes {seed}").randbytes
-    setattr(random, "_urandom", os.urandom)  # noqa: B010  # SystemRandom's own name for it
-    names: Any = tempfile._RandomNameSequence()  # type: ignore[attr-defined]  # its own generator takes kernel entropy
-    names._rng, names._rng_pid = random.Random(f"names {seed}"), os.getpid()
-    setattr(tempfile, "_name_sequence", names)  # noqa: B010
-
-
-def _seed_new_generators(seed: int) -> None:
     make_generator, streams = np.random.default_rng, np.random.SeedSequence(seed & 0xFFFFFFFF)
 
     def default_rng(seed: Any = None) -> np.random.Generator:
         return make_generator(streams.spawn(1)[0] if seed is None else seed)
 
     np.random.default_rng = default_rng
+    os.urandom = random.Random(f"bytes {seed}").randbytes
+    setattr(random, "_urandom", os.urandom)  # noqa: B010  # SystemRandom's own name for it
+    names: Any = tempfile._RandomNameSequence()  # type: ignore[attr-defined]  # its own generator takes kernel entropy
+    names._rng, names._rng_pid = random.Random(f"names {seed}"), os.getpid()
+    setattr(tempfile, "_name_sequence", names)  # noqa: B010
 
 
 _ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{8,16}\b")

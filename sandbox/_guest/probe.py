@@ -11,10 +11,6 @@ from darkroom.sandbox._kernel import landlock, seccomp, syscalls
 from darkroom.sandbox._kernel.syscalls import TABLES
 
 
-def user_namespaces() -> None:
-    syscalls.unshare(syscalls.CLONE_NEWUSER)
-
-
 def mount_namespaces() -> None:
     _enter_user_namespace()
     syscalls.unshare(syscalls.CLONE_NEWNS)
@@ -50,22 +46,18 @@ def seccomp_filter() -> None:
     raise OSError("a filtered process can still fork")
 
 
-def pidfd() -> None:
-    signal.pidfd_send_signal(os.pidfd_open(os.getpid()), 0)
-
-
 def sealed_memory_files() -> None:
     fd = os.memfd_create("probe", os.MFD_ALLOW_SEALING)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
 
 
 PROBES: dict[str, Callable[[], None]] = {
-    "user namespaces": user_namespaces,
+    "user namespaces": lambda: syscalls.unshare(syscalls.CLONE_NEWUSER),
     "mount namespaces": mount_namespaces,
     "pid, network, ipc, uts and cgroup namespaces": other_namespaces,
     "Landlock": landlock_rules,
     "seccomp": seccomp_filter,
-    "pidfd": pidfd,
+    "pidfd": lambda: signal.pidfd_send_signal(os.pidfd_open(os.getpid()), 0),
     "sealed memory files": sealed_memory_files,
 }
 

@@ -79,8 +79,7 @@ class Proc:
         return os.open("self/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
 
     def open_run_queue(self, pid: int) -> int:
-        """Descriptor of a child's account of its waiting for a CPU (see `ProcessClock`), for the caller to close; or
-        -1."""
+        """A child's account of its waiting for a CPU (`ProcessClock`), for the caller to close; or -1."""
         pidfd = os.pidfd_open(pid)
         try:
             with self._open(f"self/fdinfo/{pidfd}") as lines:  # its number in the namespace that /proc shows

@@ -218,8 +218,7 @@ class Runner:
         return fields | {"n_over_limit": n_over_limit}, [image.data for image in images]
 
     def _collect(self, items: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str], int]:
-        """The images within the limits, each image once; for the files among the others, why they are not shown, and
-        how many of them a limit keeps back."""
+        """Images within the limits, once each; why the other files are not shown, and how many a limit keeps back."""
         budget = Budget(self.limits.max_images, self.limits.reply_mb << 20, self.limits.max_pixels)
         images, notes, n_over_limit = list[Pixels](), dict[str, str](), 0
         for item in items:

@@ -112,22 +112,18 @@ def _expanded(width: int, tabs: re.Match[str]) -> str:
 
 def reindent(code: str) -> str:
     """autopep8 on the indentation, which helps where that is what Python refuses, and only there."""
-    return _autopep8(code, {"select": _INDENTATION}) if _is_indented_wrongly(code) else code
+    try:
+        ast.parse(code)
+    except IndentationError:
+        return _autopep8(code, {"select": _INDENTATION})
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return code
+    return code
 
 
 def reformat(code: str) -> str:
     """autopep8 at its most aggressive, on the indentation and stray semicolons: nothing else of it makes code parse."""
     return _autopep8(code, {"select": [*_INDENTATION, "E70"], "aggressive": 2}) if ";" in code else code
-
-
-def _is_indented_wrongly(code: str) -> bool:
-    try:
-        ast.parse(code)
-    except IndentationError:
-        return True
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return False
 
 
 def _autopep8(code: str, options: Mapping[str, object]) -> str:

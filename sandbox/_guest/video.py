@@ -90,7 +90,6 @@ class VideoReader:
         return len(self._source.index)
 
     def __getitem__(self, index: Any) -> NDArray:
-        """One frame, or the batch of a slice or of a list of numbers."""
         if isinstance(index, slice):
             return self.get_batch(range(*index.indices(len(self))))
         if not hasattr(index, "__index__") or np.ndim(index):
@@ -122,16 +121,14 @@ class VideoReader:
 
     def seek(self, pos: int) -> None:
         """The same as `seek_accurate`: decord's may come out at a key frame nearby."""
-        self.seek_accurate(pos)
-
-    def seek_accurate(self, pos: int) -> None:
         self._position = self._checked(pos)
+
+    seek_accurate = seek
 
     def skip_frames(self, num: int = 1) -> None:
         self._position = min(self._position + num, len(self))
 
     def get_avg_fps(self) -> float:
-        """Frames per second."""
         video, pts = self._source.video, self._source.index.pts
         seconds = (pts[-1] - pts[0]) * video.seconds_per_tick
         return video.frames_per_second or ((len(pts) - 1) / seconds if seconds else 0.0)
@@ -162,8 +159,7 @@ class VideoReader:
         return number % len(self)
 
     def _numbers(self, indices: Any) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        """Frame numbers as decord reads them: floats (np.linspace without dtype) are cut off, negative ones count from
-        the end."""
+        """As decord reads them: floats (np.linspace) are cut off, negative ones count from the end."""
         numbers = np.atleast_1d(np.array(indices, dtype=np.int64))
         return np.array([self._checked(int(number)) for number in numbers.ravel()], np.int64)
 

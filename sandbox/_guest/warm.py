@@ -37,17 +37,6 @@ def import_libraries() -> None:
     np.random.seed(0)
     np.random.default_rng(0).random(3)
     np.linalg.svd(np.eye(3))
-    _use_opencv()
-    use_pillow()
-    plt.figure(figsize=(1, 1))
-    plt.plot([0, 1])
-    plt.title("warm")
-    plt.gcf().canvas.draw()
-    plt.close("all")
-    autopep8.fix_code("if 1:\n   x=1\n")
-
-
-def _use_opencv() -> None:
     cv2.setNumThreads(1)
     cv2.setRNGSeed(0)
     black = np.zeros((64, 64, 3), np.uint8)
@@ -55,6 +44,13 @@ def _use_opencv() -> None:
         cv2.imdecode(cv2.imencode(suffix, black)[1], cv2.IMREAD_COLOR)
     cv2.resize(black, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
     cv2.cvtColor(black, cv2.COLOR_BGR2GRAY)
+    use_pillow()
+    plt.figure(figsize=(1, 1))
+    plt.plot([0, 1])
+    plt.title("warm")
+    plt.gcf().canvas.draw()
+    plt.close("all")
+    autopep8.fix_code("if 1:\n   x=1\n")
 
 
 def use_pillow() -> None:

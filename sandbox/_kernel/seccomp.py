@@ -96,10 +96,7 @@ def _load_argument(index: int) -> Instruction:
 _SET_MODE_FILTER = 1
 _BYTES_PER_INSTRUCTION = 8
 _CHECKS: dict[str, Callable[..., Program]] = {
-    "one_of": one_of,
-    "with_bits": with_bits,
-    "without_bits": without_bits,
-    "null_pointer": null_pointer,
+    check.__name__: check for check in (one_of, with_bits, without_bits, null_pointer)
 }
 
 

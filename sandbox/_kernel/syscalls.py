@@ -30,12 +30,8 @@ class SyscallTable(NamedTuple):
     numbers: dict[str, int]
 
 
-def _table(machine: dict[str, Any]) -> SyscallTable:
-    return SyscallTable(**machine | {"xattr": range(*machine["xattr"])})
-
-
 _DATA = tomllib.loads(Path(__file__).with_name("system_calls.toml").read_text(encoding="utf-8"))
-TABLES = {name: _table(machine) for name, machine in _DATA["machines"].items()}
+TABLES = {name: SyscallTable(**facts | {"xattr": range(*facts["xattr"])}) for name, facts in _DATA["machines"].items()}
 ALLOWED = frozenset(_DATA["allowed"].split())
 CHECKS: dict[str, list[dict[str, Any]]] = _DATA["checks"]
 """By name, what the arguments of a call must pass: see `seccomp`."""
@@ -45,13 +41,8 @@ METADATA = frozenset(_DATA["metadata"].split())
 """Allowed calls that Landlock does not cover (truncate only since Linux 6.2): refused without a mount namespace."""
 
 
-CLONE_NEWNS = 0x00020000
-CLONE_NEWCGROUP = 0x02000000
-CLONE_NEWUTS = 0x04000000
-CLONE_NEWIPC = 0x08000000
-CLONE_NEWUSER = 0x10000000
-CLONE_NEWPID = 0x20000000
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 OTHER_NAMESPACES = CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8

@@ -178,7 +178,7 @@ def test_the_digest_holds_no_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setattr(digest, "_PACKAGE", copy)
     digest._source_digests.cache_clear()
     assert sandbox_digest() == before
-    (copy / "_guest" / "scan.py").write_text("changed")
+    (copy / "_guest" / "edits.py").write_text("changed")
     digest._source_digests.cache_clear()
     assert sandbox_digest() != before
     digest._source_digests.cache_clear()

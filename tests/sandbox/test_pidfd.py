@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from darkroom.sandbox import process
-from darkroom.sandbox.process import has_ended, is_doomed, open_parent, pid_of, proc_fields, wait_for_end
+from darkroom.sandbox.process import END_MILLISECONDS, has_ended, is_doomed, open_parent, pid_of, proc_fields
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_living_process_is_not_doomed(child: int) -> None:
 
 def test_a_process_that_has_ended_is_doomed(child: int) -> None:
     signal.pidfd_send_signal(child, signal.SIGKILL)
-    assert wait_for_end(child)
+    assert has_ended(child, within_milliseconds=END_MILLISECONDS)
     assert is_doomed(child)
 
 

@@ -40,7 +40,6 @@ class AccessRule:
     constant: Any = None
     """What is answered in Label Studio's place: a list of the Data Manager that the page needs, but not its content."""
     public: bool = False
-    """Whether it needs no account."""
 
 
 @dataclass(frozen=True)

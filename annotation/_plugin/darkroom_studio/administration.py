@@ -66,10 +66,7 @@ def blocked_submissions(request: HttpRequest) -> HttpResponse:
 
 @staff_only
 def overlaps(request: HttpRequest) -> HttpResponse:
-    """Set the overlaps and whether each task is finished.
-
-    Label Studio's own PATCH leaves a task finished that no longer is, and label streams do not serve it.
-    """
+    """Set overlaps and whether tasks are finished; Label Studio's own PATCH leaves one finished that no longer is."""
     if request.method != "POST":
         return JsonResponse({"detail": "POST only"}, status=405)
     overlap_of = {int(task): int(overlap) for task, overlap in json.loads(request.body)["overlaps"].items()}

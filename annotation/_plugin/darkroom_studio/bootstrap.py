@@ -37,7 +37,12 @@ def application() -> Any:
 
 
 def prepare_database() -> None:
-    _check_version()
+    installed, expected = version("label-studio"), os.environ["STUDIO_VERSION"]
+    if installed != expected:  # the plug-in uses internals of this version, and its routes are classified
+        sys.exit(
+            f"Label Studio {installed} is installed in {sys.prefix}; this version of Darkroom works with {expected} "
+            f"only. Remove that folder, and `darkroom annotate up` installs {expected}"
+        )
     django.setup()
     _migrate()
     from darkroom_studio.blind_answers import create_table
@@ -47,16 +52,6 @@ def prepare_database() -> None:
 
 def say_step(name: str) -> None:
     print(f"{STEP}{name}", flush=True)
-
-
-def _check_version() -> None:
-    """Exit on another version than the one whose internals the plug-in uses and whose routes are classified."""
-    installed, expected = version("label-studio"), os.environ["STUDIO_VERSION"]
-    if installed != expected:
-        sys.exit(
-            f"Label Studio {installed} is installed in {sys.prefix}; this version of Darkroom works with {expected} "
-            f"only. Remove that folder, and `darkroom annotate up` installs {expected}"
-        )
 
 
 def _migrate() -> None:

@@ -23,7 +23,6 @@ FORBIDDEN = "Only the admin of this server may do that."
 
 
 def role_of(user: Any) -> str:
-    """The role of an account; empty without one."""
     names = [group.name for group in user.groups.all() if group.name.startswith("darkroom:")]
     return names[0].removeprefix("darkroom:") if names else ""
 
@@ -34,7 +33,6 @@ def round_of(project: Any) -> str:
 
 
 def open_roles(project: Any) -> tuple[str, ...]:
-    """The roles that may open a project of a campaign."""
     round, narrowed = _opening(project)
     return tuple(role for role in OPEN_TO.get(round, ()) if not narrowed or role in narrowed)
 
