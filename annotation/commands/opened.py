@@ -44,10 +44,9 @@ def open_campaign() -> Iterator[OpenCampaign]:
 
 def print_progress(journal: Journal) -> None:
     """Print how many records are accepted, rejected, and waiting by round, as of the last complete sync."""
-    labels = [(f"waiting for {round}" if stage == "waiting" else stage, n) for stage, round, n in journal.progress()]
     counts: Counter[str] = Counter()
-    for label, n_records in labels:
-        counts[label] += n_records
+    for stage, round, n_records in journal.progress():
+        counts[f"waiting for {round}" if stage == "waiting" else stage] += n_records
     CONSOLE.print("  ".join(f"{label} {n:,}" for label, n in counts.items()), highlight=False)
 
 

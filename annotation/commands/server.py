@@ -146,9 +146,7 @@ def status(as_json: AsJson = False) -> None:
         raise typer.Exit(0 if answers else 1)
 
 
-def service(
-    folder: Annotated[Path, typer.Argument(help="Folder for the units.")] = Path("."),
-) -> None:
+def service(folder: Annotated[Path, typer.Argument(help="Folder for the units.")] = Path(".")) -> None:
     """Write systemd units of this workspace: the server, and the sync.
 
     `darkroom annotate service /etc/systemd/system && systemctl daemon-reload`

@@ -14,7 +14,7 @@ from darkroom.pipelines.command_line.groups import command_group
 
 users = command_group(
     help="Accounts of annotators, checkers and experts. A campaign needs three who write or check (four where records "
-    "are checked twice), and as many experts as judge a record (`experts_per_record`).",
+    "are checked twice), and as many experts as judge a record (`experts_per_record`)."
 )
 
 EmailsArgument = Annotated[list[str], typer.Argument(help="E-mail addresses.")]
@@ -97,8 +97,7 @@ def remove_users(emails: EmailsArgument) -> None:
 
 @users.command(name="password")
 def new_password(
-    email: Annotated[str, typer.Argument(help="E-mail address.")],
-    password: PasswordOption = None,
+    email: Annotated[str, typer.Argument(help="E-mail address.")], password: PasswordOption = None
 ) -> None:
     """Set a new password and print it; whoever is logged in with the old one is logged out."""
     from darkroom.annotation.label_studio.server import connect

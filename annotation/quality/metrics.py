@@ -198,25 +198,15 @@ def _without_numbers(text: str) -> str:
 
 
 def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
-    by_category: dict[str, list[RecordState]] = {}
-    for state in states:
-        if state.fields is not None:
-            by_category.setdefault(state.fields.category, []).append(state)
-    rows = [
-        CategoryMix(
-            category,
-            len(members),
-            sum(state.stage == "accepted" for state in members),
-            proportion_of(e.blind_match for state in members for e in state.history if e.blind_match is not None),
-            proportion_of(
-                e.verdict != "accept"
-                for state in members
-                for e in state.history
-                if e.round in CHECKING and e.verdict != "void"
-            ),
-        )
-        for category, members in by_category.items()
-    ]
+    rows = []
+    for category in {state.fields.category for state in states if state.fields}:
+        members = [state for state in states if state.fields and state.fields.category == category]
+        events = [event for state in members for event in state.history]
+        n_accepted = sum(state.stage == "accepted" for state in members)
+        blind = proportion_of(e.blind_match for e in events if e.blind_match is not None)
+        checks = (e for e in events if e.round in CHECKING and e.verdict != "void")
+        disputed = proportion_of(check.verdict != "accept" for check in checks)
+        rows.append(CategoryMix(category, len(members), n_accepted, blind, disputed))
     return tuple(sorted(rows, key=lambda row: (-row.n_written, row.category)))
 
 

@@ -13,15 +13,7 @@ from typing import NamedTuple
 
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.tables import ACCEPTED, RECORDED
-from darkroom.pipelines.records import (
-    Annotated,
-    ImageRef,
-    PoolImage,
-    Sample,
-    Truth,
-    TruthBox,
-    to_row,
-)
+from darkroom.pipelines.records import Annotated, ImageRef, PoolImage, Sample, Truth, TruthBox, to_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.geometry import box_from_frame
 from darkroom.pipelines.records.origin_labels import Annotators
@@ -73,9 +65,8 @@ class AcceptedSource:
 def _around(boxes: Sequence[TruthBox]) -> tuple[TruthBox, ...]:
     if len(boxes) < 2:
         return tuple(boxes)
-    starts, ends = [(box.x1, box.y1) for box in boxes], [(box.x2, box.y2) for box in boxes]
-    corners = (*map(min, zip(*starts, strict=True)), *map(max, zip(*ends, strict=True)))
-    return (TruthBox(boxes[0].label, *corners),)
+    x1, y1, x2, y2 = zip(*(box.box for box in boxes), strict=True)
+    return (TruthBox(boxes[0].label, min(x1), min(y1), max(x2), max(y2)),)
 
 
 def read_shown(workspace: Workspace, key: TableKey) -> list[Annotated]:

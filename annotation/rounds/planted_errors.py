@@ -44,11 +44,7 @@ def is_selected(item_id: str, campaign: str, share: float, *, seed: int = 0) -> 
 
 
 def plant(
-    fields: RecordFields,
-    size: tuple[int, int],
-    *,
-    seed: str | int,
-    errors: Iterable[PlantedErrorKind] = ERRORS,
+    fields: RecordFields, size: tuple[int, int], *, seed: str | int, errors: Iterable[PlantedErrorKind] = ERRORS
 ) -> PlantedRecord | None:
     """The record with one of ``errors``, sampled by ``seed`` among the possible ones; None if none is possible."""
     random = Random(seed_from("gold", seed))

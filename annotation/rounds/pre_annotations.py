@@ -91,10 +91,7 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
         completion = await self._complete(item)
         fields = read_pre_annotation(completion, item, self.campaign)
         return PreAnnotation(
-            sha256=item.image.sha256,
-            **fields.columns,
-            model=self.policy.identity.model,
-            usage=completion.usage,
+            sha256=item.image.sha256, **fields.columns, model=self.policy.identity.model, usage=completion.usage
         )
 
     async def _complete(self, item: PoolImage) -> Completion:

@@ -15,13 +15,7 @@ from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS
 from darkroom.annotation.rounds.submissions import InvalidSubmission, RecordState
 from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.generation.stage import Rejection, Shard, Stage
-from darkroom.pipelines.records import (
-    Annotated,
-    PoolImage,
-    PreAnnotation,
-    Reject,
-    to_row,
-)
+from darkroom.pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, to_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import Reason, RowError

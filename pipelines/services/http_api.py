@@ -74,12 +74,7 @@ class Health(BaseModel):
 
 
 def service(
-    sessions: Sessions,
-    *,
-    host: str = LOOPBACK[0],
-    token: str = "",
-    most_mb: int = 64,
-    compression: int = 0,
+    sessions: Sessions, *, host: str = LOOPBACK[0], token: str = "", most_mb: int = 64, compression: int = 0
 ) -> ASGIApp:
     """The application, ``guarded``. ``most_mb``: of a request; ``compression``: of the images' PNG."""
     server = sandbox_server(sessions, compression=compression)
@@ -171,14 +166,7 @@ class _WithMcp:
 
 
 def over_http(
-    sessions: Sessions,
-    host: str,
-    port: int,
-    token: str,
-    *,
-    most_mb: int,
-    compression: int,
-    say: Callable[[str], None],
+    sessions: Sessions, host: str, port: int, token: str, *, most_mb: int, compression: int, say: Callable[[str], None]
 ) -> None:
     """Serve MCP and JSON until SIGTERM or Ctrl-C. Raises ``UserError`` (port taken) or ``SandboxError``."""
     with sessions.pool.group():  # a machine that cannot protect itself must not say that it serves

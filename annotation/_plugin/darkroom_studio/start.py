@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from core.views import main as studio_main
 from darkroom_studio.administration import counted
+from darkroom_studio.content import WRITING
 from darkroom_studio.permissions import is_open, role_of, round_of
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KT
@@ -27,7 +28,7 @@ ROUNDS = ("annotate", "cross_check", "accept", "rework", "review", "verify", "su
 """In the order of a record's way."""
 FIRST = ("rework", "accept", "cross_check", "review", "annotate", "verify", "suitability")
 """In the order of urgency: begun work comes before new work."""
-WRITING = ("annotate", "rework")
+
 START = "/projects/"
 _TEMPLATE = Path(__file__).with_name("start.html").read_text()
 _RESERVED = Q(result_count=0, lead_time__isnull=True)
