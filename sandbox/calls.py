@@ -6,7 +6,6 @@ More calls at a time than there are CPUs would only slow one another down.
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -271,13 +270,3 @@ class Turn:
 
     def end(self) -> None:
         self.note(False)
-
-
-@dataclass(frozen=True)
-class Admission:
-    """Resources that the calls of a pool share."""
-
-    slots: Slots
-    executor: Executor
-    """Runs the calls of event loops."""
-    meter: Meter

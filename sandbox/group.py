@@ -10,49 +10,28 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from darkroom.sandbox._guest.messages import WORK_FOLDER, SessionRequest
-from darkroom.sandbox.calls import Admission
-from darkroom.sandbox.cgroups import TreeCgroup
 from darkroom.sandbox.errors import (
     ImageUnreadable,
     InputsTooLarge,
     ResourcesExhausted,
     SandboxClosed,
     SandboxError,
-    Tier,
     machine_errors,
 )
 from darkroom.sandbox.folders import remove_tree
-from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.process import Window, attest, is_doomed, open_parent
-from darkroom.sandbox.session import Closing, Session, off_loop
+from darkroom.sandbox.session import Closing, GroupTerms, Session, off_loop
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16
 _LAST_BREATH_MILLISECONDS = 50  # its children end with it, and their sockets may close first
-
-
-@dataclass(frozen=True)
-class GroupTerms:
-    """Terms that a group takes over from its pool."""
-
-    limits: Limits
-    tier: Tier
-    switched_off: frozenset[str]
-    admission: Admission
-    cgroup: TreeCgroup | None
-    """Where cgroup v2 was delegated to this process."""
-    spawner: Executor
-    """Starts sessions ahead, in the background."""
-    next_slot: Callable[[], int]
-    new_folder: Callable[[], str | None]
-    """A host folder for one session, in the lite tier; None in the full tier."""
 
 
 class Group(Closing):
@@ -145,9 +124,9 @@ class Group(Closing):
             window.handed_over()
             unless_started.pop_all()
         terms, ended, forget = self._terms, self._has_ended, self._sessions.discard
-        session = Session(near, window, pidfd, nonce, terms.limits, terms.admission, work_folder, ended, forget)
+        session = Session(near, window, pidfd, nonce, terms, work_folder, ended, forget)
         self._admit(session)
-        terms.admission.meter.spawned(time.monotonic() - started)
+        terms.meter.spawned(time.monotonic() - started)
         return session
 
     def _has_ended(self) -> bool:

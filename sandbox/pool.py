@@ -13,15 +13,15 @@ from typing import Any
 
 from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode, ScanMode
 from darkroom.sandbox._guest.names import check_names
-from darkroom.sandbox.calls import Admission, Meter, PoolStats, Slots, processes_below
+from darkroom.sandbox.calls import Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
 from darkroom.sandbox.errors import SandboxClosed, SandboxError, Tier, choose_tier, machine_errors, require_extra
 from darkroom.sandbox.folders import make_scratch, remove_tree
-from darkroom.sandbox.group import Group, GroupTerms
+from darkroom.sandbox.group import Group
 from darkroom.sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.process import ZygoteProcess
-from darkroom.sandbox.session import Closing, off_loop
+from darkroom.sandbox.session import Closing, GroupTerms, off_loop
 
 _MAX_INPUTS = 64
 _MAX_SLEEPERS = 64
@@ -76,11 +76,9 @@ class SandboxPool(Closing):
             limits=self.limits,
             tier=self.tier,
             switched_off=frozenset(_switched_off),  # for the positive control of the tests, and nothing else
-            admission=Admission(
-                slots=Slots(n_calls),
-                executor=ThreadPoolExecutor(n_calls + _MAX_SLEEPERS, thread_name_prefix="sandbox"),
-                meter=self._meter,
-            ),
+            slots=Slots(n_calls),
+            executor=ThreadPoolExecutor(n_calls + _MAX_SLEEPERS, thread_name_prefix="sandbox"),
+            meter=self._meter,
             cgroup=open_delegated(os.environ),
             spawner=ThreadPoolExecutor(1, thread_name_prefix="sandbox-spawn"),
             next_slot=partial(next, self._counter),
@@ -161,7 +159,7 @@ class SandboxPool(Closing):
             self._zygote.close()
             if self._terms.cgroup is not None:
                 self._terms.cgroup.close()
-            self._terms.admission.executor.shutdown(wait=False)  # what waits in it ends at once, with an observation
+            self._terms.executor.shutdown(wait=False)  # what waits in it ends at once, with an observation
             self._terms.spawner.shutdown(wait=False, cancel_futures=True)
             if self._scratch and self._scratch_lock >= 0:
                 remove_tree(self._scratch)

@@ -9,14 +9,16 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from darkroom.sandbox._guest.messages import HEADER, INTERRUPT
-from darkroom.sandbox.calls import Admission, Observation, ShownImage, Status, Turn
+from darkroom.sandbox.calls import Meter, Observation, ShownImage, Slots, Status, Turn
 from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup
-from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
+from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError, Tier
 from darkroom.sandbox.folders import remove_tree
 from darkroom.sandbox.frames import (
     MAX_CODE_BYTES,
@@ -39,6 +41,26 @@ _MAX_TASKS = 64
 S = TypeVar("S")
 T = TypeVar("T")
 P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class GroupTerms:
+    """Terms that a group and its sessions take over from their pool."""
+
+    limits: Limits
+    tier: Tier
+    switched_off: frozenset[str]
+    slots: Slots
+    executor: Executor
+    """Runs the calls of event loops."""
+    meter: Meter
+    cgroup: TreeCgroup | None
+    """Where cgroup v2 was delegated to this process."""
+    spawner: Executor
+    """Starts sessions ahead, in the background."""
+    next_slot: Callable[[], int]
+    new_folder: Callable[[], str | None]
+    """A host folder for one session, in the lite tier; None in the full tier."""
 
 
 class Closing(ABC):
@@ -82,15 +104,14 @@ class Session(Closing):
         window: Window,
         pidfd: int,
         nonce: int,
-        limits: Limits,
-        admission: Admission,
+        terms: GroupTerms,
         work_folder: str | None,
         tree_ended: Callable[[], bool],
         forget: Callable[["Session"], None],
     ) -> None:
-        self._channel, self._pidfd, self._nonce, self._limits = Channel(channel), pidfd, nonce, limits
+        self._channel, self._pidfd, self._nonce, self._limits = Channel(channel), pidfd, nonce, terms.limits
         self._window, self._clock = window, ProcessClock(pid_of(pidfd))
-        self._admission, self._work_folder, self._forget = admission, work_folder, forget
+        self._terms, self._work_folder, self._forget = terms, work_folder, forget
         self._tree_ended = tree_ended
         self._lock = threading.RLock()  # guards the channel: one call at a time
         self._pidfd_lock = threading.Lock()  # guards the descriptor: `close` kills while a call holds _lock
@@ -116,10 +137,10 @@ class Session(Closing):
 
         The clock starts when one of the pool's slots is free. In a session that has ended the status is `killed`.
         """
-        meter, called_at = self._admission.meter, time.monotonic()
+        meter, called_at = self._terms.meter, time.monotonic()
         with self._lock:
             with meter.queued():
-                turn = self._admission.slots.wait(self._is_over)
+                turn = self._terms.slots.wait(self._is_over)
             meter.began(time.monotonic() - called_at)
             observation = None
             try:
@@ -132,7 +153,7 @@ class Session(Closing):
     async def arun(self, code: str) -> Observation:
         """Run code off the event loop; the threads that it takes are limited, however many rollouts wait."""
         try:
-            call = self._admission.executor.submit(self.run, code)
+            call = self._terms.executor.submit(self.run, code)
         except RuntimeError:  # the pool was closed, and this session with it
             return self.run(code)
         return await asyncio.wrap_future(call)
@@ -167,7 +188,7 @@ class Session(Closing):
         """The first half of `close`, which waits for nothing: calls that run or wait in other threads end."""
         self._closing = True
         self._signal(signal.SIGKILL)
-        self._admission.slots.wake()
+        self._terms.slots.wake()
 
     def close(self) -> None:
         """Kill the session; a call that runs, or waits for its turn, in another thread returns `killed`."""
@@ -253,7 +274,7 @@ class Session(Closing):
     def _end(self, status: Status, error: str, started: float) -> Observation:
         seconds = time.monotonic() - started
         if not self._closing:  # by its owner, meanwhile
-            self._admission.meter.broke()
+            self._terms.meter.broke()
         self._ended = f"the session ended earlier ({error})"
         self.close()
         return _lost(status, error, seconds)

@@ -115,9 +115,16 @@ class Runner:
 
     def _settle(self, work_folder: str) -> None:
         self._saved = SavedFiles(work_folder)
-        self._folders = _moved_folders(work_folder, self._inputs)
+        folders = {WORK_FOLDER: work_folder}
+        for path in [*(image.decoded.path for image in self._inputs.images), *self._inputs.video_paths][:1]:
+            folders[IMAGE_FOLDER] = os.path.dirname(path)
+        self._folders = {folder: real for folder, real in folders.items() if folder != real}  # in the lite tier
         self._inputs.links.settle(work_folder)
-        self._hidden = _hidden_prefixes(self._folders | self._inputs.links.moved)
+        libraries = {sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}
+        libraries |= set(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+        hidden = {path: "/usr" for path in libraries if not path.startswith("/usr")}
+        hidden |= {real: folder for folder, real in (self._folders | self._inputs.links.moved).items()}
+        self._hidden = sorted(hidden.items(), key=lambda pair: -len(pair[0]))
         self._n_calls = 0
 
     def _install(self) -> None:
@@ -264,20 +271,3 @@ class Runner:
         for real, replacement in self._hidden:
             text = text.replace(real, replacement)
         return self._addresses.settle(text)
-
-
-def _moved_folders(work_folder: str, inputs: Inputs) -> dict[str, str]:
-    """Folders of the full tier to where the lite tier has them; empty in the full tier."""
-    folders = {WORK_FOLDER: work_folder}
-    paths = [*(image.decoded.path for image in inputs.images), *inputs.video_paths]
-    if paths:
-        folders[IMAGE_FOLDER] = os.path.dirname(paths[0])
-    return {folder: real for folder, real in folders.items() if folder != real}
-
-
-def _hidden_prefixes(folders: dict[str, str]) -> list[tuple[str, str]]:
-    libraries = {sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}
-    libraries |= set(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
-    hidden = {path: "/usr" for path in libraries if not path.startswith("/usr")}
-    hidden |= {real: folder for folder, real in folders.items()}
-    return sorted(hidden.items(), key=lambda pair: -len(pair[0]))
