@@ -154,7 +154,7 @@ class LabelStudioServer:
         template = self.environments / f"label-studio-{REQUIREMENTS[0].partition('==')[2]}.sqlite3"
         if not template.exists():
             progress("migrate")
-            make_template(template, _python(self.environment), self.variables(None))
+            make_template(template, self.environment.python, self.variables(None))
         return template
 
     def variables(self, postgres: str | None) -> dict[str, str]:
@@ -208,7 +208,7 @@ def log_tail(server: ServerInfo) -> str:
 def _command(environment: VirtualEnvironment, data: Path, address: Address, postgres: str | None) -> list[str]:
     # SQLite has one writer: threads of one process wait for it more gently than processes do
     workers, threads = (1, 8) if postgres is None else (3, 4)
-    python = shlex.quote(str(_python(environment)))  # not the scripts: their first line names a folder that may move
+    python = shlex.quote(environment.python)  # not the scripts: their first line names a folder that may move
     return [
         "sh",
         "-c",
@@ -218,10 +218,6 @@ def _command(environment: VirtualEnvironment, data: Path, address: Address, post
         f"--bind {shlex.quote(address.text)} --timeout 600 --graceful-timeout 10 --no-control-socket "
         "'darkroom_studio.bootstrap:application()'",
     ]
-
-
-def _python(environment: VirtualEnvironment) -> Path:
-    return environment.folder / "bin" / "python"
 
 
 URL, TOKEN = "DARKROOM_STUDIO_URL", "DARKROOM_STUDIO_TOKEN"

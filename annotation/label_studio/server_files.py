@@ -52,11 +52,11 @@ def select_database(folder: Path, postgres: str | None) -> str | None:
     return postgres
 
 
-def make_template(template: Path, python: Path, variables: Mapping[str, str]) -> None:
+def make_template(template: Path, python: str, variables: Mapping[str, str]) -> None:
     """Migrate an empty SQLite database, which takes a minute, and store it whole or not at all."""
     with tempfile.TemporaryDirectory(dir=template.parent, prefix=".label-studio-") as part:
         migrated = subprocess.run(
-            [str(python), "-m", "darkroom_studio.bootstrap", "--migrate-only"],
+            [python, "-m", "darkroom_studio.bootstrap", "--migrate-only"],
             cwd=part,
             env={**variables, "LABEL_STUDIO_BASE_DATA_DIR": part},
             capture_output=True,

@@ -29,11 +29,11 @@ from darkroom.sandbox._guest.differences import MAX_CHANGED_CHARS, n_changed_cha
 from darkroom.sandbox._guest.messages import ScanMode
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._guest.source_layout import (
+    FENCE_SEAM,
+    TAG_SEAM,
     align_first_line,
     dedent,
     expand_tabs,
-    join_fenced,
-    join_tagged,
     reformat,
     reindent,
     strip_fence,
@@ -199,7 +199,11 @@ def _drop_invisible(code: str) -> str:
 
 
 _STRIP_TAGS, _STRIP_FENCE = Step("strip_tag", strip_tags), Step("strip_fence", strip_fence)
-_JOIN_TAGGED, _JOIN_FENCED = Step("strip_tag", join_tagged), Step("strip_fence", join_fenced)
+# of two blocks with nothing between them; a line break takes the tags' place
+_JOIN_TAGGED, _JOIN_FENCED = (
+    Step("strip_tag", partial(TAG_SEAM.sub, "\n")),
+    Step("strip_fence", partial(FENCE_SEAM.sub, "")),
+)
 _CHARACTERS = (
     Step("plain_quotes", partial(_QUOTED.sub, _plainly_quoted)),
     Step("invisible_characters", _drop_invisible),
@@ -271,14 +275,10 @@ def _base_name(node: ast.expr, names: dict[str, str]) -> str | None:
     """`os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other value."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
-    if not isinstance(node, ast.Call):
-        return None
-    function = node.func
-    name: str | None
+    function = node.func if isinstance(node, ast.Call) else None
+    name = names.get(function.id) if isinstance(function, ast.Name) else None
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
         name = f"{names.get(function.value.id, '')}.{function.attr}"
-    else:
-        name = names.get(function.id) if isinstance(function, ast.Name) else None
     return name if name == "pathlib.Path" else None
 
 

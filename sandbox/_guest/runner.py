@@ -41,10 +41,10 @@ from darkroom.sandbox._guest.patched_modules import (
 )
 from darkroom.sandbox._guest.shared import (
     CELL_PREFIX,
+    NAMES_IMAGES,
     Inputs,
     hook_opencv,
     hook_pillow,
-    may_name_images,
     opened,
     paths_of,
 )
@@ -158,7 +158,7 @@ class Runner:
         edits: list[SourceEdit] = []
         cell = f"{CELL_PREFIX} {self._n_calls}>"
         self._n_calls += 1
-        if not self._has_opened and may_name_images(code):
+        if not self._has_opened and NAMES_IMAGES.search(code):
             # only now: to open an image costs a session more memory than its own start
             self._has_opened = True
             self._names |= opened(self._inputs.images)

@@ -28,7 +28,7 @@ CELL_PREFIX = "<cell"
 """Compiled code of the model is named `<cell 0>`, `<cell 1>`, …"""
 
 
-_NAMES_IMAGES = re.compile("image_clue|globals|locals|vars|dir|eval|exec|frame|inspect|__main__|__dict__|import_module")
+NAMES_IMAGES = re.compile("image_clue|globals|locals|vars|dir|eval|exec|frame|inspect|__main__|__dict__|import_module")
 _PILLOW = os.path.dirname(Image.__file__)
 _N_MAPPINGS = 4
 """Arrays of one image that a session can hold at a time before they are copied whole."""
@@ -158,11 +158,6 @@ def paths_of(images: list[SharedImage]) -> dict[str, object]:
         names["image_path"] = names["image_path_0"]
         names["image_size"] = names["image_size_0"]
     return names
-
-
-def may_name_images(code: str) -> bool:
-    """Return whether the code can come upon the variables image_clue_0, …, by their name or through the namespace."""
-    return _NAMES_IMAGES.search(code) is not None
 
 
 def opened(images: list[SharedImage]) -> dict[str, object]:

@@ -213,9 +213,14 @@ class SavedFiles:
 
     def _walk(self) -> Iterable[tuple[str, _Stamp]]:
         # os.walk takes three times as long, which is a tenth of an empty call
-        own, folders = _device_of(self._folder), [self._folder]
+        own, folders = None, [self._folder]
+        with suppress(OSError):
+            own = os.lstat(self._folder).st_dev
         for folder in folders:
-            for entry in _entries(folder):
+            entries: list[os.DirEntry[str]] = []
+            with suppress(OSError), os.scandir(folder) as listed:
+                entries = list(listed)
+            for entry in entries:
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except OSError:
@@ -224,18 +229,6 @@ class SavedFiles:
                     yield entry.path, _Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
                 elif stat.S_ISDIR(status.st_mode) and status.st_dev == own:
                     folders.append(entry.path)  # not where a library that lies below the host's /tmp is shown
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    with suppress(OSError), os.scandir(folder) as entries:
-        return list(entries)
-    return []
-
-
-def _device_of(folder: str) -> int | None:
-    with suppress(OSError):
-        return os.lstat(folder).st_dev
-    return None
 
 
 def read_image(path: str, name: str, budget: Budget) -> Pixels:

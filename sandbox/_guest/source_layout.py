@@ -28,10 +28,10 @@ _OPENING_FENCE = re.compile(
 _ANY_FENCE = re.compile(rf"\A[{_BLANK}]*(?:```|~~~)")
 _OPENING_TAG = re.compile(rf"\A[{_BLANK}]*<(?:code|python)>", re.IGNORECASE)
 _CLOSING_TAG = re.compile(r"</(?:code|python)>\Z", re.IGNORECASE)
-_FENCE_SEAM = re.compile(
+FENCE_SEAM = re.compile(
     rf"^[ \t]*(`{{3,}}|~{{3,}})\s*\n[ \t]*\1[ \t]*{_LANGUAGE}[ \t\r]*\n", re.IGNORECASE | re.MULTILINE
 )
-_TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
+TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
 
 
 def strip_tags(code: str) -> str:
@@ -50,16 +50,6 @@ def strip_fence(code: str) -> str:
     if _ANY_FENCE.match(code):
         return code
     return _without_closing_fence(_without_closing_fence(code, "```"), "~~~")
-
-
-def join_fenced(code: str) -> str:
-    """Remove the end of one block and the start of the next, where nothing stands between them."""
-    return _FENCE_SEAM.sub("", code)
-
-
-def join_tagged(code: str) -> str:
-    """Join tagged blocks like `join_fenced`: a line break takes the tags' place."""
-    return _TAG_SEAM.sub("\n", code)
 
 
 def _without_closing_fence(code: str, opening: str) -> str:
