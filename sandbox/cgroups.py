@@ -215,8 +215,5 @@ def _rmdir(folder: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     """Write at once and without creating anything: a control file that is not there is an error."""
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
+    with open(path, "wb", buffering=0, opener=lambda name, _: os.open(name, os.O_WRONLY | os.O_CLOEXEC)) as file:
+        file.write(text.encode())

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 _WALL_CEILING = 10.0
 _DECODE_SECONDS = 30.0
@@ -113,7 +114,8 @@ class ProcessClock:
         """Return whether a thread of it runs or waits for a CPU. False where /proc cannot be seen."""
         tasks = f"/proc/{self._pid}/task"
         with suppress(OSError, IndexError):
-            return any(_state(f"{tasks}/{thread}/stat") == b"R" for thread in os.listdir(tasks))
+            stats = (Path(f"{tasks}/{thread}/stat").read_bytes() for thread in os.listdir(tasks))
+            return any(stat.rpartition(b")")[2].split()[0] == b"R" for stat in stats)
         return False
 
     def _account(self) -> tuple[int, int, int]:
@@ -121,11 +123,6 @@ class ProcessClock:
             ran, waited, n_runs = map(int, os.pread(self._run_queue, 128, 0).split())
             return ran, waited, n_runs
         return 0, 0, 0
-
-
-def _state(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read().rpartition(b")")[2].split()[0]
 
 
 def _open_run_queue(pid: int) -> int:

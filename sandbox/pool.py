@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode, ScanMode
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, RepairMode, ScanMode
 from darkroom.sandbox._guest.names import check_names
 from darkroom.sandbox.calls import Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
@@ -58,7 +58,7 @@ class SandboxPool(Closing):
     ) -> None:
         self.limits = limits or Limits()
         self.tier: Tier = choose_tier(tier)
-        self._mode = GuestMode(scan, repair)
+        self._scan, self._repair = scan, repair
         n_calls = concurrency or os.cpu_count() or 1
         self._meter = Meter()
         self._scratch: str | None = None
@@ -120,10 +120,9 @@ class SandboxPool(Closing):
         fds = open_inputs(images, videos, limits)
         folder = self._new_folder("inputs") if self._scratch else None
         try:
-            mode = replace(self._mode, repair=repair or self._mode.repair)
-            suffixes = [suffix_of(video) for video in videos]
+            repair, suffixes = repair or self._repair, [suffix_of(video) for video in videos]
             request = GroupRequest(
-                asdict(limits), asdict(mode), folder or IMAGE_FOLDER, len(images), suffixes, list(names)
+                asdict(limits), self._scan, repair, folder or IMAGE_FOLDER, len(images), suffixes, list(names)
             )
             with self._lock:
                 channel = self._open_group(request, fds)

@@ -76,7 +76,6 @@ class Quality:
     minutes_per_accepted: float | None
     """Working time of all rounds, rejected work included; an open page counts half an hour at most."""
     blind: Proportion
-    """Blind answers that match the record's answer."""
     verdicts: Agreement | None
     """Checker and expert on the author's version; None where alpha is undefined."""
     confusion: Mapping[tuple[str, str], int]
@@ -97,7 +96,6 @@ class Quality:
     reasons: Mapping[str, Mapping[str, int]]
     """Why records were rejected, by reason, then by round; most frequent first."""
     invalid: Mapping[str, int]
-    """Invalid submissions by reason."""
     blocked: Mapping[str, int]
     """Errors of submissions that the server blocked, without their numbers."""
     categories: tuple[CategoryMix, ...]

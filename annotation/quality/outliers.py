@@ -29,7 +29,6 @@ class Period(NamedTuple):
     blind: Proportion
     planted_errors: Proportion
     writing_seconds: float | None
-    """Median time that the page was open for a record."""
 
 
 class Drift(NamedTuple):

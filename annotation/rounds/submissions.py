@@ -224,7 +224,6 @@ class PlantedErrorCheck(NamedTuple):
     person: str
     caught: bool
     at: str = ""
-    """Time, as in ``AnnotationEvent``."""
 
 
 class Verdict(NamedTuple):
@@ -244,7 +243,6 @@ class RecordState:
     round: str = "annotate"
     """The round it waits for, or the one that settled it."""
     reason: str = ""
-    """Why it was rejected."""
     fields: RecordFields | None = None
     attempt: int = 0
     history: list[AnnotationEvent] = field(default_factory=list)

@@ -58,7 +58,6 @@ class AnnotationStages:
     campaign: Campaign
     journal: Journal
     task_url: Callable[[int, int], str]
-    """Make the URL of a task (project, number)."""
     partition: str = "all"
     annotators: Annotators = "people"
 

@@ -110,7 +110,6 @@ class Cage:
     base_bytes: int
     """Address space of the warm process, on top of which the memory limit counts."""
     switched_off: frozenset[str]
-    """See ZygoteConfig."""
     slot: int = 0
     work_folder: str | None = None
     """None for a process that writes no file."""

@@ -48,21 +48,13 @@ class GroupRequest:
     """One prompt. Its channel, its images and its videos travel beside it as file descriptors, in this order."""
 
     limits: dict[str, Any]
-    mode: dict[str, Any]
+    scan: ScanMode
+    repair: RepairMode
     image_folder: str
     n_images: int
     video_suffixes: list[str]
-    """One per video."""
     names: list[str] = field(default_factory=list)
     """What the prompt calls the images (`names`)."""
-
-
-@dataclass(frozen=True)
-class GuestMode:
-    """Treatment of the code before it runs."""
-
-    scan: ScanMode
-    repair: RepairMode
 
 
 @dataclass(frozen=True)

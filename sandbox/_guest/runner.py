@@ -19,7 +19,7 @@ from darkroom.sandbox._guest import one_process, warm
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.differences import rows_of
 from darkroom.sandbox._guest.edits import Blocked, SourceEdit, move_paths, parse_repaired, refuse_dangerous_calls
-from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GuestMode, next_frame, send
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, RepairMode, ScanMode, next_frame, send
 from darkroom.sandbox._guest.output import (
     Interrupted,
     Interruption,
@@ -75,11 +75,11 @@ class Runner:
     The group itself runs nothing that a model or a data set wrote: it opens no image and reads no code.
     """
 
-    def __init__(self, limits: Limits, mode: GuestMode, inputs: Inputs) -> None:
-        self.limits, self._mode, self._inputs = limits, mode, inputs
+    def __init__(self, limits: Limits, inputs: Inputs, *, scan: ScanMode, repair: RepairMode) -> None:
+        self.limits, self._inputs, self._scan, self._is_repaired = limits, inputs, scan, repair != "off"
         self._output = Output(limits.output_chars)
         self._images = ShownImages(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
-        self._repairs = Repairs(enabled=mode.repair != "off")
+        self._repairs = Repairs(enabled=self._is_repaired)
         self._addresses = Addresses()
         self._has_opened = False
         self._install()
@@ -198,11 +198,11 @@ class Runner:
 
     def _compile(self, code: str, cell: str, edits: list[SourceEdit]) -> types.CodeType:
         remember_lines(cell, code)
-        tree, repairs = parse_repaired(code, cell, enabled=self._mode.repair != "off")
+        tree, repairs = parse_repaired(code, cell, enabled=self._is_repaired)
         edits += repairs
         source = repairs[-1].after if repairs else code
         remember_lines(cell, source)
-        refuse_dangerous_calls(tree, self._mode.scan)
+        refuse_dangerous_calls(tree, self._scan)
         self._repairs.instrument(tree)
         edits += move_paths(tree, self._folders, self._inputs.links)
         return compile(tree, cell, "exec")

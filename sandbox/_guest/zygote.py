@@ -22,7 +22,6 @@ from darkroom.sandbox._guest.messages import (
     IMAGE_FOLDER,
     WORK_FOLDER,
     GroupRequest,
-    GuestMode,
     Identity,
     SessionRequest,
     ZygoteConfig,
@@ -105,7 +104,8 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     if tree.config.namespaces:
         syscalls.unshare(syscalls.CLONE_NEWNS)
     cage = _cage(tree, limits, request.image_folder)
-    runner = Runner(limits, GuestMode(**request.mode), _take_in(cage, tree.proc, request, channel, fds[1:]))
+    inputs = _take_in(cage, tree.proc, request, channel, fds[1:])
+    runner = Runner(limits, inputs, scan=request.scan, repair=request.repair)
     _close(fds[1:])
     _require_one_thread(tree.proc)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -77,11 +77,8 @@ def log_blocked(email: str, task_id: int, errors: Sequence[str]) -> None:
         "problems": [error[:200] for error in errors[:10]],
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    file = os.open(_log_path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(file, (json.dumps(entry) + "\n").encode())
-    finally:
-        os.close(file)
+    with open(_log_path(), "ab", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write((json.dumps(entry) + "\n").encode())
 
 
 def read_blocked(after: int) -> list[dict[str, Any]]:
