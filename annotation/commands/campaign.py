@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -192,7 +191,7 @@ def doctor(
 
 
 if TYPE_CHECKING:
-    from darkroom.annotation.rounds.submissions import RecordState
+    pass
 
 _DATE = ["%Y-%m-%d"]
 
@@ -221,45 +220,27 @@ def report(
     """
     if (since or until) and not payments:
         raise typer.BadParameter("--since and --until are for --payments")
-    with open_campaign() as opened:
-        states = [row.state for row in opened.stages().read().records]
-        if payments:
-            _write_payments(opened, states, out, since, until, as_json)
-        else:
-            _write_report(opened, states, out, as_json)
-
-
-def _write_report(opened: OpenCampaign, states: Sequence[RecordState], out: Path | None, as_json: bool) -> None:
+    from darkroom.annotation.quality.annotators import payments as payment_rows
+    from darkroom.annotation.quality.annotators import write_payments
     from darkroom.annotation.quality.metrics import measure
     from darkroom.annotation.quality.report import write_report
     from darkroom.annotation.rounds.image_pool import left_out
 
-    workspace, campaign, journal = opened
-    quality = measure(states, blocked=journal.blocked_submissions(), people=journal.people().values())
-    path = out or workspace.annotation / "report.html"
-    write_report(quality, path, title=campaign.name, left_out=left_out(workspace))
-    if as_json:
-        fields = ("n_items", "until", "funnel", "waiting", "n_accepted", "n_rejected", "n_reworked")
-        print_json({"report": path, **{name: getattr(quality, name) for name in fields}})
-    else:
-        print_plain(f"wrote {path}")
-
-
-def _write_payments(
-    opened: OpenCampaign,
-    states: Sequence[RecordState],
-    out: Path | None,
-    since: datetime | None,
-    until: datetime | None,
-    as_json: bool,
-) -> None:
-    from darkroom.annotation.quality.annotators import payments, write_payments
-
-    first, end = (day.date() if day else None for day in (since, until))
-    rows = payments(states, opened.journal.people().values(), since=first, until=end)
-    path = out or opened.workspace.annotation / "payments.csv"
-    write_payments(rows, path)
-    if as_json:
-        print_json({"payments": path, "people": rows})
-    else:
-        print_plain(f"wrote {path}: {len(rows):,} people")
+    with open_campaign() as opened:
+        states = [row.state for row in opened.stages().read().records]
+        workspace, people = opened.workspace, opened.journal.people().values()
+        path = out or workspace.annotation / ("payments.csv" if payments else "report.html")
+        if payments:
+            first, end = (day.date() if day else None for day in (since, until))
+            rows = payment_rows(states, people, since=first, until=end)
+            write_payments(rows, path)
+            facts: dict[str, object] = {"payments": path, "people": rows}
+        else:
+            quality = measure(states, blocked=opened.journal.blocked_submissions(), people=people)
+            write_report(quality, path, title=opened.campaign.name, left_out=left_out(workspace))
+            fields = ("n_items", "until", "funnel", "waiting", "n_accepted", "n_rejected", "n_reworked")
+            facts = {"report": path, **{name: getattr(quality, name) for name in fields}}
+        if as_json:
+            print_json(facts)
+        else:
+            print_plain(f"wrote {path}" + (f": {len(rows):,} people" if payments else ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,7 @@ from darkroom.annotation.commands.opened import open_campaign
 from darkroom.pipelines.command_line.console import CONSOLE, print_plain
 
 if TYPE_CHECKING:
+    from darkroom.annotation.queues.source_queues import SourceQueue
     from darkroom.annotation.rounds.task_exchange import SyncCounts
 
 RowsOption = Annotated[int | None, typer.Option(min=1, help="Size of the seeded sample; default: all.")]
@@ -63,7 +63,6 @@ def verify(
     Run it again to pull verdicts; a larger --rows extends the sample.
     """
     from darkroom.annotation.label_studio.server import connect
-    from darkroom.annotation.queues.base import read_verdicts
     from darkroom.annotation.queues.source_queues import VerificationQueue
 
     with open_campaign() as (workspace, campaign, journal):
@@ -74,8 +73,7 @@ def verify(
                 print_plain(f"disputed rows without an image, or with a video: {len(skipped):,} skipped")
             else:
                 counts = queue.sync(studio, n_rows=rows)
-        queue.materialize()
-        _print_queue(counts, read_verdicts(journal, queue.round).n_waiting, queue.counts())
+        _print_queue(queue, counts)
 
 
 def suitability(
@@ -89,7 +87,6 @@ def suitability(
     the labels. From 20 on, the command reports how well the models' vote agrees with people (kappa).
     """
     from darkroom.annotation.label_studio.server import connect
-    from darkroom.annotation.queues.base import read_verdicts
     from darkroom.annotation.queues.source_queues import SuitabilityQueue
     from darkroom.pipelines.verification.judges.calibration import CalibrationError
 
@@ -97,8 +94,7 @@ def suitability(
         queue = SuitabilityQueue(workspace, campaign, journal, source, category)
         with connect(workspace) as studio:
             counts = queue.sync(studio, n_rows=rows)
-        queue.materialize()
-        _print_queue(counts, read_verdicts(journal, queue.round).n_waiting, queue.counts())
+        _print_queue(queue, counts)
         try:
             vote = queue.agreement()
         except CalibrationError as error:
@@ -107,6 +103,10 @@ def suitability(
             print_plain(f"the models' vote against {vote.n_labels} labels of people: kappa {vote.kappa}")
 
 
-def _print_queue(counts: SyncCounts, n_waiting: int, verdicts: Counter[str]) -> None:
-    summary = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(verdicts.items())) or "no verdict yet"
+def _print_queue(queue: SourceQueue, counts: SyncCounts) -> None:
+    from darkroom.annotation.queues.base import read_verdicts
+
+    queue.materialize()
+    n_waiting = read_verdicts(queue.journal, queue.round).n_waiting
+    summary = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(queue.counts().items())) or "no verdict yet"
     print_plain(f"handed out: {counts.imported.total():,}; waiting: {n_waiting:,}; {summary}")
