@@ -56,8 +56,7 @@ class ImageUnreadable(SandboxError):
 
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(f"image {index} cannot be decoded: {reason}")
-        self.index = index
-        self.reason = reason
+        self.index, self.reason = index, reason
 
 
 class InputsTooLarge(SandboxError):

@@ -61,8 +61,7 @@ def remove_tree(folder: str) -> None:
     `shutil.rmtree` recurses once per level, and code can nest folders deeper than Python's stack or any path is long:
     here a folder within a folder is first moved to the top.
     """
-    numbers = count()
-    waiting = deque([folder])
+    numbers, waiting = count(), deque([folder])
     while waiting:
         _empty(waiting.popleft(), folder, waiting, numbers)
     with suppress(OSError):

@@ -185,8 +185,7 @@ class _Edits:
 
     def __init__(self, code: str) -> None:
         self._code, self._shown_code = code, ""
-        self._n_repairs = 0
-        self._n_chars = 0
+        self._n_repairs, self._n_chars = 0, 0
 
     def __call__(self, kind: object, before: object, after: object) -> Edit:
         name = _shown(kind, _MAX_KIND)

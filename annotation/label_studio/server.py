@@ -106,8 +106,7 @@ class LabelStudioServer:
         ``host``, ``port`` and ``postgres`` are stored for later starts. Raises ``AnnotationError`` when the data are in
         another database, ``ProcessError`` when the port is taken or the installation fails.
         """
-        postgres = select_database(self.folder, postgres)
-        last = self.find()
+        postgres, last = select_database(self.folder, postgres), self.find()
         if last is not None and last.process.is_running:
             return last
         if last is not None:  # workers that outlive a killed server hold its port

@@ -78,8 +78,7 @@ def measure_annotators(
     states: Sequence[RecordState], *, blocked: Iterable[Mapping[str, Any]] = (), people: Iterable[Person] = ()
 ) -> tuple[AnnotatorQuality, ...]:
     """A row for everybody with activity or in ``people``, by role and address; admins only with activity."""
-    log = _ActivityLog(states, blocked)
-    accounts = {person.email: person for person in people}
+    log, accounts = _ActivityLog(states, blocked), {person.email: person for person in people}
     emails = log.emails | {email for email, person in accounts.items() if person.role in ROLES}
     rows = [log.row(email, accounts.get(email)) for email in sorted(emails)]
     return tuple(sorted(rows, key=lambda row: (row.role, row.email)))

@@ -99,8 +99,7 @@ def read_accepted(workspace: Workspace) -> AcceptedRecords:
     tables = workspace.tables
     for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
         if tables.exists(key) and tables.n_rows(key):
-            notes = tables.facts(key)["notes"]
-            rows = read_shown(workspace, key)
+            notes, rows = tables.facts(key)["notes"], read_shown(workspace, key)
             samples = [to_sample(row, campaign=notes["campaign"]) for row in rows]
             from_drafts = (sample.sample_id for sample, row in zip(samples, rows, strict=True) if row.pre_annotated)
             return AcceptedRecords(samples, notes.get("annotators", "people"), frozenset(from_drafts))

@@ -121,8 +121,7 @@ class _PoolBuilder:
         if image.sha256 in digests:
             raise RowError(Reason.DUPLICATE, "the same image was there before")
         digests.add(image.sha256)
-        view = None
-        size = shown_size(image.width, image.height)
+        view, size = None, shown_size(image.width, image.height)
         if size != pixels.size:
             pixels = pixels.resize(size, Image.Resampling.LANCZOS)
             view = self.workspace.images.add_view(pixels, parent=image.sha256, made_by="annotation view")

@@ -148,8 +148,7 @@ def record_shown(fields: RecordFields) -> str:
 
 def reasons_shown(state: RecordState) -> str:
     """The reasons and comment of the last rejection, without names."""
-    titles = {reason.name: reason.title for reason in REASONS}
-    last = state.history[-1]
+    titles, last = {reason.name: reason.title for reason in REASONS}, state.history[-1]
     against = [
         event
         for event in state.history

@@ -170,8 +170,7 @@ class StateMachine:
         after = submission.fields if submission.verdict == "fix" else before
         if submission.verdict == "accept" and submission.fields.boxes:
             after = replace(before, boxes=submission.fields.boxes)
-        changes = after.changes(before)
-        verdict = submission.verdict
+        changes, verdict = after.changes(before), submission.verdict
         if verdict != "reject":
             verdict = "fix" if changes else "accept"  # an acceptance with a moved box is a fix
         matched = before.matches(submission.blind_answer) if submission.blind_answer else None

@@ -54,8 +54,7 @@ def serve_sandbox(
 
     `darkroom sandbox serve --stdio --image photo.jpg`
     """
-    console = SafeConsole(stderr=True)
-    token = os.environ.get(TOKEN_VARIABLE, "")
+    console, token = SafeConsole(stderr=True), os.environ.get(TOKEN_VARIABLE, "")
     if not stdio:
         require_token(host, token)
     require_extra()

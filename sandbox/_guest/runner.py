@@ -79,8 +79,7 @@ class Runner:
         self.limits, self._inputs, self._scan, self._is_repaired = limits, inputs, scan, repair != "off"
         self._output = Output(limits.output_chars)
         self._images = ShownImages(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
-        self._repairs = Repairs(enabled=self._is_repaired)
-        self._addresses = Addresses()
+        self._repairs, self._addresses = Repairs(enabled=self._is_repaired), Addresses()
         self._has_opened = False
         self._install()
         self._names = self._namespace()
@@ -162,8 +161,7 @@ class Runner:
             # only now: to open an image costs a session more memory than its own start
             self._has_opened = True
             self._names |= opened(self._inputs.images)
-        held = held_paths(self._names)
-        outcome = self._execute(code, cell, edits)
+        held, outcome = held_paths(self._names), self._execute(code, cell, edits)
         edit_rows = rows_of(code, edits + self._repairs.edits)
         try:
             return self._reply(outcome, edit_rows, held)

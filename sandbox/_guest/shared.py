@@ -136,8 +136,7 @@ def _adopt(image: Any, pixels: Any) -> None:
 
 def hook_opencv(inputs: Inputs) -> None:
     by_path = {image.decoded.path: image.arrays for image in inputs.images if image.arrays is not None}
-    target = inputs.links.target
-    read_file = cv2.imread
+    target, read_file = inputs.links.target, cv2.imread
 
     def imread(filename: Any, flags: int = cv2.IMREAD_COLOR, *args: Any, **options: Any) -> Any:
         arrays = by_path.get(target(filename))

@@ -47,8 +47,7 @@ class ShownImages:
 
     def clear(self) -> None:
         self._shown: list[Pixels | str] = []
-        self._n_shown = 0
-        self.n_dropped = 0
+        self._n_shown = self.n_dropped = 0
 
     def install(self) -> None:
         """Hook into all that shows or writes images; once per process, since an audit hook cannot be removed."""

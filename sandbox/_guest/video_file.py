@@ -195,8 +195,7 @@ class FrameIndex:
 
 def read_index(packets: Iterable["Packet[VideoStream]"], codec: str) -> FrameIndex:
     """Index the frames. Raises ValueError where packets carry no time, which tells frames apart."""
-    frame_times = list[tuple[int, int]]()
-    keys = list[tuple[int, int | None]]()
+    frame_times, keys = list[tuple[int, int]](), list[tuple[int, int | None]]()
     for packet in packets:
         if packet.pts is None:
             raise ValueError("its frames carry no times (a raw stream): put it into a container such as mp4 or mkv")

@@ -75,8 +75,7 @@ class FrameSource:
         self.index = _read_index(self.video)
         width, height = self.video.size
         self._n_cached = min(max(_CACHED_BYTES * 2 // (3 * width * height + 1), 1), _CACHED_FRAMES)
-        self._cache = OrderedDict[int, VideoFrame]()
-        self._reformatter = VideoReformatter()
+        self._cache, self._reformatter = OrderedDict[int, VideoFrame](), VideoReformatter()
         self._turn: Turn | None = None
         self._last = _NO_FRAME
         self._decoded: Iterator[_Frame] = iter(())
@@ -170,8 +169,7 @@ class FrameSource:
         self._decode_from(self.video.packets())
 
     def _decode_from(self, packets: Iterator[VideoPacket]) -> None:
-        self.video.fault = None
-        self._last = _NO_FRAME
+        self.video.fault, self._last = None, _NO_FRAME
         self._decoded = _decode(self.video, self.index, packets)
 
 

@@ -53,8 +53,7 @@ def task_for(user: Any, task: dict[str, Any]) -> dict[str, Any]:
 
 def answer(request: HttpRequest, pk: int) -> HttpResponse:
     """Settle an answer. The access table admits only who was given the task; no form of another site sends JSON."""
-    user = user_of(request)
-    task = Task.objects.filter(id=pk).only("id", "data").first()
+    user, task = user_of(request), Task.objects.filter(id=pk).only("id", "data").first()
     if request.method != "POST" or user is None or task is None or not is_blind_first(task.data.get("gate")):
         return JsonResponse({"detail": "This task asks for no answer beforehand."}, status=404)
     try:
