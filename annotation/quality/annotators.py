@@ -10,7 +10,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from statistics import median
@@ -19,7 +19,7 @@ from typing import Any
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITING
 from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.quality.versions import MeasuredCase, Version, measured_cases, share_of, versions
+from darkroom.annotation.quality.versions import grouped, measured_cases, share_of, versions
 from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.storage.atomic_write import write_whole
@@ -78,9 +78,41 @@ def measure_annotators(
     states: Sequence[RecordState], *, blocked: Iterable[Mapping[str, Any]] = (), people: Iterable[Person] = ()
 ) -> tuple[AnnotatorQuality, ...]:
     """A row for everybody with activity or in ``people``, by role and address; admins only with activity."""
-    log, accounts = _ActivityLog(states, blocked), {person.email: person for person in people}
-    emails = log.emails | {email for email, person in accounts.items() if person.role in ROLES}
-    rows = [log.row(email, accounts.get(email)) for email in sorted(emails)]
+    events_of = grouped((event.person, event) for state in states for event in state.history)
+    written_by = grouped((version.author.person, version) for state in states for version in versions(state))
+    cases_of = grouped((case.person, case) for case in measured_cases(states))
+    invalid_of = grouped((entry.person, entry.reason.value) for state in states for entry in state.invalid)
+    n_skipped = Counter(person for state in states for person in set(state.skipped_by))
+    n_blocked = Counter(str(entry["person"]) for entry in blocked if entry["person"])
+    accounts = {person.email: person for person in people}
+    emails = {*events_of, *cases_of, *invalid_of, *n_skipped, *n_blocked}
+    emails |= {email for email, person in accounts.items() if person.role in ROLES}
+    rows = []
+    for email in emails:
+        person, events, written, cases = accounts.get(email), events_of[email], written_by[email], cases_of[email]
+        valid = [event for event in events if event.verdict != "void"]
+        settled = [v.outcome for v in written if v.author.attempt == 0 and v.outcome != "waiting"]
+        by_round, planted_errors = Counter(event.round for event in valid), share_of(cases, "planted_errors")
+        golds = {"gold": planted_errors.of} if planted_errors.of else {}
+        quality = AnnotatorQuality(
+            email=email,
+            name=(person.name if person else "") or email,
+            role=person.role if person else _role(by_round, bool(golds)),
+            submissions={name: n for name in ROLE if (n := by_round[name])} | golds,
+            active_hours=active_seconds(events) / 3600,
+            writing_seconds=median_lead(valid, WRITING),
+            checking_seconds=median_lead(valid, CHECKING),
+            first_pass=share_of(cases, "first_pass"),
+            fixed=proportion_of(outcome == "fixed" for outcome in settled),
+            reasons=by_frequency(Counter(reason for version in written for _, reason in version.reject_reasons)),
+            blind=share_of(cases, "blind"),
+            upheld=share_of(cases, "upheld"),
+            planted_errors=planted_errors,
+            invalid=by_frequency(Counter(invalid_of[email])),
+            n_blocked=n_blocked[email],
+            n_skipped=n_skipped[email],
+        )
+        rows.append(quality)
     return tuple(sorted(rows, key=lambda row: (row.role, row.email)))
 
 
@@ -101,59 +133,6 @@ def _timestamp(at: str) -> float | None:
         return datetime.fromisoformat(at).timestamp()
     except ValueError:
         return None
-
-
-class _ActivityLog:
-    """Everything that happened, by person."""
-
-    def __init__(self, states: Sequence[RecordState], blocked: Iterable[Mapping[str, Any]]) -> None:
-        self._events: dict[str, list[AnnotationEvent]] = {}
-        self._written: dict[str, list[Version]] = {}
-        self._cases: dict[str, list[MeasuredCase]] = {}
-        self._invalid: dict[str, Counter[str]] = {}
-        self._skipped: Counter[str] = Counter()
-        self._blocked = Counter(str(entry["person"]) for entry in blocked if entry["person"])
-        for state in states:
-            for event in state.history:
-                self._events.setdefault(event.person, []).append(event)
-            for version in versions(state):
-                self._written.setdefault(version.author.person, []).append(version)
-            for submission in state.invalid:
-                self._invalid.setdefault(submission.person, Counter())[submission.reason.value] += 1
-            self._skipped.update(set(state.skipped_by))
-        for case in measured_cases(states):
-            self._cases.setdefault(case.person, []).append(case)
-
-    @property
-    def emails(self) -> set[str]:
-        return {*self._events, *self._cases, *self._invalid, *self._skipped, *self._blocked}
-
-    def row(self, email: str, person: Person | None) -> AnnotatorQuality:
-        events = self._events.get(email, [])
-        valid = [event for event in events if event.verdict != "void"]
-        written, cases = self._written.get(email, []), self._cases.get(email, [])
-        settled = [v.outcome for v in written if v.author.attempt == 0 and v.outcome != "waiting"]
-        planted_errors = share_of(cases, "planted_errors")
-        golds = {"gold": planted_errors.of} if planted_errors.of else {}
-        by_round = Counter(event.round for event in valid)
-        return AnnotatorQuality(
-            email=email,
-            name=(person.name if person else "") or email,
-            role=person.role if person else _role(by_round, bool(golds)),
-            submissions={name: n for name in ROLE if (n := by_round[name])} | golds,
-            active_hours=active_seconds(events) / 3600,
-            writing_seconds=median_lead(valid, WRITING),
-            checking_seconds=median_lead(valid, CHECKING),
-            first_pass=share_of(cases, "first_pass"),
-            fixed=proportion_of(outcome == "fixed" for outcome in settled),
-            reasons=by_frequency(Counter(reason for version in written for _, reason in version.reject_reasons)),
-            blind=share_of(cases, "blind"),
-            upheld=share_of(cases, "upheld"),
-            planted_errors=planted_errors,
-            invalid=by_frequency(self._invalid.get(email, Counter())),
-            n_blocked=self._blocked[email],
-            n_skipped=self._skipped[email],
-        )
 
 
 def _role(by_round: Mapping[str, int], has_caught: bool) -> str:
@@ -179,31 +158,39 @@ COLUMNS = (
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-@dataclass(slots=True)
-class _Work:
-    events: list[AnnotationEvent] = field(default_factory=list)
-    n_planted_checks: int = 0
-    n_accepted: int = 0
-
-
 def payments(
     states: Sequence[RecordState], people: Iterable[Person], *, since: date | None = None, until: date | None = None
 ) -> list[dict[str, str | int | float]]:
     """A row for everybody with work from ``since`` to ``until`` (exclusive; UTC), by address."""
-    work: dict[str, _Work] = {}
-    for state in states:
-        for event in state.history:
-            if event.verdict != "void" and _is_within(event.at, since, until):
-                work.setdefault(event.person, _Work()).events.append(event)
-        for check in state.planted_checks:
-            if _is_within(check.at, since, until):
-                work.setdefault(check.person, _Work()).n_planted_checks += 1
-        if state.stage == "accepted" and _is_within(state.history[-1].at, since, until):
-            author = next(event for event in reversed(state.history) if event.round in WRITING)
-            work.setdefault(author.person, _Work()).n_accepted += 1
+    valid = (event for state in states for event in state.history if event.verdict != "void")
+    events_of = grouped((event.person, event) for event in valid if _is_within(event.at, since, until))
+    checks = (check for state in states for check in state.planted_checks)
+    n_planted = Counter(check.person for check in checks if _is_within(check.at, since, until))
+    accepted = [state.history for state in states if state.stage == "accepted"]
+    n_accepted = Counter(
+        next(event.person for event in reversed(history) if event.round in WRITING)
+        for history in accepted
+        if _is_within(history[-1].at, since, until)
+    )
     accounts = {person.email: person for person in people}
-    period = {"from": since.isoformat() if since else "", "until": until.isoformat() if until else ""}
-    return [_row(email, work[email], accounts.get(email), period) for email in sorted(work)]
+    rows: list[dict[str, str | int | float]] = []
+    for email in sorted({*events_of, *n_planted, *n_accepted}):
+        person, by_round = accounts.get(email), Counter(event.round for event in events_of[email])
+        rows.append(
+            {
+                "account": email,
+                "name": person.name if person else "",
+                "role": person.role if person else "/".join(sorted({ROLE[round] for round in by_round})),
+                "from": since.isoformat() if since else "",
+                "until": until.isoformat() if until else "",
+                **{round: by_round[round] for round in ROUNDS},
+                "planted_checks": n_planted[email],
+                "submissions": len(events_of[email]) + n_planted[email],
+                "records_accepted": n_accepted[email],
+                "active_hours": round(active_seconds(events_of[email]) / 3600, 2),
+            }
+        )
+    return rows
 
 
 def write_payments(rows: Iterable[dict[str, str | int | float]], path: Path) -> None:
@@ -213,22 +200,6 @@ def write_payments(rows: Iterable[dict[str, str | int | float]], path: Path) -> 
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     write_whole(path, text.getvalue().encode("utf-8-sig"))
-
-
-def _row(email: str, work: _Work, person: Person | None, period: dict[str, str]) -> dict[str, str | int | float]:
-    by_round = Counter(event.round for event in work.events)
-    roles = sorted({ROLE[round] for round in by_round})
-    return {
-        "account": email,
-        "name": person.name if person else "",
-        "role": person.role if person else "/".join(roles),
-        **period,
-        **{round: by_round[round] for round in ROUNDS},
-        "planted_checks": work.n_planted_checks,
-        "submissions": len(work.events) + work.n_planted_checks,
-        "records_accepted": work.n_accepted,
-        "active_hours": round(active_seconds(work.events) / 3600, 2),
-    }
 
 
 def _is_within(at: str, since: date | None, until: date | None) -> bool:

@@ -17,9 +17,9 @@ from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
 from darkroom.annotation.quality.outliers import Drift, Period, find_drifts, periods
-from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
+from darkroom.annotation.quality.versions import Version, grouped, measured_cases, share_of, versions
 from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
-from darkroom.pipelines.records import AnnotationEvent, FieldChange
+from darkroom.pipelines.records import FieldChange
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
@@ -129,6 +129,7 @@ def measure(
     events = [event for state in states for event in state.history if event.verdict != "void"]
     checks = [event for event in events if event.round in CHECKING]
     minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
+    rounds_of = grouped((event.at[:10], event.round) for event in events if event.at)
     accepted = [state for state in states if state.stage == "accepted"]
     cases, planted = list(measured_cases(states)), [check for state in states for check in state.planted_checks]
     judged = [(check.verdict, v.expert_verdict) for v in all_versions if v.expert_verdict for check in v.cross_checks]
@@ -168,7 +169,7 @@ def measure(
         recategorised=dict(
             Counter((c.before, c.after) for e in checks for c in e.changes if c.name == "category").most_common()
         ),
-        days=_days(events),
+        days=tuple(Day(day, {name: rounds_of[day].count(name) for name in ROUNDS}) for day in sorted(rounds_of)),
         periods=periods(states),
         drifts=find_drifts(states),
         skipped=_skipped(states),
@@ -182,12 +183,9 @@ def _box_iou(moves: Iterable[FieldChange]) -> float | None:
 
 
 def _reasons(all_versions: Iterable[Version]) -> dict[str, dict[str, int]]:
-    counts: dict[str, Counter[str]] = {}
-    for version in all_versions:
-        for round, reason in version.reject_reasons:
-            counts.setdefault(reason, Counter())[round] += 1
-    totals = by_frequency(Counter({reason: counter.total() for reason, counter in counts.items()}))
-    return {reason: {name: counts[reason][name] for name in CHECKING} for reason in totals}
+    rounds = grouped((reason, round) for version in all_versions for round, reason in version.reject_reasons)
+    totals = by_frequency(Counter({reason: len(rounds[reason]) for reason in rounds}))
+    return {reason: {name: rounds[reason].count(name) for name in CHECKING} for reason in totals}
 
 
 def _without_numbers(text: str) -> str:
@@ -206,14 +204,6 @@ def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
         disputed = proportion_of(check.verdict != "accept" for check in checks)
         rows.append(CategoryMix(category, len(members), n_accepted, blind, disputed))
     return tuple(sorted(rows, key=lambda row: (-row.n_written, row.category)))
-
-
-def _days(events: Iterable[AnnotationEvent]) -> tuple[Day, ...]:
-    counts: dict[str, Counter[str]] = {}
-    for event in events:
-        if event.at:
-            counts.setdefault(event.at[:10], Counter())[event.round] += 1
-    return tuple(Day(date, {name: counts[date][name] for name in ROUNDS}) for date in sorted(counts))
 
 
 def _skipped(states: Sequence[RecordState]) -> tuple[Skipped, ...]:

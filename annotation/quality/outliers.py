@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import WRITING
 from darkroom.annotation.quality.annotators import AnnotatorQuality, median_lead
-from darkroom.annotation.quality.versions import MEASURES, MeasuredCase, measured_cases, share_of
+from darkroom.annotation.quality.versions import MEASURES, grouped, measured_cases, share_of
 from darkroom.annotation.rounds.submissions import RecordState
-from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 MAX_DAYS = 21
@@ -50,22 +49,18 @@ def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
     cases = [case for case in measured_cases(states) if _has_day(case.at)]
     days = {at[:10] for at in [*(event.at for event in events), *(case.at for case in cases)]}
     start_of = _starts(days)
-    events_of: dict[str, list[AnnotationEvent]] = {start: [] for start in sorted(set(start_of.values()))}
-    cases_of: dict[str, list[MeasuredCase]] = {start: [] for start in events_of}
-    for event in events:
-        events_of[start_of[event.at[:10]]].append(event)
-    for case in cases:
-        cases_of[start_of[case.at[:10]]].append(case)
+    events_of = grouped((start_of[event.at[:10]], event) for event in events)
+    cases_of = grouped((start_of[case.at[:10]], case) for case in cases)
     return tuple(
         Period(
             start=start,
-            n_submissions=len(events),
+            n_submissions=len(events_of[start]),
             first_pass=share_of(cases_of[start], "first_pass"),
             blind=share_of(cases_of[start], "blind"),
             planted_errors=share_of(cases_of[start], "planted_errors"),
-            writing_seconds=median_lead(events, WRITING),
+            writing_seconds=median_lead(events_of[start], WRITING),
         )
-        for start, events in events_of.items()
+        for start in sorted(set(start_of.values()))
     )
 
 
@@ -87,9 +82,8 @@ def _starts(days: Collection[str]) -> dict[str, str]:
 
 def find_drifts(states: Sequence[RecordState]) -> tuple[Drift, ...]:
     """People who got significantly worse in the second half of their cases (Fisher's exact test), widest gap first."""
-    by_person: dict[tuple[str, str], list[MeasuredCase]] = {}
-    for case in sorted(measured_cases(states), key=lambda case: case.at):
-        by_person.setdefault((case.person, case.measure), []).append(case)
+    by_time = sorted(measured_cases(states), key=lambda case: case.at)
+    by_person = grouped(((case.person, case.measure), case) for case in by_time)
     drifts = []
     for (person, measure), cases in by_person.items():
         middle = len(cases) // 2

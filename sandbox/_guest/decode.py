@@ -31,8 +31,7 @@ from darkroom.sandbox.limits import Deadline, Limits, ProcessClock
 
 SHARED_MODES = {"L": 1, "RGB": 3, "RGBA": 4}
 """Modes whose pixels sessions share, with their bytes per pixel."""
-MAX_SIDE = 65_535
-MAX_REASON = 200
+MAX_SIDE, MAX_REASON = 65_535, 200
 _SHARED_FORMATS = {"JPEG", "PNG"}
 _LEAST_MEMORY_MB = 1024
 _BYTES_PER_PIXEL = 16

@@ -20,8 +20,7 @@ from django.template import Context, Engine
 from tasks.models import Annotation, Task
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-SUBMIT = "api/tasks/<int:pk>/annotations/"
-EDIT = "api/annotations/<int:pk>/"
+SUBMIT, EDIT = "api/tasks/<int:pk>/annotations/", "api/annotations/<int:pk>/"
 
 
 class SubmissionMiddleware:
