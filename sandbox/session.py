@@ -247,17 +247,7 @@ class Session(Closing):
         reply = parse_reply(self._channel.read(length, deadline), self._limits, code)
         pixels = self._window.read([(frame.width, frame.height) for frame in reply.images])
         images = tuple(ShownImage(image, frame.name) for image, frame in zip(pixels, reply.images, strict=True))
-        seconds = time.monotonic() - started
-        return Observation(
-            reply.status,
-            reply.text,
-            images,
-            reply.error,
-            seconds,
-            reply.edits,
-            reply.artefacts,
-            n_over_limit=reply.n_over_limit,
-        )
+        return Observation(**vars(reply) | {"images": images, "seconds": time.monotonic() - started})
 
     def _signal(self, number: int) -> None:
         with self._pidfd_lock, suppress(ProcessLookupError):

@@ -55,14 +55,9 @@ def select_database(folder: Path, postgres: str | None) -> str | None:
 def make_template(template: Path, python: str, variables: Mapping[str, str]) -> None:
     """Migrate an empty SQLite database, which takes a minute, and store it whole or not at all."""
     with tempfile.TemporaryDirectory(dir=template.parent, prefix=".label-studio-") as part:
-        migrated = subprocess.run(
-            [python, "-m", "darkroom_studio.bootstrap", "--migrate-only"],
-            cwd=part,
-            env={**variables, "LABEL_STUDIO_BASE_DATA_DIR": part},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [python, "-m", "darkroom_studio.bootstrap", "--migrate-only"]
+        environment = {**variables, "LABEL_STUDIO_BASE_DATA_DIR": part}
+        migrated = subprocess.run(command, cwd=part, env=environment, capture_output=True, text=True, check=False)
         if migrated.returncode:
             raise AnnotationError(f"migrating Label Studio's database failed: {migrated.stderr[-2000:]}")
         write_whole(template, (Path(part) / SQLITE).read_bytes())

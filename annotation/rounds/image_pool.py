@@ -192,14 +192,8 @@ def require_size(image: ImageRef, campaign: Campaign) -> None:
 
 def reject_item(item: PoolImage, error: RowError, *, stage: str, row: Mapping[str, Any] | None = None) -> Reject:
     """A pool image rejected by a stage; ``row`` is its record so far (default: the image)."""
-    return reject(
-        error.reason,
-        error.evidence,
-        stage=stage,
-        row=to_row(item) if row is None else dict(row),
-        source=item.source,
-        source_row=item.source_row,
-    )
+    content, origin = to_row(item) if row is None else dict(row), {"source": item.source, "source_row": item.source_row}
+    return reject(error.reason, error.evidence, stage=stage, row=content, **origin)
 
 
 def write_trial_images(workspace: Workspace) -> int:

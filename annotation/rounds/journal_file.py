@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -109,10 +111,8 @@ class RecordTask:
     @property
     def annotations(self) -> list[list[AnnotationVersion]]:
         """The versions of each annotation, in the order of pulling; oldest annotation first."""
-        by_annotation: dict[int, list[AnnotationVersion]] = {}
-        for version in self.versions:
-            by_annotation.setdefault(version.annotation_id, []).append(version)
-        return [by_annotation[annotation_id] for annotation_id in sorted(by_annotation)]
+        number = attrgetter("annotation_id")
+        return [list(versions) for _, versions in groupby(sorted(self.versions, key=number), number)]
 
 
 def read_tasks(rows: Iterable[Sequence[Any]]) -> list[RecordTask]:

@@ -162,10 +162,5 @@ def _recounted(answer: str, before: int, after: int) -> str:
     edited = re.sub(rf"(?<![\d.,]){before}(?![\d]|[.,]\d)", str(after), answer, count=1)
     if edited != answer or max(before, after) >= len(numbers):
         return edited
-    return re.sub(
-        rf"\b{numbers[before]}\b",
-        lambda word: _cased(numbers[after], like=word[0]),
-        answer,
-        count=1,
-        flags=re.IGNORECASE,
-    )
+    old = re.compile(rf"\b{numbers[before]}\b", re.IGNORECASE)
+    return old.sub(lambda word: _cased(numbers[after], like=word[0]), answer, count=1)

@@ -68,13 +68,8 @@ class Sync:
         stages: dict[str, tuple[str, str]] = {}
         selected = pool if complete else [item for item in pool if item.image.sha256 in changed]
         records = _noted(record_states(selected, self.journal, self.campaign, changed=not complete), stages)
-        pending = pending_tasks(
-            records,
-            self.journal,
-            self.campaign,
-            pre_annotations=self.pre_annotations,
-            recorded_terms=self.recorded_terms,
-        )
+        drafts, terms = self.pre_annotations, self.recorded_terms
+        pending = pending_tasks(records, self.journal, self.campaign, pre_annotations=drafts, recorded_terms=terms)
         while batch := list(islice(pending, BATCH)):
             counts.imported.update(exchange.push(batch))
             n_tasks = counts.imported.total()

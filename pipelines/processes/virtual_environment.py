@@ -75,13 +75,8 @@ class VirtualEnvironment:
     def _run(self, *command: str, log: Path | None) -> None:
         # 2: stdout is for `eval`, uv's progress is not
         with nullcontext(2) if log is None else log.open("a") as output:
-            ended = subprocess.run(
-                command,
-                env=_without_ours(os.environ),
-                stdout=output,
-                stderr=subprocess.STDOUT if log else None,
-                check=False,
-            )
+            errors = subprocess.STDOUT if log else None
+            ended = subprocess.run(command, env=_without_ours(os.environ), stdout=output, stderr=errors, check=False)
         if ended.returncode:
             tool, where = " ".join(command[:3]), "above" if log is None else str(log)
             raise ProcessError(
