@@ -63,30 +63,26 @@ def remove_tree(folder: str) -> None:
     """
     numbers, waiting = count(), deque([folder])
     while waiting:
-        _empty(waiting.popleft(), folder, waiting, numbers)
+        current = waiting.popleft()
+        with suppress(OSError):
+            _open_up(current)
+            for name in os.listdir(current):
+                path = f"{current}/{name}"
+                if not stat.S_ISDIR(os.lstat(path).st_mode):
+                    os.unlink(path)
+                elif current == folder:
+                    waiting.append(path)
+                else:
+                    _open_up(path)  # it is written to: its parent changes
+                    names = (f"{folder}/.removed-{number}" for number in numbers)
+                    target = next(name for name in names if not os.path.lexists(name))
+                    os.rename(path, target)
+                    waiting.append(target)
+        if current != folder:
+            with suppress(OSError):
+                os.rmdir(current)
     with suppress(OSError):
         os.rmdir(folder)
-
-
-def _empty(folder: str, top: str, waiting: "deque[str]", numbers: "count[int]") -> None:
-    """Delete the files; folders go to the top, to be emptied in their turn."""
-    with suppress(OSError):
-        _open_up(folder)
-        for name in os.listdir(folder):
-            path = f"{folder}/{name}"
-            if not stat.S_ISDIR(os.lstat(path).st_mode):
-                os.unlink(path)
-            elif folder == top:
-                waiting.append(path)
-            else:
-                _open_up(path)  # it is written to: its parent changes
-                names = (f"{top}/.removed-{number}" for number in numbers)
-                target = next(name for name in names if not os.path.lexists(name))
-                os.rename(path, target)
-                waiting.append(target)
-    if folder != top:
-        with suppress(OSError):
-            os.rmdir(folder)
 
 
 def _open_up(folder: str) -> None:

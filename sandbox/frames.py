@@ -190,16 +190,10 @@ class _Edits:
         name = _shown(kind, _MAX_KIND)
         if before is not None:
             return Edit(name, _shown(before, MAX_PART_CHARS), _shown(after, MAX_PART_CHARS))
-        if self._n_repairs == 0:
-            self._shown_code = _shown(self._code, len(self._code))
-        before_it = self._shown_code
-        self._repair(after)
-        return Edit(name, before_it, self._shown_code)
-
-    def _repair(self, difference: object) -> None:
-        if not isinstance(difference, list) or self._n_repairs == MAX_REPAIRS:
+        if not isinstance(after, list) or self._n_repairs == MAX_REPAIRS:
             raise ProtocolViolation("an edit of the reply is no difference, or one too many")
-        items = cast(list[object], difference)
+        items = cast(list[object], after)
+        earlier = self._shown_code if self._n_repairs else _shown(self._code, len(self._code))
         self._n_repairs += 1
         self._n_chars += sum(len(item) for item in items if isinstance(item, str))
         if self._n_chars > MAX_CHANGED_CHARS:
@@ -209,6 +203,7 @@ class _Edits:
         except DoesNotApply as error:
             raise ProtocolViolation(str(error)) from error
         self._shown_code = _shown(self._code, len(self._code))
+        return Edit(name, earlier, self._shown_code)
 
 
 def _artefact(name: object, n_bytes: object, note: object) -> Artefact:

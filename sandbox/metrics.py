@@ -10,7 +10,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from darkroom.sandbox.calls import PoolStats
 from darkroom.sandbox.pool import SandboxPool
 
 
@@ -26,7 +25,21 @@ class PoolCollector(Collector):
         for status, number in sorted(stats.statuses.items()):
             calls.add_metric([status], number)
         yield calls
-        for kind, name, meaning, value in _numbers(stats):
+        counter, gauge = CounterMetricFamily, GaugeMetricFamily
+        n_bytes = None if stats.memory_mb is None else stats.memory_mb * (1 << 20)
+        numbers: list[tuple[Callable[..., Metric], str, str, float | None]] = [
+            (counter, "sandbox_sessions_started", "Sessions made.", stats.sessions_started),
+            (counter, "sandbox_sessions_broken", "Sessions lost before they were closed.", stats.broken),
+            (counter, "sandbox_trees_started", "One, and one for each crash.", stats.trees_started),
+            (gauge, "sandbox_calls_running", "Calls that run now.", stats.running),
+            (gauge, "sandbox_calls_waiting", "Calls that wait for a slot.", stats.waiting),
+            (gauge, "sandbox_sessions", "Sessions alive, spares included.", stats.sessions),
+            (gauge, "sandbox_spare_sessions", "Sessions started ahead.", stats.spares),
+            (gauge, "sandbox_groups", "Groups open.", stats.groups),
+            (gauge, "sandbox_processes", "Processes of the tree.", stats.processes),
+            (gauge, "sandbox_memory_bytes", "Proportional set size of the tree.", n_bytes),
+        ]
+        for kind, name, meaning, value in numbers:
             if value is not None:
                 yield kind(name, meaning, value=value)
         for name, meaning, spread in (
@@ -58,20 +71,3 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-
-def _numbers(stats: PoolStats) -> list[tuple[Callable[..., Metric], str, str, float | None]]:
-    counter, gauge = CounterMetricFamily, GaugeMetricFamily
-    n_bytes = None if stats.memory_mb is None else stats.memory_mb * (1 << 20)
-    return [
-        (counter, "sandbox_sessions_started", "Sessions made.", stats.sessions_started),
-        (counter, "sandbox_sessions_broken", "Sessions lost before they were closed.", stats.broken),
-        (counter, "sandbox_trees_started", "One, and one for each crash.", stats.trees_started),
-        (gauge, "sandbox_calls_running", "Calls that run now.", stats.running),
-        (gauge, "sandbox_calls_waiting", "Calls that wait for a slot.", stats.waiting),
-        (gauge, "sandbox_sessions", "Sessions alive, spares included.", stats.sessions),
-        (gauge, "sandbox_spare_sessions", "Sessions started ahead.", stats.spares),
-        (gauge, "sandbox_groups", "Groups open.", stats.groups),
-        (gauge, "sandbox_processes", "Processes of the tree.", stats.processes),
-        (gauge, "sandbox_memory_bytes", "Proportional set size of the tree.", n_bytes),
-    ]

@@ -61,7 +61,11 @@ def die_with_parent(signal_number: int) -> None:
 
 def supervise(parent: int, command: Sequence[str]) -> int:
     """Run ``command``, end it once a signal arrives or the parent is gone, and return its exit status."""
-    signalled = _termination_signals()
+    signalled, write = os.pipe()  # becomes readable when SIGTERM or SIGINT arrives
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
     try:
         gone = os.pidfd_open(parent)
     except ProcessLookupError:
@@ -77,16 +81,6 @@ def supervise(parent: int, command: Sequence[str]) -> int:
         os.killpg(process.pid, signal.SIGKILL)
     status = process.wait()
     return status if status >= 0 else 128 - status
-
-
-def _termination_signals() -> int:
-    """A file descriptor that becomes readable when SIGTERM or SIGINT arrives."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    signal.set_wakeup_fd(write)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    return read
 
 
 def _first_of(*descriptors: int, seconds: float | None = None) -> int | None:
