@@ -109,28 +109,20 @@ def sandbox_digest(
     The same on every machine where these are the same: no path and no time goes in.
     """
     spelled = json.dumps(vars(limits or Limits()))
-    return _digest(_source_digests(), added_libraries(), spelled, choose_tier(tier), scan, repair)
+    modes = {"limits": spelled, "tier": choose_tier(tier), "scan": scan, "repair": repair}
+    return _digest(_source_digests(), added_libraries(), **modes)
 
 
 @lru_cache(maxsize=256)
-def _digest(
-    sources: tuple[tuple[str, str], ...],
-    added: tuple[str, ...],
-    limits: str,
-    tier: Tier,
-    scan: ScanMode,
-    repair: RepairMode,
-) -> str:
+def _digest(sources: tuple[tuple[str, str], ...], added: tuple[str, ...], **modes: str) -> str:
     """Asked for with every program that is run: to spell the sources anew takes longer than to run an empty one."""
     determinants = {
         "sources": dict(sources),
         "libraries": library_versions(added),
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "limits": json.loads(limits),
-        "tier": tier,
-        "scan": scan,
-        "repair": repair,
+        **modes,
+        "limits": json.loads(modes["limits"]),
     }
     return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()
 
