@@ -5,6 +5,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
 
 class Person(NamedTuple):
     """An account on the server."""
@@ -21,7 +23,7 @@ class TaskListing(NamedTuple):
     task_id: int
     key: str
     n_annotations: int
-    data: Mapping[str, Any] = MappingProxyType({})
+    data: Mapping[str, Any] = NOTHING
     overlap: int = 0
     """Annotations that complete it; 0 if unknown."""
 
@@ -31,7 +33,7 @@ class ChangedTask(NamedTuple):
 
     task_id: int
     annotations: Sequence[Mapping[str, Any]]
-    roles: Mapping[int, Sequence[str]] = MappingProxyType({})
+    roles: Mapping[int, Sequence[str]] = NOTHING
     """The signers' roles at that time by annotation, where the server knows them (a recording does)."""
 
 

@@ -12,10 +12,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any
 
-from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.label_studio.protocol import NOTHING, Person
 from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal_file import (
     REQUEST_COLUMNS,
@@ -52,11 +51,7 @@ class Journal(JournalFile):
     """The journal of one campaign. Use it as a context manager."""
 
     def request(
-        self,
-        requests: Iterable[TaskRequest],
-        *,
-        campaign: str,
-        terms: Mapping[TaskRequest, Terms] = MappingProxyType({}),
+        self, requests: Iterable[TaskRequest], *, campaign: str, terms: Mapping[TaskRequest, Terms] = NOTHING
     ) -> None:
         """Store requests with their ``terms``; existing ones stay unchanged."""
         rows = [(each.key(campaign), *each, terms[each].digest if each in terms else "") for each in requests]
@@ -114,7 +109,7 @@ class Journal(JournalFile):
         return [(row[0], row[1], TaskRequest(*row[2:])) for row in rows]
 
     def add_tasks(
-        self, project_id: int, tasks: Iterable[tuple[str, int]], *, data: Mapping[str, str] = MappingProxyType({})
+        self, project_id: int, tasks: Iterable[tuple[str, int]], *, data: Mapping[str, str] = NOTHING
     ) -> None:
         """Store tasks of the server; the first of two with one key is valid. ``data``: digests by key."""
         statement = "insert or ignore into tasks(key, project_id, task_id, is_ready, data) values (?, ?, ?, 0, ?)"
@@ -171,11 +166,7 @@ class Journal(JournalFile):
         self._write("insert or replace into projects values (?, ?, ?, ?)", [(round, project_id, last_task, watermark)])
 
     def add_versions(
-        self,
-        task_id: int,
-        annotations: Sequence[Mapping[str, Any]],
-        *,
-        roles: Mapping[int, Sequence[str]] = MappingProxyType({}),
+        self, task_id: int, annotations: Sequence[Mapping[str, Any]], *, roles: Mapping[int, Sequence[str]] = NOTHING
     ) -> int:
         """Store new states and deletions of one task's annotations; ``roles`` are a recording's."""
         before = self._db.total_changes

@@ -4,10 +4,10 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS
+from darkroom.annotation.label_studio.protocol import NOTHING
 from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import TaskRequest
@@ -27,8 +27,8 @@ def pending_tasks(
     journal: Journal,
     campaign: Campaign,
     *,
-    pre_annotations: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-    recorded_terms: Mapping[str, Terms] = MappingProxyType({}),
+    pre_annotations: Mapping[str, Mapping[str, Any]] = NOTHING,
+    recorded_terms: Mapping[str, Terms] = NOTHING,
 ) -> Iterator[PendingTask]:
     """The tasks that records wait for and that were not handed out, under the terms of their request, or today's."""
     frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}

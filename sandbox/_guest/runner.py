@@ -39,15 +39,7 @@ from darkroom.sandbox._guest.patched_modules import (
     install_sqlite,
     seed_everything,
 )
-from darkroom.sandbox._guest.shared import (
-    CELL_PREFIX,
-    NAMES_IMAGES,
-    Inputs,
-    hook_opencv,
-    hook_pillow,
-    opened,
-    paths_of,
-)
+from darkroom.sandbox._guest.shared import CELL_PREFIX, NAMES_IMAGES, Inputs, hook_opencv, hook_pillow, opened, paths_of
 from darkroom.sandbox._guest.shown_images import (
     Budget,
     OverLimit,
