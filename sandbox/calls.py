@@ -142,65 +142,55 @@ class Meter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards every number below: calls end in many threads
-        self.statuses: Counter[str] = Counter()
-        self.broken = self.running = self.waiting = self.trees_started = 0
+        self._statuses: Counter[str] = Counter()
+        self._counts = dict.fromkeys(("broken", "running", "waiting", "trees_started"), 0)
         self._calls, self._queue, self._spawns = _Seconds(), _Seconds(), _Seconds()
+
+    def count(self, name: Literal["broken", "running", "waiting", "trees_started"], change: int = 1) -> None:
+        with self._lock:
+            self._counts[name] += change
 
     @contextmanager
     def queued(self) -> Iterator[None]:
         """Count a call as waiting, around its wait for a slot."""
-        with self._lock:
-            self.waiting += 1
+        self.count("waiting")
         try:
             yield
         finally:
-            with self._lock:
-                self.waiting -= 1
+            self.count("waiting", -1)
 
     def began(self, queue_seconds: float) -> None:
         with self._lock:
-            self.running += 1
+            self._counts["running"] += 1
             self._queue.add(queue_seconds)
 
     def ended(self, observation: Observation | None) -> None:
         """Count the end of a call; None: by an exception of the host."""
         with self._lock:
-            self.running -= 1
+            self._counts["running"] -= 1
             if observation is not None:
-                self.statuses[observation.status] += 1
+                self._statuses[observation.status] += 1
                 self._calls.add(observation.seconds)
 
     def spawned(self, seconds: float) -> None:
         with self._lock:
             self._spawns.add(seconds)
 
-    def broke(self) -> None:
-        with self._lock:
-            self.broken += 1
-
-    def started_tree(self) -> None:
-        with self._lock:
-            self.trees_started += 1
-
-    def snapshot(self, *, sessions: int, spares: int, groups: int, pids: Sequence[int]) -> PoolStats:
+    def snapshot(self, *, pids: Sequence[int], **alive: int) -> PoolStats:
+        """``alive``: ``sessions``, ``spares`` and ``groups``."""
         memory = proportional_mb(pids)
         with self._lock:
             return PoolStats(
-                calls=sum(self.statuses.values()),
-                statuses=dict(self.statuses),
-                broken=self.broken,
-                running=self.running,
-                waiting=self.waiting,
+                calls=sum(self._statuses.values()),
+                statuses=dict(self._statuses),
                 call_seconds=self._calls.spread(),
                 queue_seconds=self._queue.spread(),
                 spawn_seconds=self._spawns.spread(),
                 sessions_started=self._spawns.spread().n,
-                sessions=sessions,
-                spares=spares,
-                groups=groups,
-                trees_started=self.trees_started,
                 processes=len(pids),
                 memory_mb=memory,
+                **self._counts,
+                **alive,
             )
 
 

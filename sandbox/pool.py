@@ -167,7 +167,7 @@ class SandboxPool(Closing):
 
     @machine_errors()
     def _start(self) -> ZygoteProcess:
-        self._meter.started_tree()
+        self._meter.count("trees_started")
         home = WORK_FOLDER if self.tier == "full" else self._new_folder("warm")
         return ZygoteProcess(self.tier, home=home, scratch=self._scratch, switched_off=self._terms.switched_off)
 

@@ -264,7 +264,7 @@ class Session(Closing):
     def _end(self, status: Status, error: str, started: float) -> Observation:
         seconds = time.monotonic() - started
         if not self._closing:  # by its owner, meanwhile
-            self._terms.meter.broke()
+            self._terms.meter.count("broken")
         self._ended = f"the session ended earlier ({error})"
         self.close()
         return _lost(status, error, seconds)

@@ -194,26 +194,26 @@ class StateMachine:
     def _event(
         self,
         read: ReadTask,
-        accepted: Accepted,
+        entry: Accepted,
         verdict: str,
         changes: tuple[FieldChange, ...] = (),
         matched: bool | None = None,
     ) -> AnnotationEvent:
-        raw, submission = accepted.version.raw, accepted.submission
+        raw, submission = entry.version.raw, entry.submission
         return AnnotationEvent(
             round=read.task.request.round,
             attempt=read.task.request.attempt,
             person=email_of(raw.get("completed_by"), self.people),
-            at=_time_of(accepted.version),
+            at=_time_of(entry.version),
             lead_seconds=raw.get("lead_time"),
             verdict=verdict,
-            reasons=submission.reasons if submission else (accepted.evidence,),
+            reasons=submission.reasons if submission else (entry.evidence,),
             comment=submission.comment if submission else "",
             blind_answer=submission.blind_answer if submission else "",
             blind_match=matched,
             changes=changes,
-            task_id=accepted.version.task_id,
-            annotation_id=accepted.version.annotation_id,
+            task_id=entry.version.task_id,
+            annotation_id=entry.version.annotation_id,
         )
 
 
