@@ -38,10 +38,7 @@ _RETRY_SECONDS = 0.002
 
 
 def open_delegated(environment: Mapping[str, str]) -> "TreeCgroup | None":
-    """A cgroup in what was delegated and works, proved by a trial; None where nothing was.
-
-    Raises SandboxUnavailable where DARKROOM_SANDBOX_CGROUP names a folder that cannot be used.
-    """
+    """A cgroup in what was delegated and works, else None. Raises SandboxUnavailable where a bad one is named."""
     try:
         folder = _proved_folder(environment)
     except CgroupUnusable as error:
@@ -77,10 +74,7 @@ class TreeCgroup:
             raise
 
     def add(self, pid: int, *, memory_bytes: int, max_tasks: int) -> "SessionCgroup":
-        """Limit this process and its threads from now on; what it already uses stays on its old account.
-
-        Raises SandboxClosed where the process or the tree has ended.
-        """
+        """Limit this process and its threads from now on. Raises SandboxClosed where it or the tree has ended."""
         session = SessionCgroup(self.folder / f"session-{next(self._counter)}")
         try:
             _make_folder(session.folder)

@@ -25,10 +25,7 @@ _VIDEO_SUFFIXES = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".gif", ".mp
 
 
 def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limits: Limits) -> list[int]:
-    """One readable descriptor per image, then one per video, for the caller to close.
-
-    Raises ImageUnreadable, SandboxError for a video, InputsTooLarge, and OSError for what this machine lacks.
-    """
+    """One descriptor per image, then per video. Raises ImageUnreadable, SandboxError, InputsTooLarge, OSError."""
     fds: list[int] = []
     try:
         for index, image in enumerate(images):

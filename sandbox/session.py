@@ -93,10 +93,7 @@ def off_loop(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, 
 
 
 class Session(Closing):
-    """State lives across calls. Thread-safe; calls of one session run one after another.
-
-    Between calls the process is stopped: a thread that the code left behind computes nothing.
-    """
+    """State lives across calls; thread-safe. Between calls the process is stopped, with all that the code left."""
 
     def __init__(
         self,

@@ -141,10 +141,7 @@ def secret_key(folder: Path) -> str:
 
 
 def select_address(folder: Path, host: str | None, port: int | None, *, last_url: str | None = None) -> Address:
-    """The requested address, else that of the last start (``last_url`` without a file), else a free loopback port.
-
-    Raises ``ProcessError`` when the port is taken.
-    """
+    """The requested address, else the last start's, else a free loopback port. Raises ``ProcessError``."""
     path = folder / "address.json"
     url, last = urlsplit(last_url or ""), None
     if path.exists():

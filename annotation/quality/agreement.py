@@ -66,10 +66,7 @@ def alpha(units: Sequence[Sequence[Hashable | None]], *, seed: int = 0) -> Agree
 
 
 def _alphas(counts: NDArray[np.float64], n_of_kind: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Alpha of every row of ``n_of_kind`` (units per kind); rows with a single value are skipped.
-
-    ``counts``: how often each value (column) stands in a unit of each kind (row).
-    """
+    """Alpha of every row of ``n_of_kind``; ``counts``: how often each value (column) is in units of a kind (row)."""
     m = counts.sum(axis=1)
     disagreement = (m**2 - (counts**2).sum(axis=1)) / (m - 1)
     of_value = n_of_kind @ counts

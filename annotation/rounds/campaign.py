@@ -215,10 +215,7 @@ class Shortage(NamedTuple):
 
 
 def shortages(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> list[Shortage]:
-    """The roles with too few people; ``accounts`` as the server lists them.
-
-    Beside an author, a record needs its checkers, and one more person for its copy with a planted error.
-    """
+    """The roles with too few people. Beside an author, a record needs checkers, and one more for a planted error."""
     n_of = Counter(str(account["role"]) for account in accounts if account["is_active"])
     n_checking = (2 if campaign.checked_twice else 1) + (1 if campaign.gold_share else 0)
     needed = {"annotator": 1, "checker": n_checking, "expert": campaign.experts_per_record}

@@ -54,10 +54,7 @@ class PolicyRecord(BaseModel):
 def materialize_pre_annotations(
     workspace: Workspace, campaign: Campaign, policy: Policy, *, progress: Progress | None = None
 ) -> StageReport:
-    """A record by ``policy`` for every image of the pool.
-
-    Raises ``TableMissing`` without a pool, ``AnnotationError`` if they are disabled, ``PolicyUnavailable``.
-    """
+    """Raises ``TableMissing``, ``AnnotationError`` where they are disabled, ``PolicyUnavailable``."""
     if campaign.pre_annotate == "no":
         raise AnnotationError(
             "pre-annotations are disabled: set pre_annotate to pixels or thousandths in campaign.yaml"

@@ -268,8 +268,7 @@ class RecordState:
 
     @property
     def excluded(self) -> list[int]:
-        """Accounts that must not get the next task: authors never judge, one account judges once in an attempt, and
-        who sent the record back does not rework it."""
+        """Authors never judge, one account judges once in an attempt, who sent it back does not rework it."""
         if self.round in CHECKING:
             return list(dict.fromkeys([*self.authors, *self.judges]))
         return self.sent_back_by if self.round == "rework" else []

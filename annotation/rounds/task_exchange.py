@@ -112,10 +112,7 @@ class TaskExchange:
         self.journal.set_project(round, created)
 
     def _recover_tasks(self, round: str) -> None:
-        """Store tasks that the server has and the journal has not: a sync was interrupted after an import.
-
-        Of two tasks for one request (an import that had timed out was completed later), the younger one is deleted.
-        """
+        """Store tasks of an interrupted import; of two for one request, delete the younger."""
         project_id, last, watermark = self._project(round)
         listed = list(self.server.tasks_after(project_id, last))
         if not listed:

@@ -98,10 +98,7 @@ class PausedProcess:
 
 
 class LeashedProcess:
-    """A process that ends with its starter, and all that it started with it, even after a ``kill -9``.
-
-    A shell in its session waits for the end of a pipe that only the starter holds.
-    """
+    """A process that ends with its starter and all that it started: a shell waits for the end of a pipe."""
 
     def __init__(self, command: Sequence[str], *, environment: Mapping[str, str], log: Path) -> None:
         self.mark, self._pipe = _spawn(LEASH, command, environment, log)

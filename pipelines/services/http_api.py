@@ -149,8 +149,7 @@ def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Call
 
 
 class _WithMcp:
-    """Hands requests of MCP on before FastAPI looks at them. MCP's server says whether the session that a path names is
-    there: its clients read no other refusals."""
+    """Hands requests of MCP on before FastAPI looks at them: its clients read no other refusals than MCP's."""
 
     def __init__(self, app: ASGIApp, mcp: ASGIApp) -> None:
         self._app, self._mcp = app, mcp

@@ -48,11 +48,7 @@ def _answered(_: Request, error: Exception) -> Response:
 
 
 def guarded(app: ASGIApp, *, host: str, token: str) -> ASGIApp:
-    """Guard ``app`` for clients that bring ``token`` (empty: for all).
-
-    On this machine's own address it answers to no other name, so that no page in a browser reaches it under a name of
-    its own.
-    """
+    """Guard ``app`` by ``token`` (empty: none); on a loopback address it answers to no other name, as a page's."""
     if token:
         app = _WithToken(app, token)
     return TrustedHostMiddleware(app, list(LOOPBACK)) if host in LOOPBACK else app

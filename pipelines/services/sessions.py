@@ -134,8 +134,7 @@ class OpenRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """Outcome of a tool: the record, the pixels of its images, and the texts and images (by number) that the protocol
-    makes of it, which are what a model reads in process."""
+    """The record, the pixels of its images, and the texts and images (by number) that the protocol makes of it."""
 
     observation: Observation
     images: tuple[Image.Image, ...]

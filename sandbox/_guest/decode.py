@@ -231,10 +231,7 @@ def _read_all(fd: int, rest: Callable[[], float]) -> bytes:
 
 
 def _checked_reports(lines: list[bytes], n_images: int, ended: int) -> list[_Report]:
-    """The child may be under the control of an image: only shapes and a short reason are taken from it.
-
-    `ended`: the signal that ended the child, 0 or less where there was none.
-    """
+    """Only shapes and a short reason are taken from a child that an image may control; `ended`: its signal."""
     reports: list[_Report] = []
     for index in range(n_images):
         if index == len(lines) and ended not in _CRASHES:

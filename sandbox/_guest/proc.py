@@ -64,10 +64,7 @@ class Proc:
         return [(int(first, 16), int(end, 16)) for first, end in areas]
 
     def limit_processes(self, most: int) -> None:
-        """Limit the processes of the caller's pid namespace, whose first it is (Linux 6.14; older kernels refuse).
-
-        Containers show /proc/sys read-only.
-        """
+        """Limit the caller's pid namespace (Linux 6.14); containers show /proc/sys read-only."""
         try:
             with self._open("sys/kernel/pid_max", "wb") as file:
                 file.write(str(most).encode())

@@ -64,10 +64,7 @@ def share(decoded: DecodedImage) -> SharedImage:
 
 
 class SharedArrays:
-    """Arrays for `cv2.imread` to return: writable, and fresh each time.
-
-    An array without references gives its mapping back, with everything that was written to it undone.
-    """
+    """Writable arrays for `cv2.imread`; one without references gives its mapping back, with changes undone."""
 
     def __init__(self, fd: int, shape: tuple[int, ...]) -> None:
         self._shape, self._n_bytes = shape, int(np.prod(shape))

@@ -111,10 +111,7 @@ class ShownImages:
         return {item for item in self._shown if isinstance(item, str)}
 
     def ordered(self, new_files: Iterable[str], held: Iterable[str]) -> list[Pixels | str]:
-        """Everything shown, once each: a file stands where it was written last.
-
-        `new_files` are those that this call really made or changed; `held` those that a variable names.
-        """
+        """Everything shown, once each, a file where it was written last; `held` are those that variables name."""
         images = [path for path in new_files if path.lower().endswith(IMAGE_SUFFIXES)]
         written = {item: place for place, item in enumerate(self._shown) if isinstance(item, str)}
         items = [

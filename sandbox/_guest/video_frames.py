@@ -64,10 +64,7 @@ _NO_FRAME = _Frame(-1, VideoFrame())
 
 
 class FrameSource:
-    """Frames of the best video stream of one file. Not for both sides of a fork: they would share its place.
-
-    Raises VideoError, or the OSError of a file that cannot be opened.
-    """
+    """Frames of a file's best video stream, not for both sides of a fork. Raises VideoError, or OSError."""
 
     def __init__(self, file: str | IO[bytes], *, max_pixels: int) -> None:
         self._file, self._max_pixels = file, max_pixels

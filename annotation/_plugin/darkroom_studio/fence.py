@@ -88,10 +88,7 @@ def _refuse(request: HttpRequest, rule: AccessRule, user: Any, numbers: dict[str
 
 
 def _body(request: HttpRequest, rule: AccessRule) -> Any:
-    """The parsed body; None without one.
-
-    Raises ``ValueError`` for what Label Studio would read otherwise: a form could carry keys unseen.
-    """
+    """The parsed body; None without one. Raises ``ValueError`` for forms, which could carry keys unseen."""
     if not request.body:
         return None
     if request.content_type != "application/json":

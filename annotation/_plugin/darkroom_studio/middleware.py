@@ -24,10 +24,7 @@ SUBMIT, EDIT = "api/tasks/<int:pk>/annotations/", "api/annotations/<int:pk>/"
 
 
 class SubmissionMiddleware:
-    """Block submissions that break the rules; add the plug-in's part to pages.
-
-    Runs after the fence, which lets people submit only to tasks that they were given, and only JSON that can be read.
-    """
+    """Block submissions that break the rules; add the plug-in's part to pages. Runs after the fence."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
