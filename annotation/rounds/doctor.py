@@ -128,11 +128,8 @@ class Doctor:
     def _people(self) -> list[str]:
         stored, people = self.journal.people(), {person.person_id: person for person in self.server.people()}
         deleted = [person.email for number, person in stored.items() if number not in people]
-        renamed = [
-            f"{stored[number].email} is now {person.email}"
-            for number, person in people.items()
-            if number in stored and person.email != stored[number].email
-        ]
+        both = [(stored[number].email, person.email) for number, person in people.items() if number in stored]
+        renamed = [f"{before} is now {after}" for before, after in both if before != after]
         unknown = [person.email for person in people.values() if not person.role]
         return [
             f"people: {', '.join(emails)}: {what}"

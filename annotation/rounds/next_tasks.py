@@ -149,11 +149,8 @@ def record_shown(fields: RecordFields) -> str:
 def reasons_shown(state: RecordState) -> str:
     """The reasons and comment of the last rejection, without names."""
     titles, last = {reason.name: reason.title for reason in REASONS}, state.history[-1]
-    against = [
-        event
-        for event in state.history
-        if (event.round, event.attempt) == (last.round, last.attempt) and event.verdict in ("fix", "reject")
-    ]
+    here = (last.round, last.attempt)
+    against = [e for e in state.history if (e.round, e.attempt) == here and e.verdict in ("fix", "reject")]
     texts: list[str] = []
     for event in against or [last]:
         texts += [plain(titles.get(reason, reason)) for reason in event.reasons]
