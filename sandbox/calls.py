@@ -1,4 +1,4 @@
-"""Calls of a pool: the slots that admit them, and their numbers, for the operator and for Prometheus (`metrics`).
+"""Calls of a pool: their results, the slots that admit them, their numbers for the operator and Prometheus (`metrics`).
 
 More calls at a time than there are CPUs would only slow one another down.
 """

@@ -1,4 +1,4 @@
-"""Errors of the sandbox itself; an error of the model's code is in its `Observation`.
+"""Errors of the sandbox itself (one of the model's code is in its `Observation`), its tiers and their protections.
 
 SandboxError
 ├── SandboxUnavailable   this machine cannot give the protection that was asked for

@@ -130,7 +130,7 @@ def read_tasks(rows: Iterable[Sequence[Any]]) -> list[RecordTask]:
 
 
 def version_digest(annotation: Mapping[str, Any]) -> str:
-    """What a person can change, and a foreign editor: the server sets an editor a moment after the annotation."""
+    """Digest of what a person can change and of a foreign editor; the server sets an editor with delay."""
     fields = ("result", "was_cancelled", "completed_by", "lead_time", "ground_truth")
     editor = annotation.get("updated_by")
     foreign_editor = None if editor == annotation.get("completed_by") else editor

@@ -1,4 +1,4 @@
-"""Processes that outlive their starter: started in their own session, identified by start time, stopped as a session.
+"""Processes that outlive their starter: started in a session, identified by start time, stopped as a session; ports.
 
 Process numbers are reused. With the boot id and the start time (clock ticks since boot, from ``/proc/<pid>/stat``) a
 number identifies one process for good.

@@ -186,7 +186,7 @@ def _is_inside(box: Numbers, size: Size) -> bool:
 
 
 def _overlaps(box: Numbers, size: Size) -> bool:
-    """Whether Pillow's crop shows something of the image, in order and of no more pixels than an image may have."""
+    """Check that Pillow's crop shows something of the image, in order, and no more pixels than an image may have."""
     x1, y1, x2, y2 = box
     n_pixels = (x2 - x1) * (y2 - y1)
     is_near = max(x1, 0) < min(x2, size[0]) and max(y1, 0) < min(y2, size[1])

@@ -1,7 +1,7 @@
-"""The repairs that help a small model over trivial mistakes (Thyme, appendix A), every one of them reported.
+"""Repairs that help a small model over trivial mistakes (Thyme, appendix A), and refusals of what the papers refuse.
 
-Code that parses is never changed here. What does not parse is tried with ever larger repairs, and the first text that
-parses is what runs:
+Every repair is reported. Code that parses is never changed here. What does not parse is tried with ever larger repairs,
+and the first text that parses is what runs:
 
 1. A code fence or a pair of tags around the whole is stripped (`fences`). Two blocks with nothing between them run one
    after the other; with words between them they are an error.
@@ -219,6 +219,7 @@ _LAYOUTS: tuple[tuple[Step, ...], ...] = (
 """Tried in turn, each on the same text."""
 
 
+# a courtesy to the model, never the boundary: names built at run time pass, and the kernel refuses what matters
 _FILE_CALLS = {
     "os": {"remove", "unlink", "rmdir", "removedirs", "rename", "renames", "replace"},
     "shutil": {"rmtree", "move"},

@@ -1,4 +1,4 @@
-"""Output of the code, kept within bounds: head and tail are kept, the middle is counted.
+"""Output of the code, kept within bounds (head and tail; the middle is counted), its errors and its interruption.
 
 Python's text stays in memory; buffering above it is C (TextIOWrapper over BufferedWriter): a writer in Python costs
 four times as much per print. What goes to the descriptors 1 and 2 past Python, by os.write or by a C library, lands in
@@ -152,6 +152,7 @@ _OPENCV_OUT_OF_MEMORY = -4
 _set_handler = _signal.signal  # Python's wrapper makes enums of numbers: a twentieth of an empty call
 
 
+# errors as the model sees them: without the sandbox's frames
 def describe(error: BaseException, cell: str) -> str:
     """Describe an error: `ZeroDivisionError: division by zero (line 3: x = y / 0)`."""
     return f"{type(error).__name__}: {text_of(error)}{line_of(error, cell)}"

@@ -40,10 +40,8 @@ _NO_INPUT = "the sandbox has no one to answer input(): write the value into the 
 
 def install_notebook_modules(display: Callable[..., None]) -> None:
     """Provide IPython and tqdm. `display` shows images and figures and prints anything else."""
-    names: dict[str, Any] = {"display": display, "update_display": display, "clear_output": _nothing}
-    names |= {"Image": _image_of} | dict.fromkeys(
-        ("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text
-    )
+    names: dict[str, Any] = dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text)
+    names |= {"display": display, "update_display": display, "clear_output": _nothing, "Image": _image_of}
     _provide("IPython", {"get_ipython": _nothing, "version_info": (9, 0, 0, "")}, display=names)
     bars = {"tqdm": Bar, "trange": lambda *ends, **options: Bar(range(*ends), **options), "tqdm_notebook": Bar}
     _provide("tqdm", bars, auto=bars, notebook=bars, std=bars, autonotebook=bars)

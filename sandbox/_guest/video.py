@@ -159,7 +159,7 @@ class VideoReader:
         return number % len(self)
 
     def _numbers(self, indices: Any) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        """As decord reads them: floats (np.linspace) are cut off, negative ones count from the end."""
+        """Read them like decord: floats (np.linspace) are cut off, negative ones count from the end."""
         numbers = np.atleast_1d(np.array(indices, dtype=np.int64))
         return np.array([self._checked(int(number)) for number in numbers.ravel()], np.int64)
 
