@@ -190,9 +190,6 @@ def doctor(
             raise typer.Exit(1)
 
 
-if TYPE_CHECKING:
-    pass
-
 _DATE = ["%Y-%m-%d"]
 
 
