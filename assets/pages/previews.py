@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw
 from darkroom.pipelines.inspection.pages import cell, embedded, inline_example, markdown_table
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.samples import numbered_marks
 from darkroom.pipelines.storage.images import ImageStore
 
 THUMBNAIL_SIDE = 220
@@ -20,7 +21,11 @@ N_EXAMPLES = 3
 
 def samples_examples(samples: Iterable[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
     """A few samples small enough for the UI to show them on the asset's page itself."""
-    captioned = ((sample.images[0], f"{sample.question} → **{sample.answer}**") for sample in samples if sample.images)
+    captioned = (
+        (sample.images[0], f"{numbered_marks([sample.question])[0]} → **{sample.answer}**")
+        for sample in samples
+        if sample.images
+    )
     return _examples(captioned, store)
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice, starmap
+from itertools import islice
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -29,7 +29,7 @@ from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
-from darkroom.pipelines.sources.intake_notes import NoteLine, merged
+from darkroom.pipelines.sources.intake_notes import IntakeNotes
 from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.storage.store_paths import StorePath, children
 from darkroom.pipelines.storage.tables import TableKey
@@ -107,9 +107,11 @@ def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey
     apart = f", {n_not_applicable:,} not applicable" if n_not_applicable else ""
     n_rejects = n_in - n_out - n_not_applicable
     console.print(f"{n_in:,} rows: {n_out:,} samples, {n_rejects:,} rejects{apart}", highlight=False)
-    notes = merged(starmap(NoteLine, fact.get("notes", {}).get("lines", ())) for fact in facts)
-    if notes:
-        console.print(counts("Worth a look", notes))
+    notes = IntakeNotes()
+    for line in (line for shard in facts for line in shard.get("notes", {}).get("lines", ())):
+        notes.add(*line)
+    if lines := notes.lines():
+        console.print(counts("Worth a look", lines))
     listed = list(islice((reject for key in keys for reject in workspace.tables.stream_rejects(key)), _N_LISTED))
     print_rejects(console, listed, sum(map(workspace.tables.n_rejects, keys)), workspace.tables.rejects_path(keys[0]))
 

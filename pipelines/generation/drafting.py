@@ -221,7 +221,7 @@ def _opening(
     slots = {"question": question_text(sample), "sizes": image_sizes(tuple(images)), **hint}
     slots |= {"videos": video_info(sample.videos), SLOT: facts_of_hint(hint)}
     system, user = prompt.render(**{name: slots[name] for name in prompt.slots & slots.keys()})
-    return opening_messages(system, images, user)
+    return opening_messages(system, images, user, question=question_text(sample))
 
 
 def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...], visibility: Mapping[str, Any]) -> Task:
@@ -232,7 +232,7 @@ def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...], visibil
         sample=sample,
         images=images,
         hint=visibility,
-        opening=opening_messages(system, images, user),
+        opening=opening_messages(system, images, user, question=question_text(sample)),
         seed=seed_from(plan.prompt.name, sample.sample_id),
         stage="plan",
     )

@@ -68,7 +68,7 @@ class PaperPrompt:
             "mode": mode,
         }
         system, user = self.prompt.render(**{name: values[name] for name in self.prompt.slots})
-        return opening_messages(system, images, user)
+        return opening_messages(system, images, user, question=question)
 
     def image_names(self, question: str, images: tuple[ImageRef, ...]) -> tuple[str, ...]:
         """Names that code may use for the images: the question's names for them, else those that the prompt tells, if

@@ -95,6 +95,8 @@ class Grader:
     """``number``: the unit of an answer that names none."""
     is_ordered: bool = False
     """``list``: whether the order counts."""
+    accepted: tuple[str, ...] | None = None
+    """Other answers that are right, each by the rule that fits it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ second, if any), and what is seen then.
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,6 +22,27 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 FRAME = "frame "
 """How ``made_by`` of a video's frame begins; its number follows, and ``parent`` is the video."""
+
+IMAGE_MARK = "<image>"
+"""In a question or its choices, once for each image: where it stands. Without marks the images come first."""
+_EARLIER, _NOW = "Earlier turns:\n", "\n\nThe question:\n"
+
+
+def with_context(turns: Sequence[str]) -> str:
+    """The last of turns of user and assistant, a question, after the turns before it."""
+    earlier = "\n".join(f"{('User', 'Assistant')[n % 2]}: {text}" for n, text in enumerate(turns[:-1]))
+    return f"{_EARLIER}{earlier}{_NOW}{turns[-1]}" if earlier else turns[-1]
+
+
+def own_question(question: str) -> str:
+    """The question without the turns before it."""
+    return question.rpartition(_NOW)[2] if question.startswith(_EARLIER) else question
+
+
+def numbered_marks(texts: Iterable[str]) -> list[str]:
+    """Texts for readers who see their images apart: ``[image 1]`` for the first mark, ``[image 2]`` for the second."""
+    numbers = count(1)
+    return [re.sub(IMAGE_MARK, lambda _: f"[image {next(numbers)}]", text) for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +176,18 @@ def details_of(sample: Sample) -> dict[str, Any]:
     """``truth.details`` as an object; empty where there are none."""
     details = json.loads(sample.truth.details) if sample.truth.details else {}
     return details if isinstance(details, dict) else {}
+
+
+ACCEPTED = "accepted_answers"
+"""In ``truth.details``: other answers than the sample's that are right."""
+
+
+def right_answers(sample: Sample) -> tuple[str, ...]:
+    """The sample's answer, and all that its source accepts besides."""
+    accepted = None
+    if sample.truth.details and ACCEPTED in sample.truth.details:
+        accepted = details_of(sample).get(ACCEPTED)
+    return (sample.answer, *map(str, accepted if isinstance(accepted, list) else ()))
 
 
 FAMILIES = "families"

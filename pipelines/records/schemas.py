@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 
 import cattrs
 import pyarrow as pa
+from cattrs.gen import make_dict_unstructure_fn, override
+
+from darkroom.pipelines.records.rl import Grader
 
 R = TypeVar("R")
 _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -16,7 +19,11 @@ _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.boo
 
 @cache
 def _converter() -> cattrs.Converter:
-    return cattrs.Converter(forbid_extra_keys=True)
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    # without further answers a grader is what it was before it could have any
+    hook = make_dict_unstructure_fn(Grader, converter, accepted=override(omit_if_default=True))
+    converter.register_unstructure_hook(Grader, hook)
+    return converter
 
 
 def to_row(record: Any) -> dict[str, Any]:

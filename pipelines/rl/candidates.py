@@ -45,7 +45,7 @@ def turn_of(sample: Sample, stage: str, *, schema: Mapping[str, Any] | None = No
     prompt = bundled_prompt(stage)
     slots = {"question": question_text(sample), "sizes": image_sizes(sample.images)}
     system, user = prompt.render(**{name: slots[name] for name in prompt.slots})
-    messages = opening_messages(system, sample.images, user)
+    messages = opening_messages(system, sample.images, user, question=question_text(sample))
     seed = seed_of(stage, sample.sample_id)
     task = Task(digest([stage, sample.sample_id]), stage, sample, sample.images, {}, messages, seed)
     return CompletionRequest(messages, (), seed, task, schema=schema)

@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from darkroom.pipelines.models.parsing import parsed
 
 _FIELD = re.compile(r"\{([^{}:]+)(?::0(\d{1,2}))?\}")
+_ARRAY = re.compile(r"array\((\[.*\])(?:,\s*dtype=[\w.<>']+)?\)\Z", re.DOTALL)
+_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[\[\](){},:'"]|[^\s\[\](){},:'"]+""", re.DOTALL)
 _LONGEST = 1_000_000
 """Characters: no list of choices or paths is longer, and parsing more costs too much time and memory per row."""
 
@@ -38,12 +40,32 @@ def object_in(value: Any) -> Mapping[str, Any] | None:
 
 
 def _parsed(value: Any, opening: str) -> Any:
-    if not isinstance(value, str) or len(value) > _LONGEST or not value.lstrip().startswith(opening):
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return None
+    text = value.strip()
+    if array := _ARRAY.match(text):
+        text = array[1]
+    if not text.startswith(opening):
         return None
     try:
-        return json.loads(value)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return _printed(value.strip())
+        return _printed(_with_commas(text)) or _printed(text)
+
+
+def _with_commas(text: str) -> str:
+    """The text of a list as numpy prints it, ``['red' 'dark red']``, with the commas that Python needs."""
+    pieces: list[str] = []
+    end, follows = 0, False
+    for token in _TOKEN.finditer(text):
+        if token[0] in ("'", '"'):  # never closed
+            return text
+        begins = token[0][0] not in ")]},:"
+        if follows and begins and token.start() > end:
+            pieces.append(",")
+        pieces.append("None" if token[0] == "nan" else token[0])
+        end, follows = token.end(), token[0][-1] not in "([{,:"
+    return " ".join(pieces)
 
 
 def _printed(text: str) -> Any:
@@ -86,8 +108,8 @@ class Columns(BaseModel):
     ``{image_id:012}.jpg`` with zeros in front. Relative paths must stay below the folder; absolute ones are used
     unchanged. ``choices`` contains a list of texts, with or without letters, an object by letter, or one text
     (``A. red; B. blue``). ``boxes`` contains one box or a list, in ``box_frame``, or objects with ``box`` or ``bbox``
-    and ``label`` or ``name``. Where ``question`` and ``answer`` are chat messages, the first question and the reply to
-    it are used.
+    and ``label`` or ``name``. Where ``question`` and ``answer`` are chat messages, ``turns`` chooses among their
+    questions, and where ``images`` is ``None`` their parts have the images.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -117,8 +139,15 @@ class Columns(BaseModel):
     """Whether the question's text may contain the choices; they are cut out of it."""
     unwrap_answer: bool = False
     r"""Whether an answer may be wrapped in ``<answer>``, ``\boxed{}`` or ``$``."""
-    answer_list: Literal["refuse", "first"] = "refuse"
-    """``first``: an answer may be a list of accepted spellings, of which the first counts."""
+    answer_list: Literal["refuse", "first", "majority", "text"] = "refuse"
+    """An answer that is a list, also as text: refused; its first counts (``first``); the most frequent is the label and
+    all are accepted (``majority``); a text that looks like a list is one answer (``text``)."""
+    missing_values: tuple[str, ...] | None = None
+    """Spellings of a missing answer, in any case; None: the usual ones (``answers.py``), and canned replies."""
+    turns: Literal["each", "first", "last"] = "each"
+    """The questions of a conversation that become samples, each after the turns before it."""
+    image_marks: Literal["places", "drop"] = "places"
+    """Marks of images in texts (``marks.py``): places, as many as the row has images; or dropped, images first."""
     text_rows: bool = False
     """Whether rows without images are questions about text; else they are rejected."""
     transcript: TranscriptColumns | None = None

@@ -1,6 +1,5 @@
 """Intake: a source's rows become samples; damaged, invalid and duplicate rows become typed rejects."""
 
-import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
@@ -12,11 +11,11 @@ from darkroom.pipelines.records.answers import letter_of
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject, storable
 from darkroom.pipelines.sources import BadRow, Source, SourceRow
+from darkroom.pipelines.sources.answers import shows_words
 from darkroom.pipelines.sources.intake_notes import IntakeNotes, NoteLine
 from darkroom.pipelines.storage.images import ImageStore
 
 STAGE = "samples"
-_READ = re.compile("ocr|text|document", re.IGNORECASE)
 Ref = TypeVar("Ref", ImageRef, VideoRef)
 
 
@@ -93,13 +92,13 @@ def _checked_answer(row: SourceRow) -> str:
     """The answer; of a multiple-choice question its letter, however the source spells it."""
     labels = [box.label for box in row.truth.boxes]
     texts = (row.row, row.question, row.answer, *row.choices, row.category, row.license, *labels)
-    if any(text != storable(text) for text in (*texts, row.truth.details or "")):
-        raise RowError(Reason.MALFORMED_ROW, "a text holds a lone surrogate, which is no character")
+    if any(text != storable(text) or "\0" in text for text in (*texts, row.truth.details or "")):
+        raise RowError(Reason.MALFORMED_ROW, "a text holds a lone surrogate or a NUL, which is no character")
     if not row.question.strip():
         raise RowError(Reason.MALFORMED_ROW, "the question is empty")
     if not row.answer.strip():
         raise RowError(Reason.MALFORMED_ROW, "the answer is empty")
-    if row.answer.strip() == "NaN" and not row.choices and not _READ.search(row.category):
+    if row.answer.strip() == "NaN" and not row.choices and not shows_words(row.category):
         why = "the answer is NaN, a missing value; where an image shows the word, set the category to ocr or text"
         raise RowError(Reason.MALFORMED_ROW, why)
     if not row.choices:

@@ -10,13 +10,13 @@ A ``column`` is unread where the mapping names no part of it, a ``field`` where 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.sources import BadRow, SourceRow
-from darkroom.pipelines.sources.columns import BESIDE, Columns, alternatives
+from darkroom.pipelines.sources.columns import BESIDE, TEMPLATE, Columns, alternatives
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 MANY_ROWS = 1000
@@ -33,49 +33,38 @@ class NoteLine(NamedTuple):
 
 @dataclass(slots=True)
 class IntakeNotes:
-    """The notes on one shard's rows and samples, in memory: a few words a sample."""
+    """The notes on a shard's rows and samples, or the lines of several shards; in memory a few words a sample."""
 
-    counts: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, str] = field(default_factory=dict)
+    _lines: dict[str, NoteLine] = field(default_factory=dict)
     _answers: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
     _images: Counter[str] = field(default_factory=Counter)
+
+    def add(self, n: int, what: str, example: str = "") -> None:
+        """Add ``n`` to the line ``what``, which keeps its first example."""
+        line = self._lines.get(what, NoteLine(0, what, example))
+        self._lines[what] = line._replace(n=line.n + n)
 
     def add_row(self, row: SourceRow | BadRow) -> None:
         """Count what the row's mapping did not read."""
         for label in row.unread if isinstance(row, SourceRow) else ():
-            self._count(f"{label} not read", row.row)
+            self.add(1, f"{label} not read", row.row)
 
     def add_sample(self, sample: Sample) -> None:
         """Compare the answer with that of an earlier row about the same; count rows by image."""
-        key = (sample.question, sample.choices, *(image.sha256 for image in sample.images + sample.videos))
+        media = [*(image.sha256 for image in sample.images), *(video.sha256 for video in sample.videos)]
+        key = (sample.question, sample.choices, *media)
         row, answer = self._answers.setdefault(key, (sample.source_row, sample.answer))
         if answer != sample.answer:
-            what = f"{row} says {answer[:60]!r}, {sample.source_row} {sample.answer[:60]!r}"
-            self._count("another answer to the same question about the same images", what)
+            example = f"{row} says {answer[:60]!r}, {sample.source_row} {sample.answer[:60]!r}"
+            self.add(1, "another answer to the same question about the same images", example)
         self._images.update({image.sha256 for image in sample.images})
 
     def lines(self) -> list[NoteLine]:
         """One line a finding, the most frequent first."""
-        repeated = [
-            NoteLine(n, f"rows about one image, {sha256[:12]}")
-            for sha256, n in self._images.most_common()
-            if n >= MANY_ROWS
-        ]
-        return [*repeated, *(NoteLine(n, what, self.examples[what]) for what, n in self.counts.most_common())]
-
-    def _count(self, what: str, example: str) -> None:
-        self.counts[what] += 1
-        self.examples.setdefault(what, example)
-
-
-def merged(shards: Iterable[Iterable[NoteLine]]) -> list[NoteLine]:
-    """The lines of several shards, those of the same words added up."""
-    lines = [line for shard in shards for line in shard]
-    first = {line.what: line for line in reversed(lines)}
-    totals: Counter[str] = Counter()
-    for line in lines:
-        totals[line.what] += line.n
-    return [NoteLine(n, what, first[what].example) for what, n in totals.most_common()]
+        repeated = (
+            NoteLine(n, f"rows about one image, {name[:12]}") for name, n in self._images.items() if n >= MANY_ROWS
+        )
+        return sorted((*self._lines.values(), *repeated), key=lambda line: -line.n)
 
 
 def unread_in(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
@@ -89,7 +78,7 @@ def unread_in(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
 def _unnamed(fields: Mapping[str, Any], read: set[str], prefix: str = "") -> Iterator[str]:
     for key, value in fields.items():
         name = f"{prefix}{key}"
-        if name in read or name == BESIDE or value in _EMPTY:
+        if name in read or name in (BESIDE, TEMPLATE) or value in _EMPTY:
             continue
         if not any(other.startswith(f"{name}.") for other in read):
             yield f"{'field' if prefix else 'column'} {name}"

@@ -11,6 +11,7 @@ import codecs
 import gzip
 import io
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -225,10 +226,16 @@ def _bare(line: bytes) -> bytes:
     return line.removeprefix(codecs.BOM_UTF8).strip()
 
 
+def _number(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise ValueError(f"{digits[:40]} is beyond any number that can be compared")
+    return number
+
+
 def parsed_value(text: bytes) -> tuple[Any, str]:
     """The value of a text, or its problem."""
     try:
-        return json.loads(text.decode("utf-8-sig")), ""
+        return json.loads(text.decode("utf-8-sig"), parse_float=_number), ""
     except UnicodeDecodeError as error:
         return None, f"not UTF-8: {error.reason} at byte {error.start + 1} of the line"
     except (ValueError, RecursionError) as error:

@@ -6,6 +6,7 @@ columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_f
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from darkroom.pipelines.records.geometry import (
     box_from_xywh,
 )
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import ACCEPTED
 from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources.answers import RowAnswer, answer_in, missing_reason, shows_words
 from darkroom.pipelines.sources.columns import (
     BESIDE,
     TEMPLATE,
@@ -29,19 +32,10 @@ from darkroom.pipelines.sources.columns import (
     object_in,
     value_at,
 )
+from darkroom.pipelines.sources.conversations import Asked, talk_of
 from darkroom.pipelines.sources.intake_notes import unread_in
 from darkroom.pipelines.sources.media import IMAGE, VIDEO, describe, file_names, json_beside, media
-from darkroom.pipelines.sources.texts import (
-    LETTERS,
-    answer_of,
-    choices_in,
-    from_letters,
-    lettered,
-    plain_label,
-    question_of,
-    split_question,
-    text_at,
-)
+from darkroom.pipelines.sources.texts import LETTERS, choices_in, from_letters, lettered, plain_label, text_at
 from darkroom.pipelines.sources.transcripts import released_row
 from darkroom.pipelines.storage.media_validation import probe
 
@@ -60,30 +54,41 @@ def map_row(
             row = {**row, BESIDE: json_beside(row, columns.images, folder, prefix=columns.path_prefix)}
         _check_excluded(row, columns)
         if columns.transcript is not None:
-            yield released_row(row, columns, where=where, folder=folder, license=license)
+            released = released_row(row, columns, where=where, folder=folder, license=license)
+            yield replace(released, unread=unread_in(row, columns))
             return
-        images = tuple(
-            media(row, columns.images, folder, IMAGE, prefix=columns.path_prefix, optional=columns.text_rows)
-        )
-        question, choices = _question_and_choices(row, columns)
+        talk = talk_of(row, columns)
+        column = columns.images or talk.images
+        images = tuple(media(row, column, folder, IMAGE, prefix=columns.path_prefix, optional=columns.text_rows))
+        videos = tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix))
+        names = file_names(row, column)
         boxes = tuple(boxes_of(row, columns, images))
-        if boxes and row.get(TEMPLATE):
-            question = question.replace("{box}", str(tuple(boxes[0].box)))
-        yield SourceRow(
-            row=where,
-            images=images,
-            question=question,
-            answer=_answer(row, columns, choices),
-            choices=choices,
-            truth=Truth(boxes=boxes, details=_details(row, columns)),
-            category=_optional_text(row, columns.category),
-            license=_optional_text(row, columns.license) or license,
-            videos=tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix)),
-            files=(*file_names(row, columns.images), *file_names(row, columns.videos)),
-            unread=unread_in(row, columns),
-        )
+        asked = list(talk.asked(columns, len(images), _choices(row, columns)))
     except RowError as error:
         yield BadRow(where, error.reason, error.evidence, _short(row))
+        return
+    for number, question in enumerate(asked):
+        place = f"{where}#{number + 1}" if number else where
+        try:
+            answer, text = _answer(row, columns, question), question.question
+            yield SourceRow(
+                row=place,
+                images=images[: question.n_images],
+                question=text.replace("{box}", str(tuple(boxes[0].box))) if boxes and row.get(TEMPLATE) else text,
+                answer=answer.text,
+                choices=question.choices,
+                truth=Truth(
+                    boxes=tuple(box for box in boxes if box.image < max(question.n_images, 1)),
+                    details=_details(row, columns, answer),
+                ),
+                category=_optional_text(row, columns.category),
+                license=_optional_text(row, columns.license) or license,
+                videos=videos,
+                files=(*names[: question.n_images], *file_names(row, columns.videos)),
+                unread=() if number else (*unread_in(row, columns), *talk.unread),
+            )
+        except RowError as error:
+            yield BadRow(place, error.reason, error.evidence, _short(row))
 
 
 def _check_excluded(row: Mapping[str, Any], columns: Columns) -> None:
@@ -95,15 +100,6 @@ def _check_excluded(row: Mapping[str, Any], columns: Columns) -> None:
 
 def _optional_text(row: Mapping[str, Any], column: str | None) -> str:
     return text_at(row, column) if column and value_at(row, column) not in (None, "") else ""
-
-
-def _question_and_choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, tuple[str, ...]]:
-    """Choices of a column take precedence over those in the question, which are cut so that none appears twice."""
-    question, choices = question_of(row, columns), _choices(row, columns)
-    if not columns.choices_in_question:
-        return question, choices
-    stem, embedded = split_question(question)
-    return (stem if embedded and len(choices) in (0, len(embedded)) else question), choices or embedded
 
 
 def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
@@ -126,23 +122,30 @@ def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
         raise RowError(error.reason, f"column {columns.choices!r}: {error.evidence}") from error
 
 
-def _answer(row: Mapping[str, Any], columns: Columns, choices: tuple[str, ...]) -> str:
+def _answer(row: Mapping[str, Any], columns: Columns, asked: Asked) -> RowAnswer:
     """The answer; in a row with choices a number is an index into them and becomes its letter."""
-    name = first_named(row, columns.answer)
-    value = value_at(row, name)
+    name, value, choices = first_named(row, columns.answer), asked.answer, asked.choices
     if choices and isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < len(choices):
             raise RowError(Reason.MALFORMED_ROW, f"column {name!r}: choice {value} of {len(choices)}")
-        return LETTERS[value]
-    answer = answer_of(row, columns)
-    # the text of a choice stays as it is, even if it looks like a letter
-    return plain_label(answer) if choices and all(choice[3:] != answer for choice in choices) else answer
+        return RowAnswer(LETTERS[value])
+    answer = answer_in(value, name, columns)
+    if choices:
+        # the text of a choice stays as it is, even if it looks like a letter
+        is_text = any(choice[3:] == answer.text for choice in choices)
+        return RowAnswer(answer.text if is_text else plain_label(answer.text))
+    if not shows_words(_optional_text(row, columns.category)) and (
+        why := missing_reason(answer.text, columns.missing_values)
+    ):
+        raise RowError(Reason.MALFORMED_ROW, f"column {name!r}: {why}")
+    return answer
 
 
-def _details(row: Mapping[str, Any], columns: Columns) -> str | None:
-    if not columns.details:
-        return None
-    return json.dumps({name: _short(value_at(row, name)) for name in columns.details}, sort_keys=True, default=str)
+def _details(row: Mapping[str, Any], columns: Columns, answer: RowAnswer) -> str | None:
+    details = {name: _short(value_at(row, name)) for name in columns.details}
+    if answer.accepted:
+        details |= {ACCEPTED: answer.accepted, "answer_votes": answer.votes}
+    return json.dumps(details, sort_keys=True, default=str) if details else None
 
 
 def _short(value: Any, depth: int = 0) -> Any:

@@ -86,20 +86,28 @@ def file_names(row: Mapping[str, Any], column: str | tuple[str, ...] | None) -> 
 
 def _entries(value: Any) -> list[Any]:
     entries = list_in(value)
-    if entries and all(isinstance(entry, Mapping) and ("role" in entry or "from" in entry) for entry in entries):
-        return part_images(entries)
-    return [value] if entries is None else entries
+    return part_images(entries) if entries and is_conversation(entries) else [value] if entries is None else entries
+
+
+def is_conversation(value: Any) -> bool:
+    """True for a list of messages, each with a role."""
+    messages = list_in(value) or []
+    return bool(messages) and all(
+        isinstance(message, Mapping) and ("role" in message or "from" in message) for message in messages
+    )
 
 
 def part_images(messages: Any) -> list[Any]:
     """The images among the parts of chat messages, in their order; ``{"type": "image"}`` alone names none."""
-    images = []
-    for message in list_in(messages) or []:
-        parts = message.get("content", message.get("value")) if isinstance(message, Mapping) else None
-        for part in parts if isinstance(parts, list | tuple) else ():
-            if isinstance(part, Mapping) and (image := next((part[key] for key in _PARTS if part.get(key)), None)):
-                images.append(image)
-    return images
+    mappings = [message for message in list_in(messages) or () if isinstance(message, Mapping)]
+    contents = [message.get("content", message.get("value")) for message in mappings]
+    parts = [part for content in contents if not isinstance(content, str) for part in list_in(content) or ()]
+    return [image for part in parts if isinstance(part, Mapping) and (image := part_image(part))]
+
+
+def part_image(part: Mapping[str, Any]) -> Any:
+    """The image that a part of a message holds itself, or its name; None without one."""
+    return next((part[key] for key in _PARTS if part.get(key)), None)
 
 
 def is_embedded(value: Any) -> bool:

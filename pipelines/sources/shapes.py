@@ -118,7 +118,7 @@ def _boxed(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], p
         columns |= {"boxes": "boxes", "category": "category", "exclude": {"skip": (True,)}}
         columns["box_frame"] = {"coco": "xywh", "yolo": "fractions"}.get(config.kind, "corners")
     else:
-        columns["answer_list"] = "first"
+        columns["answer_list"] = "majority"
     folder = _Files(path).folder_of(row.get("image") for row in rows)
     return Proposal(name, _completed(config, columns, folder))
 
@@ -226,8 +226,9 @@ def _mapped(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], 
         columns["choices_in_question"] = True
     if any(_TAGGED.search(text) for text in texts):
         columns["unwrap_answer"] = True
-    if answer != question and any(list_in(value_at(row, answer)) is not None for row in rows):
-        columns["answer_list"] = "first"
+    entries = [entry for row in rows if answer != question for entry in list_in(value_at(row, answer)) or ()]
+    if any(isinstance(entry, str | Mapping) for entry in entries):  # numbers may be one answer, a box
+        columns["answer_list"] = "majority"
     if isinstance(images, str) and any(_is_empty(value_at(row, images)) for row in rows if "{" not in images):
         columns["text_rows"] = True
     names = [name for value in columns.values() for name in (value if isinstance(value, tuple) else (value,))]

@@ -1,4 +1,4 @@
-"""Questions, answers and choices in users' rows: plain text, chat messages, placeholders, wrapping, letters.
+"""Texts and choices in users' rows: letters in any spelling, and choices inside a question.
 
     split_question("Which colour?\\nA) red\\nB) blue")     # ("Which colour?", ("A. red", "B. blue"))
 
@@ -11,109 +11,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from darkroom.pipelines.models.protocols.markup import Malformed, closed_answers, one_answer
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.sources.columns import Columns, first_named, list_in, value_at
+from darkroom.pipelines.sources.columns import value_at
 from darkroom.pipelines.sources.media import describe
 
-_QUESTION_ROLES, _ANSWER_ROLES = ("user", "human"), ("assistant", "gpt")
-_PLACEHOLDER = re.compile(
-    r"<(?:image|video)(?:_?\d+)?>|<\|vision_start\|>|<\|(?:image|video)_pad\|>|<\|vision_end\|>", re.IGNORECASE
-)
-_OPEN_TAG = re.compile(r"<answer>", re.IGNORECASE)
 _INFINITE = {math.inf: "∞", -math.inf: "-∞"}
-_DOLLARS = (
-    re.compile(r"\A\$\$([^$]+)\$\$\Z", re.DOTALL),
-    re.compile(r"\A\$([^$]+)\$\Z", re.DOTALL),
-    re.compile(r"\A\\\(((?:(?!\\\)).)+)\\\)\Z", re.DOTALL),
-    re.compile(r"\A\\\[((?:(?!\\\]).)+)\\\]\Z", re.DOTALL),
-)
 
 
 def text_at(row: Mapping[str, Any], column: str) -> str:
     """A column's text, stripped. Raises ``RowError`` for anything but text and numbers."""
-    return _text(value_at(row, column), column)
+    return plain_text(value_at(row, column), column)
 
 
-def question_of(row: Mapping[str, Any], columns: Columns) -> str:
-    """The question, without image placeholders and the lines that the mapping drops."""
-    name = first_named(row, columns.question)
-    text = _message_text(value_at(row, name), name, _QUESTION_ROLES)
-    if _PLACEHOLDER.search(text):
-        text = re.sub(r"[ \t]{2,}", " ", _PLACEHOLDER.sub(" ", text))
-    if columns.drop_lines:
-        text = "\n".join(line for line in text.splitlines() if not line.strip().startswith(columns.drop_lines))
-    return text.strip()
-
-
-def answer_of(row: Mapping[str, Any], columns: Columns) -> str:
-    """The answer's text; JSON's ``Infinity`` is ∞.
-
-    Raises ``RowError`` for NaN, and for a list, unless the mapping declares accepted spellings.
-    """
-    name = first_named(row, columns.answer)
-    value = value_at(row, name)
-    if columns.answer_list == "first" and not _is_conversation(value):
-        value = _first(value, name)
-    text = _message_text(value, name, _ANSWER_ROLES)
-    if not columns.unwrap_answer:
-        return text
-    bare = unwrapped(text, name)
-    return _text(_first(bare, name), name) if columns.answer_list == "first" else bare
-
-
-def unwrapped(text: str, column: str) -> str:
-    r"""The content of ``<answer>``, ``\boxed{}`` or ``$``, else the text. Raises ``RowError`` for an unclosed one."""
-    tagged = [answer[1] for answer in closed_answers(text)]
-    if len(_OPEN_TAG.findall(text)) > len(tagged):
-        raise RowError(Reason.MALFORMED_ROW, f"column {column!r}: an <answer> is never closed: {describe(text)}")
-    inner = tagged[-1].strip() if tagged else text.strip()
-    box = one_answer(inner)
-    if isinstance(box, Malformed):
-        raise RowError(Reason.MALFORMED_ROW, f"column {column!r}: {box.evidence}")
-    inner = box.answer if box else inner
-    for dollars in _DOLLARS:
-        if formula := dollars.match(inner):
-            return formula[1].strip()
-    return inner
-
-
-def _message_text(value: Any, column: str, roles: tuple[str, ...]) -> str:
-    """The text itself, or the first message of ``roles`` in a conversation."""
-    if not _is_conversation(value):
-        return _text(value, column)
-    for message in list_in(value) or []:
-        if message.get("role", message.get("from")) in roles:
-            return _content(message.get("content", message.get("value")), column)
-    raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected a message of {' or '.join(roles)}, found none")
-
-
-def _is_conversation(value: Any) -> bool:
-    messages = list_in(value)
-    return bool(messages) and all(
-        isinstance(message, Mapping) and ("role" in message or "from" in message) for message in messages or []
-    )
-
-
-def _content(content: Any, column: str) -> str:
-    """A message's text; of a list of parts, its texts."""
-    if not isinstance(content, list | tuple):
-        return _text(content, column)
-    parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
-    return "\n".join(_text(part, column) for part in parts if part is not None)
-
-
-def _first(value: Any, column: str) -> Any:
-    """The first of a list; a text counts as one if it contains a list of texts (``[0, 1]`` is an interval)."""
-    values = list_in(value)
-    if values is None or (isinstance(value, str) and not all(isinstance(element, str) for element in values)):
-        return value
-    if not values:
-        raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected text, found an empty list")
-    return values[0]
-
-
-def _text(value: Any, column: str) -> str:
+def plain_text(value: Any, column: str) -> str:
+    """A text, stripped, or a number as one; JSON's ``Infinity`` is ∞. Raises ``RowError`` for NaN and anything else."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, int | float) and not isinstance(value, bool):

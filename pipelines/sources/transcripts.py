@@ -25,10 +25,13 @@ from darkroom.pipelines.models.protocols import PROTOCOLS, Malformed
 from darkroom.pipelines.models.protocols.markup import excerpt, split_at_tag, tag, write_box
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import IMAGE_MARK
 from darkroom.pipelines.sources import SourceRow
-from darkroom.pipelines.sources.columns import Columns, TranscriptColumns, list_in, object_in, value_at
-from darkroom.pipelines.sources.media import IMAGE, describe, file_names, media
-from darkroom.pipelines.sources.texts import answer_of, question_of, text_at
+from darkroom.pipelines.sources.answers import answer_in
+from darkroom.pipelines.sources.columns import Columns, TranscriptColumns, list_in, value_at
+from darkroom.pipelines.sources.conversations import MODEL, SYSTEM, Talk, read_messages
+from darkroom.pipelines.sources.media import IMAGE, describe, file_names, media, part_images
+from darkroom.pipelines.sources.texts import text_at
 from darkroom.pipelines.storage.media_validation import probe
 
 Sizes = Sequence[tuple[int, int]]
@@ -114,10 +117,8 @@ DIALECTS: dict[str, Dialect] = {
 
 MAX_CHARS, MAX_TURNS = 200_000, 64
 """Of one trajectory."""
-PLACEHOLDER = "<image>"
 RELEASED = "released"
 """The key of ``Truth.details`` under which a sample holds its released trajectory."""
-_MODEL, _SYSTEM = frozenset({"assistant", "gpt", "model"}), "system"
 _OBSERVATIONS = ("sandbox_output", "tool_response", "interpreter")
 """Tags of observations inside the model's text."""
 _MARKERS = ("tool_response", "sandbox_output", "interpreter", "output")
@@ -143,7 +144,7 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     question, turns, observations = _turns(messages)
     source, column = ({"image": in_parts}, "image") if in_parts else (row, columns.images)
     images = tuple(media(source, column, folder, IMAGE))
-    counts = [text.count(PLACEHOLDER) for text in (question, *observations)]
+    counts = [text.count(IMAGE_MARK) for text in (question, *observations)]
     if sum(counts) != len(images):
         raise RowError(Reason.MISSING_IMAGE, f"the texts show {sum(counts)} images, the row has {len(images)}")
     sizes = [(probed.width, probed.height) for probed in map(probe, images)]
@@ -161,17 +162,21 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
         "n_question_images": counts[0],
         "has_label": has_label,
     }
-    question_text = question_of({"question": question}, columns.model_copy(update={"question": "question"}))
+    (asked,) = Talk([question], {0: ""}).asked(columns, counts[0])
     return SourceRow(
         row=where,
         images=images,
-        question=question_text,
-        answer=answer_of(row, columns.model_copy(update={"answer": transcript.label})) if transcript.label else answer,
+        question=asked.question,
+        answer=_label(row, columns, transcript.label) if transcript.label else answer,
         truth=Truth(details=json.dumps({RELEASED: details}, sort_keys=True, ensure_ascii=False)),
         category=text_at(row, columns.category) if columns.category else "",
         license=(text_at(row, columns.license) if columns.license else "") or license,
         files=file_names(source, column),
     )
+
+
+def _label(row: Mapping[str, Any], columns: Columns, name: str) -> str:
+    return answer_in(value_at(row, name), name, columns).text
 
 
 def _messages(
@@ -187,37 +192,8 @@ def _messages(
         return [_Message(False, text_at(row, names[0])), _Message(True, value)], []
     if len(entries) > 2 * MAX_TURNS:
         raise RowError(Reason.MALFORMED_ROW, f"{len(entries)} messages, at most {2 * MAX_TURNS} are read")
-    images: list[Any] = []
-    messages = []
-    for number, entry in enumerate(entries, start=1):
-        message = object_in(entry)
-        role = (message or {}).get("role", (message or {}).get("from"))
-        if message is None or not isinstance(role, str):
-            raise RowError(Reason.MALFORMED_ROW, f"message {number} has no role: {describe(entry)}")
-        if role != _SYSTEM:
-            text = "".join(_content(message.get("content", message.get("value")), images, number))
-            messages.append(_Message(role in _MODEL, text))
-    return messages, images
-
-
-def _content(content: Any, images: list[Any], number: int) -> Iterator[str]:
-    """A message's text, an image as ``<image>``; images of parts are added to ``images``."""
-    if isinstance(content, str):
-        yield content
-        return
-    for part in list_in(content) or ():
-        fields = part if isinstance(part, Mapping) else {}
-        if fields.get("video") is not None:
-            raise RowError(Reason.NOT_APPLICABLE, f"message {number} shows a video: only images are executed again")
-        if fields.get("image") is not None:
-            images.append(fields["image"])
-            yield PLACEHOLDER
-        elif isinstance(fields.get("text"), str):
-            yield fields["text"]
-        else:
-            raise RowError(
-                Reason.MALFORMED_ROW, f"message {number}: a part is neither text nor image: {describe(part)}"
-            )
+    messages = [message for message in read_messages(entries) if message.role != SYSTEM]
+    return [_Message(message.role in MODEL, "".join(message.texts)) for message in messages], part_images(entries)
 
 
 def _turns(messages: Sequence[_Message]) -> tuple[str, list[str], list[str]]:
@@ -281,4 +257,4 @@ def _shown(observation: str) -> str:
     """An observation's text without images and markers."""
     for marker in _MARKERS:
         observation = observation.replace(f"<{marker}>", "").replace(f"</{marker}>", "")
-    return observation.replace(PLACEHOLDER, "").strip()
+    return observation.replace(IMAGE_MARK, "").strip()

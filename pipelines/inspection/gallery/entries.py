@@ -24,6 +24,7 @@ from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.records import ImageRef, Reject, Sample, Trajectory, from_row, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.origin_labels import asked
+from darkroom.pipelines.records.samples import numbered_marks
 from darkroom.pipelines.selection.duplicates.looks import on_white
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
 from darkroom.pipelines.storage.media_validation import decode
@@ -163,7 +164,8 @@ def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) ->
 
 def entry_of_record(sample: Sample, trajectory: Trajectory | None = None) -> Entry:
     """A sample without its answer, or a trajectory about it; images are named by their digests."""
-    content: dict[str, Any] = {"question": sample.question, "choices": sample.choices}
+    question, *choices = numbered_marks((sample.question, *sample.choices))
+    content: dict[str, Any] = {"question": question, "choices": choices}
     if trajectory is None:
         return Entry.of(**content, images=_names(sample.images))
     rounds = [
@@ -212,12 +214,14 @@ def _entry(
     images, n_outlined = list(media.question), 0
     if images and crops:
         images[0], n_outlined = outlined(images[0], crops)
+    text, *choices = numbered_marks((question.get("question") or "", *(question.get("choices") or ())))
     content = {
         "id": row.get("trajectory_id") or question.get("sample_id") or "",
         "link": link_of(row, question),
         "family": question["family"],
-        **{name: question.get(name) or "" for name in ("category", "source", "source_row", "license", "question")},
-        "choices": list(question.get("choices") or ()),
+        **{name: question.get(name) or "" for name in ("category", "source", "source_row", "license")},
+        "question": text,
+        "choices": choices,
         "sizes": [f"{image.width} × {image.height}" for image in media.question],
         "n_outlined": n_outlined,
         "n_videos": media.n_videos,

@@ -17,7 +17,7 @@ It says 42.
 Images are already open as variables. A video is only such a variable: the policy sees the frames that its code shows.
 """
 
-from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text, joined, message
+from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text, message, with_images
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols.markup import (
     Malformed,
@@ -66,11 +66,11 @@ class PyVision(Protocol):
             has_frames=any(frames),
             mode=mode,
         )
-        parts: list[Part] = []
+        named: list[list[Part]] = []
         for index, (image, frame) in enumerate(zip(images, frames, strict=True)):
             name = f"image_clue_{index}, {frame}{image.width}x{image.height} pixels:\n"
-            parts += [Text(name), ImagePart(image), Text("\n")]
-        return (message("system", system), message("user", *joined([*parts, Text(user)])))
+            named.append([Text(name), ImagePart(image), Text("\n")])
+        return (message("system", system), message("user", *with_images(user, question, named)))
 
     def _read(self, text: str) -> ParsedTurn | Malformed:
         turn = code_or_answer(text, sandbox=self.marker)

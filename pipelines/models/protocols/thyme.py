@@ -39,7 +39,7 @@ class Thyme(Protocol):
     ) -> tuple[Message, ...]:
         """System prompt, then the images and the question with the images' sizes."""
         system, user = bundled_prompt("thyme").render(question=question, sizes=image_sizes(images))
-        return opening_messages(system, images, user)
+        return opening_messages(system, images, user, question=question)
 
     def _read(self, text: str) -> ParsedTurn | Malformed:
         turn = code_or_answer(text, sandbox=self.marker)

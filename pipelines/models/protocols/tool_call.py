@@ -61,7 +61,7 @@ class ToolCall(Protocol):
         system, user = bundled_prompt("tool_call").render(
             question=question, sizes=image_sizes(images), has_images=bool(images), tool=tool, mode=mode
         )
-        return opening_messages(system, images, user)
+        return opening_messages(system, images, user, question=question)
 
     def _read(self, text: str) -> ParsedTurn | Malformed:
         parts = split_at_tag(text, self.container)

@@ -82,6 +82,7 @@ class RlFacts(SampleFacts):
     rows: dict[str, Counter[str]] = field(
         default_factory=lambda: {name: Counter() for name in ("origin", "difficulty", "grader")}
     )
+    n_with_accepted: int = 0
     necessity_models: set[str | None] = field(default_factory=set)
     priors: array[float] = field(default_factory=lambda: array("d"))
     _origins: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -91,6 +92,7 @@ class RlFacts(SampleFacts):
         self.rows["origin"][row.origin] += 1
         self.rows["difficulty"][row.difficulty] += 1
         self.rows["grader"][row.grader.kind] += 1
+        self.n_with_accepted += row.grader.accepted is not None
         if row.necessity is not None:
             self.necessity_models.add(row.necessity.forced.judge)
             self.priors.append(row.necessity.prior)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.records.answers import letter_of, matches, split_choice
+from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import (
     CheckResult,
@@ -27,7 +28,7 @@ from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 def answer_matches(case: Case) -> CheckResult:
     """The answer is the sample's."""
     sample, answer = case.sample, case.trajectory.answer
-    if matches(answer, sample.answer, sample.choices):
+    if any(matches(answer, expected, sample.choices) for expected in right_answers(sample)):
         return passed()
     return failed(Flaw.WRONG_ANSWER, f"answered {answer!r}, expected {sample.answer!r}")
 

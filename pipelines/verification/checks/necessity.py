@@ -25,6 +25,7 @@ from darkroom.pipelines.models.tasks import Task, question_text
 from darkroom.pipelines.records import Check, ImageRef, Sample, Usage, Votes
 from darkroom.pipelines.records.answers import final_answer, matches
 from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import Flaw, decided, record
 from darkroom.pipelines.verification.proportion import SequentialTest
@@ -174,13 +175,14 @@ async def _votes(
 ) -> list[Votes]:
     """A ballot says yes where the answer is right. ``k`` of them, then by ``test`` as many as it takes."""
     system, user = _PROMPT.render(question=question_text(sample))
-    messages = opening_messages(system, images, user)
+    messages = opening_messages(system, images, user, question=question_text(sample))
     row, seed = digest(["necessity", view, sample.sample_id]), answer_seed(view, sample.sample_id)
     task = Task(row, "necessity", sample, tuple(images), hint, messages, seed, stage="unaided")
     turn = CompletionRequest(messages, (), seed, task)
 
     def right(completion: Completion) -> Vote:
-        return Vote(matches(final_answer(completion.text) or completion.text, sample.answer, sample.choices))
+        answer = final_answer(completion.text) or completion.text
+        return Vote(any(matches(answer, expected, sample.choices) for expected in right_answers(sample)))
 
     rounds: list[Votes] = []
     n_more = k

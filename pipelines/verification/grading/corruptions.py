@@ -15,7 +15,7 @@ about what it accepts then.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -311,7 +311,8 @@ class Discrimination:
 
 
 def measure_discrimination(sample: Sample, grader: Grader) -> Discrimination:
-    """Tries the grader on every corruption and every honest spelling of the sample's answer."""
+    """Tries the grader on every corruption and every honest spelling of the sample's answer, without other answers."""
+    grader = replace(grader, accepted=None)
     wrong = corruptions(sample, grader)
     accepted = tuple(corruption for corruption in wrong if grade(corruption.text, sample, grader).right)
     refused = tuple(text for text in correct_spellings(sample, grader) if not grade(text, sample, grader).right)

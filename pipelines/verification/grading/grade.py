@@ -11,7 +11,7 @@ from typing import Literal
 
 from darkroom.pipelines.records import Grader, GraderKind, Sample
 from darkroom.pipelines.records.answers import matches
-from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.records.samples import details_of, own_question, right_answers
 from darkroom.pipelines.verification.grading.answer_text import (
     MAX_CHARS,
     bare,
@@ -44,6 +44,7 @@ from darkroom.pipelines.verification.grading.numeric import (
     with_unit,
     without_about,
 )
+from darkroom.pipelines.verification.grading.select_grader import grader_of_accepted
 from darkroom.pipelines.verification.grading.sentences import cores, same_polarity
 from darkroom.pipelines.verification.grading.text_match import reads_the_same, same_text, same_words, similarity
 
@@ -227,14 +228,32 @@ READ_CATEGORIES = ("ocr", "text", "document")
 
 
 def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
-    """Return whether ``answer`` is the sample's answer. Raises ``GradingError`` when expressions cannot be compared at
-    all.
+    """Return whether ``answer`` is the sample's answer, or another that is accepted.
+
+    Raises ``GradingError`` when expressions cannot be compared at all.
 
     A ``judged`` grader finds right only what is spelled like the answer;
     ``darkroom.pipelines.verification.grading.judged`` asks a judge.
     """
+    sample = replace(sample, question=own_question(sample.question))
+    if grader is None:
+        first, others = _by_any_rule(answer, sample), right_answers(sample)[1:]
+    else:
+        first, others = _by_grader(answer, sample, grader), grader.accepted or ()
+    if first.right or sample.choices:
+        return first
+    verdicts = (_accepted(answer, replace(sample, answer=text), grader) for text in others)
+    return next((verdict for verdict in verdicts if verdict.right), first)
+
+
+def _accepted(answer: str, sample: Sample, grader: Grader | None) -> Grade:
+    """The grade by another accepted answer, by the rule that fits it."""
     if grader is None:
         return _by_any_rule(answer, sample)
+    return _by_grader(answer, sample, grader_of_accepted(sample, grader))
+
+
+def _by_grader(answer: str, sample: Sample, grader: Grader) -> Grade:
     if rejection := too_long(answer, sample):
         return rejection
     if characters := sorted(hidden(answer) - hidden(sample.answer)):

@@ -25,6 +25,7 @@ from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.records import Sample, Votes
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.verification.grading.answer_text import hedging_words, hidden, turning_words
 from darkroom.pipelines.verification.grading.grade import MAX_ANSWER_CHARS, Grade, graded
 from darkroom.pipelines.verification.grading.text_match import same_words
@@ -98,7 +99,7 @@ async def grade_judged(answer: str, sample: Sample, policy: Policy, *, n_votes: 
 
     Raises ``RowError`` (policy_failed) when a vote cannot be had.
     """
-    if len(answer) <= MAX_ANSWER_CHARS and same_words(answer, sample.answer):
+    if len(answer) <= MAX_ANSWER_CHARS and any(same_words(answer, text) for text in right_answers(sample)):
         return JudgedGrade(graded(True, "judged", answer, sample, how="spelled the same"))
     if why := rejection_reason(answer, sample.answer):
         return JudgedGrade(graded(False, "judged", answer, sample, how=f"no judge asked: {why}"))

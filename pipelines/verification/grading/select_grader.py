@@ -7,13 +7,14 @@ short texts for their own rules; a sentence for a judge. ``truth.details`` may h
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import cattrs
 
 from darkroom.pipelines.records import Grader, Sample, from_row
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.records.samples import details_of, own_question, right_answers
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
 from darkroom.pipelines.verification.grading.dates import infinity, same_date
@@ -39,9 +40,21 @@ _TUPLE = re.compile(r"\A[(\[][^()\[\]]*[)\]]\Z")
 def grader_of(sample: Sample) -> Grader:
     """The grader for a sample. Raises ``RowError`` (malformed_row) when its details hold none that can be read."""
     details = details_of(sample)
-    if "grader" in details:
-        return _told(details["grader"])
-    return _found(sample, bare(sample.answer), _tolerance(details.get("tolerance", 0)), str(details.get("unit", "")))
+    sample = replace(sample, question=own_question(sample.question))
+    tolerance, unit = _tolerance(details.get("tolerance", 0)), str(details.get("unit", ""))
+    grader = _told(details["grader"]) if "grader" in details else _found(sample, bare(sample.answer), tolerance, unit)
+    return replace(grader, accepted=right_answers(sample)[1:] or grader.accepted)
+
+
+def grader_of_accepted(sample: Sample, grader: Grader) -> Grader:
+    """The grader for another accepted answer, which is ``sample.answer`` here; ``grader``: that of the sample's own.
+
+    It has a rule of its own only where that is no wider: a text is never a list, a sentence or a box.
+    """
+    own = _found(sample, bare(sample.answer), grader.tolerance, grader.unit)
+    return (
+        own if own.kind in ("number", "maths", "text") and grader.kind != "judged" else replace(grader, accepted=None)
+    )
 
 
 def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from darkroom.pipelines.sources import intake_notes
 from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.ingest import ingest_shard
-from darkroom.pipelines.sources.intake_notes import NoteLine, merged, unread_in
+from darkroom.pipelines.sources.intake_notes import IntakeNotes, NoteLine, unread_in
 
 ROW = {"image": "a.png", "question": "Which?", "answer": "red", "id": 7, "extra": {"label": "red", "index": 0}, "x": ""}
 
@@ -54,7 +52,8 @@ def test_an_image_on_very_many_rows_is_named(store, mapped, monkeypatch):
     assert ingest_shard(Rows(*rows[:2]), 0, store).notes == []
 
 
-@pytest.mark.parametrize("shards", [[[(1, "a", "x"), (5, "b", "")], [(2, "a", "y")]]])
-def test_lines_of_shards_are_added_up(shards):
-    lines = merged([NoteLine(*line) for line in shard] for shard in shards)
-    assert lines == [NoteLine(5, "b", ""), NoteLine(3, "a", "x")]
+def test_lines_of_shards_are_added_up():
+    notes = IntakeNotes()
+    for line in [(1, "a", "x"), (5, "b", ""), (2, "a", "y")]:
+        notes.add(*line)
+    assert notes.lines() == [NoteLine(5, "b", ""), NoteLine(3, "a", "x")]

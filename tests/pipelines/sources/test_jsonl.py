@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +15,7 @@ from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.ingest import ingest_shard
-from darkroom.pipelines.sources.jsonl import JsonLinesSource
+from darkroom.pipelines.sources.jsonl import JsonLinesSource, parsed_value
 
 GOOD = b'{"image": "sign.png", "question": "Which colour?", "answer": "red"}'
 
@@ -247,3 +248,11 @@ def test_a_nested_column_that_is_not_there_names_what_the_structure_has(source):
     ):
         source(nested, Columns(answer="gt.answer")).check()
     source(nested, Columns(answer="meta.answer")).check()
+
+
+def test_a_number_that_no_number_holds_is_named():
+    assert parsed_value(b'{"answer": 1e400}') == (
+        None,
+        "not JSON: 1e400 is beyond any number that can be compared",
+    )
+    assert parsed_value(b'{"answer": Infinity}') == ({"answer": math.inf}, "")

@@ -115,14 +115,17 @@ def test_visual_probe(taken, beside, tmp_path):
     }
     (tmp_path / "train.json").write_text(json.dumps([row, {**row, "images": []}, {**row, "images": ["../7.jpg"]}]))
     intake = taken("visual_probe")
-    sample, without = intake.samples
+    (sample,) = intake.samples
     assert (sample.question, sample.answer, sample.category) == (
         "What number is on the blue door?",
         "17",
         "visual_probe_train",
     )
-    assert (len(sample.images), without.images) == (1, ())
-    assert reasons(intake) == [("malformed_row", "column 'images': the path '../7.jpg' leaves the folder")]
+    assert len(sample.images) == 1
+    without, outside = reasons(intake)
+    assert without[0] == "missing_image"
+    assert without[1].startswith("the text shows 1 images, the row has 0")
+    assert outside == ("malformed_row", "column 'images': the path '../7.jpg' leaves the folder")
 
 
 def test_a_json_file_that_is_cut_off_or_no_list_is_an_error(taken, tmp_path):

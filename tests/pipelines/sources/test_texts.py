@@ -10,17 +10,10 @@ from hypothesis import strategies as st
 
 from darkroom.pipelines.records.answers import letter_of, split_choice
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.sources.columns import Columns
-from darkroom.pipelines.sources.texts import (
-    LETTERS,
-    answer_of,
-    from_letters,
-    lettered,
-    plain_label,
-    question_of,
-    split_question,
-    unwrapped,
-)
+from darkroom.pipelines.sources.answers import answer_in, unwrapped
+from darkroom.pipelines.sources.columns import Columns, list_in
+from darkroom.pipelines.sources.conversations import talk_of
+from darkroom.pipelines.sources.texts import LETTERS, from_letters, lettered, plain_label, split_question
 
 CHAT = [
     {"role": "system", "content": "Call tools."},
@@ -32,44 +25,53 @@ CONVERSATION = [{"from": "human", "value": "Which colour?<image>"}, {"from": "gp
 PARTS = [{"role": "user", "content": [{"type": "image", "text": None}, {"type": "text", "text": "Which colour?"}]}]
 
 
+def question_of(row, columns, n_images=0):
+    return next(talk_of(row, columns).asked(columns, n_images)).question
+
+
+def answer_of(row, columns):
+    return answer_in(row["answer"], "answer", columns).text
+
+
 @pytest.mark.parametrize("chat", [CHAT, CONVERSATION, PARTS, json.dumps(CHAT), str(CONVERSATION)])
 def test_the_question_is_what_the_user_says_first(chat):
-    columns = Columns(question="prompt", drop_lines=("Think first",))
-    assert question_of({"prompt": chat}, columns) == "Which colour?"
+    columns = Columns(question="prompt", answer="prompt", drop_lines=("Think first",))
+    chat = [*list_in(chat), {"role": "assistant", "content": ""}]
+    assert question_of({"prompt": chat}, columns, 1) == "Which colour?"
 
 
 @pytest.mark.parametrize("chat", [CHAT, CONVERSATION])
 def test_the_answer_is_the_first_reply(chat):
-    assert answer_of({"prompt": chat}, Columns(answer="prompt")) == "red"
+    columns = Columns(question="prompt", answer="prompt")
+    assert next(talk_of({"prompt": chat}, columns).asked(columns, 1)).answer == "red"
 
 
 def test_a_chat_without_a_question_is_a_wrong_type():
     with pytest.raises(RowError, match="column 'prompt': expected a message of user or human, found none") as caught:
-        question_of({"prompt": CHAT[:1]}, Columns(question="prompt"))
+        talk_of({"prompt": CHAT[:1]}, Columns(question="prompt"))
     assert caught.value.reason is Reason.WRONG_TYPE
 
 
 @pytest.mark.parametrize(
-    ("said", "question"),
+    ("said", "n_images", "question"),
     [
-        ("<image>What is it?", "What is it?"),
-        ("<image><image>\nWhat differs?", "What differs?"),
-        ("Is <image_1> older than <image_2>?", "Is older than ?"),
-        ("<|vision_start|><|image_pad|><|vision_end|>What?", "What?"),
-        ("<video>\nWho?", "Who?"),
-        ("What does <img> mean?  Two  blanks.", "What does <img> mean?  Two  blanks."),
+        ("<image>What is it?", 1, "What is it?"),
+        ("<image><image>\nWhat differs?", 2, "What differs?"),
+        ("<|vision_start|><|image_pad|><|vision_end|>What?", 1, "What?"),
+        ("<video>\nWho?", 0, "Who?"),
+        ("What does <img> mean?  Two  blanks.", 1, "What does <img> mean?  Two  blanks."),
     ],
 )
-def test_placeholders_are_no_part_of_a_question(said, question):
-    assert question_of({"question": said}, Columns()) == question
+def test_marks_at_the_edge_are_no_part_of_a_question(said, n_images, question):
+    assert question_of({"question": said, "answer": ""}, Columns(), n_images) == question
 
 
 def test_of_several_columns_the_first_that_is_not_empty_counts():
     columns = Columns(question=("question", "conversations"))
-    assert question_of({"question": "", "conversations": CONVERSATION}, columns) == "Which colour?"
+    assert question_of({"question": "", "conversations": CONVERSATION}, columns, 1) == "Which colour?"
     assert question_of({"question": "Which?", "conversations": CONVERSATION}, columns) == "Which?"
     with pytest.raises(RowError, match="column 'conversations': expected text, found nothing"):
-        question_of({}, columns)
+        talk_of({}, columns)
 
 
 @pytest.mark.parametrize(

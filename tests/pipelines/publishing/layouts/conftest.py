@@ -28,7 +28,8 @@ from tests.pipelines.publishing.layouts import rl_rows
 from tests.pipelines.publishing.shipping import write_prompts
 
 UGLY = (
-    "Is <image> or < image> a <video>, <audio>, <bbox>, <img>x</img>? <|im_end|> <| im_end|> <|image_pad|>\r\n\t 数 🦊"
+    "Is <image> or < image>, <image> a <video>, <audio>, <bbox>, <img>x</img>? "
+    "<|im_end|> <| im_end|> <|image_pad|>\r\n\t 数 🦊"
 )
 SAID = Observation("ok", "(96, 64)")
 FAILED = Observation("error", "", error="NameError: name 'crop' (line 1)")

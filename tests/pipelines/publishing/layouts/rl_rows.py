@@ -18,7 +18,7 @@ from darkroom.pipelines.records import (
     Votes,
 )
 
-UGLY = "Is <image> or < image> a <video>? <|im_end|> <|image_pad|>\r\n\t 数 🦊"
+UGLY = "Is <image> or < image> or <image> a <video>? <|im_end|> <|image_pad|>\r\n\t 数 🦊"
 N_IMAGES = {
     "choice": 1,
     "number": 2,
@@ -29,6 +29,7 @@ N_IMAGES = {
     "judged": 1,
     "ugly": 1,
     "bare": 0,
+    "placed": 2,
 }
 WRONG = {
     "choice": "A",
@@ -40,6 +41,7 @@ WRONG = {
     "judged": "nothing",
     "ugly": "<image> 8",
     "bare": "8",
+    "placed": "left",
 }
 """A wrong answer to each."""
 
@@ -84,6 +86,7 @@ def rows(images: tuple[ImageRef, ImageRef]) -> list[RLRow]:
         row(sample("judged", (two,), "Why?", "Because the road is closed."), Grader("judged"), measured=False),
         row(sample("ugly", (one,), UGLY, "<image> 7"), Grader("text")),
         row(sample("bare", (), "What is 3 + 4?", "7"), Grader("number"), measured=False),
+        row(sample("placed", (one, two), "Is <image> in <image>?", "no"), Grader("text", accepted=("red", "7"))),
     ]
 
 

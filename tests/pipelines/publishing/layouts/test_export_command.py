@@ -53,7 +53,7 @@ def rl_home(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", PROMPT_LAYOUTS)
 def test_the_rl_dataset_is_exported_by_its_name(rl_home: Path, tmp_path: Path, name: str) -> None:
     code, said = run("rl", "--layout", name, "--protocol", "tool_call", "--out", str(tmp_path / "out"))
-    assert (code, f"9 rows, 7 images, 0 rejected: {tmp_path / 'out'}\n" in said) == (0, True)
+    assert (code, f"10 rows, 9 images, 0 rejected: {tmp_path / 'out'}\n" in said) == (0, True)
     assert (tmp_path / "out" / "reward.py").is_file()
 
 

@@ -26,6 +26,7 @@ from darkroom.pipelines.publishing.layouts.exporter import export
 from darkroom.pipelines.publishing.layouts.prompt_rows import FACTS, prompt
 from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, placeholders, verify, verify_written
 from darkroom.pipelines.publishing.layouts.turns import unescaped
+from darkroom.pipelines.records import Grader, from_row
 from darkroom.pipelines.storage.images import ImageStore
 from tests.pipelines.publishing.layouts import rl_rows
 from tests.pipelines.publishing.layouts.rl_rows import N_IMAGES
@@ -108,6 +109,11 @@ def test_choices_stand_below_their_question(exported, name):
 
 
 @EVERY
+def test_images_stand_at_the_places_of_the_question(exported, name):
+    assert "Is <image> in <image>?" in list(said(name, exported(name)["placed"]))[-1][1]
+
+
+@EVERY
 def test_no_image_is_found_in_ugly_words_and_they_come_back(exported, name):
     words = list(said(name, exported(name)["ugly"]))[-1][1]
     assert "<|" not in words.replace("<| ", "")
@@ -124,8 +130,9 @@ def test_answers_and_graders_of_every_kind_reach_the_reward_as_they_are(exported
     rows = {row["sample_id"]: row for row in rl().rows()}
     for sample, record in exported(name).items():
         found = truth_of(name, record)
-        for column in ("answer", "question", "choices", "grader"):
+        for column in ("answer", "question", "choices"):
             assert found[column] == rows[sample][column]
+        assert from_row(Grader, found["grader"]) == from_row(Grader, rows[sample]["grader"])
     assert {truth_of(name, record)["grader"]["kind"] for record in exported(name).values()} == {
         *("choice", "number", "text", "list", "maths", "box", "judged")
     }
@@ -172,7 +179,7 @@ def test_the_readme_says_what_the_trainer_is_told_and_what_its_reward_needs(rl, 
     assert "FOLDER/train.parquet" in text
     assert "reward.py" in text
     assert "pip install darkroom-toolkit" in text
-    assert "box 1, choice 1, judged 1, list 1, maths 1, number 2, text 2" in text
+    assert "box 1, choice 1, judged 1, list 1, maths 1, number 2, text 3" in text
     assert "the protocol pyvision, mode free" in text
     assert str(tmp_path) not in text
 
@@ -302,7 +309,7 @@ def test_a_row_that_reads_back_otherwise_is_an_error(easyr1):
 def test_a_row_that_is_not_there_is_an_error(easyr1):
     folder, table = easyr1
     pq.write_table(table.slice(1), folder / "train.parquet")
-    with pytest.raises(LayoutError, match="holds 8 rows of the 9"):
+    with pytest.raises(LayoutError, match="holds 9 rows of the 10"):
         verify_written(folder, PROMPT_LAYOUTS["easyr1"], {"train.parquet": len(table)})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -211,6 +212,28 @@ def test_every_trainer_rewards_the_right_answer_of_every_kind_and_no_wrong_one(r
     assert BY[name](rows, [thought(answer_of(row)) for row in rows]) == [1.0] * len(rows)
     assert BY[name](rows, [thought(WRONG[id_of(row)]) for row in rows]) == [0.0] * len(rows)
     assert BY[name](rows, ["I do not know."] * len(rows)) == [0.0] * len(rows)
+
+
+@pytest.mark.parametrize("name", PROMPT_LAYOUTS)
+@pytest.mark.parametrize("has_toolkit", [True, False])
+def test_every_trainer_rewards_the_other_answers_that_a_row_accepts(records, name, has_toolkit, monkeypatch):
+    monkeypatch.setattr(reward, "has_toolkit", lambda: has_toolkit)
+    rows = [row for row in records[name][0] if id_of(row) == "placed"]
+    answers = {"no": 1.0, "red": 1.0, "7": 1.0, "blue": 0.0, "8": 0.0, "red or no": 0.0}
+    assert {answer: BY[name](rows, [f"<answer>{answer}</answer>"])[0] for answer in answers} == answers
+
+
+def test_a_service_is_told_the_other_answers_that_a_row_accepts(records, monkeypatch):
+    sent = []
+    monkeypatch.setattr(reward, "has_toolkit", lambda: False)
+    monkeypatch.setattr(reward.urllib.request, "urlopen", lambda request, timeout: sent.append(request.data) or open_())
+    monkeypatch.setenv("DARKROOM_ENVIRONMENT_URL", "http://127.0.0.1:1")
+    open_ = lambda: io.BytesIO(b'{"right": true}')  # noqa: E731
+    rows, _ = records["trl_grpo"]
+    assert by_trl(rows, ["<answer>x</answer>"] * len(rows)) == [1.0] * len(rows)
+    graders = {json.loads(data)["truth"]["question"]: json.loads(data)["truth"]["grader"] for data in sent}
+    assert graders["Is <image> in <image>?"]["accepted"] == ["red", "7"]
+    assert "accepted" not in graders["What does the sign say?"]
 
 
 def test_a_rollout_that_ends_in_an_observation_has_no_answer(records):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth
+from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth, from_row, to_row
 from darkroom.pipelines.records.geometry import iou
-from darkroom.pipelines.verification.grading import grade
+from darkroom.pipelines.records.samples import with_context
+from darkroom.pipelines.verification.grading import grade, grader_of
 from darkroom.pipelines.verification.grading.boxes import read_box, same_box
 from darkroom.pipelines.verification.grading.lists import same_list
 from darkroom.pipelines.verification.grading.numeric import in_digits
@@ -165,3 +168,40 @@ def test_a_list_is_right_in_any_order_unless_the_order_counts(words, chance):
     assert not same_list(", ".join(words[1:]), expected)
     assert not same_list(f"{said}, {words[0]}", expected)
     assert not same_list(" or ".join(mixed), expected)
+
+
+def with_accepted(answer: str, *accepted: str, question: str = "What is it?", category: str = "object") -> Sample:
+    truth = Truth(details=json.dumps({"accepted_answers": accepted}))
+    return Sample("s", "test", "1", "", (), question, (), answer, truth, category)
+
+
+@pytest.mark.parametrize(
+    ("said", "right"), [("red", True), ("crimson", True), ("12.0", True), ("0.5", True), ("blue", False), ("13", False)]
+)
+def test_every_accepted_answer_is_right_by_the_rule_that_fits_it(said, right):
+    sample = with_accepted("red", "crimson", "12", r"\frac{1}{2}")
+    assert grade(said, sample).right is right
+    assert grade(said, sample, grader_of(sample)).right is right
+    # as a shipped row has it: without the source's details
+    shipped = replace(sample, truth=Truth())
+    assert grade(said, shipped, from_row(Grader, to_row(grader_of(sample)))).right is right
+
+
+@pytest.mark.parametrize("said", ["red or crimson", "red, crimson", "not crimson", "crimson, maybe"])
+def test_an_answer_that_hedges_between_accepted_ones_is_wrong(said):
+    sample = with_accepted("red", "crimson")
+    assert not grade(said, sample, grader_of(sample)).right
+
+
+def test_a_grader_without_further_answers_is_what_it_was():
+    assert to_row(Grader("text")) == {"kind": "text", "tolerance": 0.0, "unit": "", "is_ordered": False}
+    assert from_row(Grader, to_row(Grader("text")) | {"accepted": None}) == Grader("text")
+    assert to_row(grader_of(with_accepted("red", "crimson")))["accepted"] == ["crimson"]
+
+
+def test_the_turns_before_a_question_are_no_part_of_its_grading():
+    question = with_context(["Is it a cat or a dog?", "a cat", "How many are there?"])
+    sample = replace(with_accepted("2"), question=question, truth=Truth())
+    assert grade("2 dogs", sample, grader_of(sample)) == grade(
+        "2 dogs", replace(sample, question="How many are there?"), grader_of(sample)
+    )
