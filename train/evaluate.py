@@ -67,18 +67,20 @@ def evaluate(
     from darkroom.train.runs.reporting import RunReporter
 
     check(settings)
-    _require_own(settings.output)
+    output = settings.output  # replaced as a whole
+    if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not (output / "report.json").is_file())):
+        raise TrainError(f"{output} exists and is no evaluation; name a new folder with --output")
     report = report or RunReporter()
     home = {} if settings.home is None else {"DARKROOM_HOME": str(settings.home)}
     with Workspace.from_environment({**os.environ, **home}) as workspace:
         evaluated = open_policy(settings, workspace.images)
         question_sets = questions_of(settings, workspace)
         inputs = _inputs(settings, evaluated, question_sets)
-        record = None if force else read_report(settings.output, inputs)
+        record = None if force else read_report(output, inputs)
         if record is not None:
-            report.line(f"{settings.output} is complete for these inputs: nothing to do (--force evaluates again)")
-            export(settings.output, exports)
-            return EvaluationReport(settings.output, record, reused=True)
+            report.line(f"{output} is complete for these inputs: nothing to do (--force evaluates again)")
+            export(output, exports)
+            return EvaluationReport(output, record, reused=True)
         start = time.monotonic()
         judge = open_judge(settings, workspace.images)
         n_questions = sum(len(question_set.questions) for question_set in question_sets)
@@ -97,9 +99,9 @@ def evaluate(
             raise TrainError(f"no question could be asked: {dict(Counter(outcome.unasked))}")
         seconds = round(time.monotonic() - start, 2)
         record = {**report_record(settings, evaluated, question_sets, outcome, inputs), "seconds": seconds}
-        write_output(settings.output, record, outcome.findings, evaluated, workspace.images, n_shown=settings.shown)
-        export(settings.output, exports)
-        return EvaluationReport(settings.output, record)
+        write_output(output, record, outcome.findings, evaluated, workspace.images, n_shown=settings.shown)
+        export(output, exports)
+        return EvaluationReport(output, record)
 
 
 def metadata(evaluation: EvaluationReport) -> dict[str, Any]:
@@ -148,12 +150,6 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
     ]
     who = evaluated.policy.identity.as_json()
     return digest([settings.as_json(), who, questions, code, code_digest(*_EVALUATION_CODE), sandbox.sandbox_digest()])
-
-
-def _require_own(output: Path) -> None:
-    """Raise ``TrainError`` for a folder with other content: the output is replaced as a whole."""
-    if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not (output / "report.json").is_file())):
-        raise TrainError(f"{output} exists and is no evaluation; name a new folder with --output")
 
 
 def _pairs(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:

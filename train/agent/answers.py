@@ -47,9 +47,7 @@ _PLAIN = {b"IHDR", b"IDAT", b"IEND", b"bKGD", b"cHRM", b"gAMA", b"iCCP", b"pHYs"
 
 def plain_png(data: bytes) -> tuple[int, int, str] | None:
     """Read width, height and Pillow's mode of a PNG that needs no conversion, each of whose chunks has the right CRC.
-
-    None for any other file. Pixels may still not decode where the writer of the file was wrong.
-    """
+    None for any other file. Pixels may still not decode where the writer of the file was wrong."""
     if not data.startswith(_SIGNATURE):
         return None
     start, kind, header, has_pixels = len(_SIGNATURE), b"", b"", False
@@ -58,7 +56,8 @@ def plain_png(data: bytes) -> tuple[int, int, str] | None:
             return None
         length, kind = struct.unpack_from(">I4s", data, start)
         end = start + 8 + length
-        if kind not in _PLAIN or (kind == b"IHDR") is bool(header) or data[end : end + 4] != _crc(data, start + 4, end):
+        crc = zlib.crc32(memoryview(data)[start + 4 : end]).to_bytes(4, "big")
+        if kind not in _PLAIN or (kind == b"IHDR") is bool(header) or data[end : end + 4] != crc:
             return None
         header = header or data[start + 8 : end]
         has_pixels |= kind == b"IDAT"
@@ -68,10 +67,6 @@ def plain_png(data: bytes) -> tuple[int, int, str] | None:
     width, height, depth, colours = struct.unpack_from(">IIBB", header)
     mode = _MODES.get((depth, colours))
     return (width, height, mode) if mode and width and height else None
-
-
-def _crc(data: bytes, start: int, end: int) -> bytes:
-    return zlib.crc32(memoryview(data)[start:end]).to_bytes(4, "big")
 
 
 MOST_BYTES = 128 * 2**20
@@ -140,14 +135,10 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """The trajectory beside the answer, its rounds as datasets have them; images are at ``/images/SHA256``."""
-        error = self.rollout.error
-        return {
-            "id": self.trajectory.trajectory_id,
-            "page": f"/trajectories/{self.trajectory.trajectory_id}",
-            "error": None if error is None else str(error),
-            "rounds": [to_row(turn) for turn in self.rollout.rounds],
-            "thought": self.rollout.final_thought,
-        }
+        error, name = self.rollout.error, self.trajectory.trajectory_id
+        rounds, thought = [to_row(turn) for turn in self.rollout.rounds], self.rollout.final_thought
+        record = {"id": name, "page": f"/trajectories/{name}", "error": None if error is None else str(error)}
+        return {**record, "rounds": rounds, "thought": thought}
 
 
 async def check(settings: AgentSettings, workspace: Workspace) -> None:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from starlette.types import ASGIApp
 
 from darkroom.pipelines.models.policies.images import MEDIA_TYPES
-from darkroom.pipelines.records import ImageRef, Sample, Truth, Usage, VideoRef
+from darkroom.pipelines.records import Sample, Truth, Usage
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.services.errors import ServiceError
@@ -96,24 +96,8 @@ def question_of(request: ChatRequest, store: ImageStore) -> Sample:
         videos = tuple(store.add_video(_file(part.video_url)) for part in parts if part.type == "video_url")
     except RowError as error:
         raise ServiceError("unreadable_image", str(error)) from error
-    return _sample(text, images, videos)
-
-
-def _sample(text: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...]) -> Sample:
     name = digest([SOURCE, text, [image.sha256 for image in images], [video.sha256 for video in videos]])
-    return Sample(
-        sample_id=name,
-        source=SOURCE,
-        source_row=name,
-        license="unknown",
-        images=images,
-        question=text,
-        choices=(),
-        answer="",
-        truth=Truth(),
-        category="",
-        videos=videos,
-    )
+    return Sample(name, SOURCE, name, "unknown", images, text, (), "", Truth(), "", videos)
 
 
 def _file(url: Url | str | None) -> bytes:
@@ -179,18 +163,12 @@ def _routes(app: FastAPI, version: str) -> None:
 
 
 def _completion(model: str, answers: Sequence[Answer]) -> dict[str, Any]:
-    return {
-        **_head(model, answers[0].trajectory.trajectory_id, "chat.completion"),
-        "choices": [
-            {
-                "index": index,
-                "message": {"role": "assistant", "content": answer.rollout.answer, "darkroom": answer.as_json()},
-                "finish_reason": "stop",
-            }
-            for index, answer in enumerate(answers)
-        ],
-        "usage": _usage(answers),
-    }
+    choices = []
+    for index, answer in enumerate(answers):
+        message = {"role": "assistant", "content": answer.rollout.answer, "darkroom": answer.as_json()}
+        choices.append({"index": index, "message": message, "finish_reason": "stop"})
+    head = _head(model, answers[0].trajectory.trajectory_id, "chat.completion")
+    return {**head, "choices": choices, "usage": _usage(answers)}
 
 
 def _head(model: str, name: str, kind: str) -> dict[str, Any]:

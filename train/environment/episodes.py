@@ -38,10 +38,8 @@ class StepResult:
 
 
 class Episode:
-    """One rollout, as a coroutine of the one loop that waits for its turns. It is its own policy.
-
-    ``row`` is a prompt of ``darkroom.train.rl.rollouts.prompts``.
-    """
+    """One rollout, as a coroutine of the one loop that waits for its turns. It is its own policy. ``row`` is a prompt
+    of ``darkroom.train.rl.rollouts.prompts``."""
 
     identity = PolicyIdentity("client", "client")
     concurrency = 1
@@ -72,10 +70,8 @@ class Episode:
         return None if self._finished is None else self.active.outcome(self._finished)
 
     async def step(self, text: str, *, finished: bool) -> StepResult:
-        """Take the model's next turn. ``finished``: False where a token limit cut it off.
-
-        Raises ``ServiceError``: invalid_request after the end, infrastructure_failed where nothing can be executed.
-        """
+        """Take the model's next turn. ``finished``: False where a token limit cut it off. Raises ``ServiceError``:
+        invalid_request after the end, infrastructure_failed where nothing can be executed."""
         async with self._stepping:
             if self._finished is not None:
                 raise ServiceError("invalid_request", "the episode is over: reset a new one")
@@ -178,18 +174,12 @@ class Episodes:
         except JudgeDown as error:
             raise ServiceError("infrastructure_failed", str(error)) from error
         columns = zip(whole, scores.broken, scores.rewards, scores.correct, scores.parts, strict=True)
-        return [
-            {
-                "reward": reward,
-                "correct": correct,
-                "parts": dict(parts),
-                "broken": broken,
-                "answer": outcome.answer,
-                "error": None if outcome.rollout.error is None else str(outcome.rollout.error),
-                "calls": outcome.n_calls,
-            }
-            for outcome, broken, reward, correct, parts in columns
-        ]
+        records = []
+        for outcome, broken, reward, correct, parts in columns:
+            why = None if outcome.rollout.error is None else str(outcome.rollout.error)
+            score = {"reward": reward, "correct": correct, "parts": dict(parts), "broken": broken}
+            records.append({**score, "answer": outcome.answer, "error": why, "calls": outcome.n_calls})
+        return records
 
     @property
     def scores_alone(self) -> bool:

@@ -150,7 +150,14 @@ def add_openenv(app: FastAPI, reset: Reset, step: Step, close: Close) -> None:
         await socket.accept()
         client = OpenEnvSession(reset, step, close)
         try:
-            while (answer := await _answered(client, await _received(socket))) is not None:
+            while True:
+                try:
+                    answer = await client.answer(await _received(socket))
+                except (ValidationError, ServiceError) as raised:
+                    error = invalid(raised) if isinstance(raised, ValidationError) else raised
+                    answer = {"type": "error", "data": {"message": str(error), "code": error.kind}}
+                if answer is None:
+                    return
                 await socket.send_json(answer)
         except WebSocketDisconnect:
             return  # the client has gone, which ends its session
@@ -166,21 +173,8 @@ async def _received(socket: WebSocket) -> str | bytes:
     return message.get("text") or message.get("bytes") or ""
 
 
-async def _answered(session: OpenEnvSession, text: str | bytes) -> dict[str, Any] | None:
-    try:
-        return await session.answer(text)
-    except ValidationError as error:
-        return _error(invalid(error))
-    except ServiceError as error:
-        return _error(error)
-
-
 def _observation(observation: dict[str, Any], reward: float | None, *, is_done: bool) -> dict[str, Any]:
     return {"type": "observation", "data": {"observation": observation, "reward": reward, "done": is_done}}
-
-
-def _error(error: ServiceError) -> dict[str, Any]:
-    return {"type": "error", "data": {"message": str(error), "code": error.kind}}
 
 
 MOST_MB = 64
@@ -217,14 +211,9 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
     async def reset(request: ResetRequest) -> dict[str, Any]:
         name = await episodes.reset(request.row, mode=request.mode, seed=request.seed)
         row = episodes.registry.get(name).row
-        return {
-            "episode": name,
-            "sample_id": row["sample_id"],
-            "protocol": row["protocol"],
-            "stop": list(PROTOCOLS[row["protocol"]].stop),
-            "max_rounds": settings.max_rounds,
-            "messages": await asyncio.to_thread(_messages, row),
-        }
+        about = {"episode": name, "sample_id": row["sample_id"], "protocol": row["protocol"]}
+        limits = {"stop": list(PROTOCOLS[row["protocol"]].stop), "max_rounds": settings.max_rounds}
+        return {**about, **limits, "messages": await asyncio.to_thread(_messages, row)}
 
     @app.post("/episodes/{name}/step")
     async def step(name: str, request: StepRequest) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from enum import StrEnum
 
 from darkroom.pipelines.models.parsing import parsed
@@ -139,10 +140,11 @@ def crop_boxes(code: str, width: int, height: int) -> list[Box]:
     for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):  # as written
         if isinstance(node, ast.Assign):
             numbers.assign(node)
-        sides = _sides(node)
-        if (values := numbers.all(sides)) is not None and len(values) == 4:
-            boxes += _clipped(values, width, height)
-    return list(dict.fromkeys(boxes))
+        values = numbers.all(_sides(node)) or ()
+        if len(values) == 4:
+            with suppress(ValueError):  # corners of no box
+                boxes.append(box_from_corners(values).clipped(width, height))
+    return list(dict.fromkeys(box for box in boxes if box.area))
 
 
 class _Numbers:
@@ -225,11 +227,3 @@ def _sides(node: ast.AST) -> Sequence[ast.expr]:
             ends = (columns.lower, rows.lower, columns.upper, rows.upper)
             return [end for end in ends if end is not None]
     return ()
-
-
-def _clipped(values: Sequence[float], width: int, height: int) -> list[Box]:
-    try:
-        box = box_from_corners(values).clipped(width, height)
-    except ValueError:
-        return []
-    return [box] if box.area else []

@@ -140,15 +140,11 @@ def same_answer(scored: ScoredRollout, answer: str) -> bool:
 
 def effect(controlled: Sequence[Counterfactual]) -> Effect:
     """Summarise the controls of one kind."""
-    answered = [counterfactual for counterfactual in controlled if counterfactual.answer is not None]
-    right, wrong = (
-        [counterfactual for counterfactual in answered if counterfactual.scored.score.right is is_right]
-        for is_right in (True, False)
-    )
-    everything, changed_right, changed_wrong = (
-        wilson(sum(counterfactual.changed for counterfactual in some), len(some)) for some in (answered, right, wrong)
-    )
-    return Effect(everything, changed_right, changed_wrong, len(controlled), len(controlled) - len(answered))
+    answered = [(one_run.scored.score.right, one_run.changed) for one_run in controlled if one_run.answer is not None]
+    kinds = ({True, False}, {True}, {False})
+    changes = ([changed for right, changed in answered if right in kind] for kind in kinds)
+    everything, of_right, of_wrong = (wilson(sum(changed), len(changed)) for changed in changes)
+    return Effect(everything, of_right, of_wrong, len(controlled), len(controlled) - len(answered))
 
 
 def eligible(rollouts: Sequence[ScoredRollout]) -> list[ScoredRollout]:

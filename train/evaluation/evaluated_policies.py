@@ -32,7 +32,7 @@ def open_policy(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPol
         return _oracle(settings, store)
     wording = chosen_wording(settings.prompt)
     return EvaluatedPolicy(
-        policy=_endpoint(settings, store) if settings.url else _checkpoint(settings, store),
+        policy=_policy(settings, store),
         protocol=wording.protocol if wording else settings.protocol,
         wording=wording,
         mode=settings.mode,
@@ -66,10 +66,8 @@ def open_judge(settings: EvaluationSettings, store: ImageStore) -> Policy | None
 
 
 def vision_of(settings: EvaluationSettings) -> VisionModel:
-    """The vision model that visual tokens are counted for: from a checkpoint's processor, at an endpoint by name.
-
-    The oracle counts as Qwen2.5-VL.
-    """
+    """The vision model that visual tokens are counted for: from a checkpoint's processor, at an endpoint by name. The
+    oracle counts as Qwen2.5-VL."""
     if settings.model and not settings.url:
         from darkroom.train.models.loading import load_processor
 
@@ -98,21 +96,15 @@ def _oracle(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
     )
 
 
-def _endpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
-    sampling = settings.model_dump(include={"temperature", "top_p", "max_tokens", "max_pixels"})
-    extra = {} if settings.top_k is None else {"top_k": settings.top_k}
-    concurrency = 4 * settings.batch_size
-    endpoint = Endpoint(settings.url, settings.model, **sampling, concurrency=concurrency, extra_body=extra)
-    return NamedEndpoint(endpoint, store)
-
-
-def _checkpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
+def _policy(settings: EvaluationSettings, store: ImageStore) -> Policy:
+    if settings.url:
+        sampling = settings.model_dump(include={"temperature", "top_p", "max_tokens", "max_pixels"})
+        extra = {} if settings.top_k is None else {"top_k": settings.top_k}
+        concurrency = 4 * settings.batch_size
+        endpoint = Endpoint(settings.url, settings.model, **sampling, concurrency=concurrency, extra_body=extra)
+        return NamedEndpoint(endpoint, store)
     from darkroom.train.models.local_policy import LocalPolicy, Sampling
 
-    return LocalPolicy(
-        Path(settings.model),
-        store,
-        sampling=Sampling(settings.temperature, settings.top_p, settings.max_tokens, settings.top_k),
-        batch_size=settings.batch_size,
-        max_pixels=settings.max_pixels,
-    )
+    folder, size, max_pixels = Path(settings.model), settings.batch_size, settings.max_pixels
+    how = Sampling(settings.temperature, settings.top_p, settings.max_tokens, settings.top_k)
+    return LocalPolicy(folder, store, sampling=how, batch_size=size, max_pixels=max_pixels)

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import chain, product
 from typing import Any, NamedTuple, TypeVar
 
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
@@ -24,7 +25,7 @@ from darkroom.pipelines.storage.stage_runs import Pace, Progress, StageProgress,
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.sandbox import SandboxUnavailable
-from darkroom.train.evaluation.counterfactuals import CONTROLS, Control, Counterfactual, CounterfactualRunner, eligible
+from darkroom.train.evaluation.counterfactuals import CONTROLS, Counterfactual, CounterfactualRunner, eligible
 from darkroom.train.evaluation.observed_images import ImageTracer
 from darkroom.train.evaluation.questions import Question, QuestionSet
 from darkroom.train.evaluation.results import Findings, results, shown_to
@@ -101,12 +102,8 @@ class EvaluationRun:
     async def _rollouts(
         self, question_sets: Sequence[QuestionSet], evaluated: EvaluatedPolicy, judge: Policy | None
     ) -> list[ScoredRollout | str]:
-        rows = [
-            (question, number)
-            for origin in question_sets
-            for question in origin.questions
-            for number in range(self.settings.rollouts)
-        ]
+        questions = chain.from_iterable(origin.questions for origin in question_sets)
+        rows = list(product(questions, range(self.settings.rollouts)))
         sandboxes = Sandboxes(self.workspace.images, self.workspace.ledger)
         tracer = ImageTracer(self.workspace.images, self.workspace.ledger)
 
@@ -148,12 +145,11 @@ class EvaluationRun:
         runner = CounterfactualRunner(evaluated, Sandboxes(store, ledger), store, ImageTracer(store, ledger), rollouts)
         is_sampled = self.settings.temperature > 0
         rows = [(scored, control) for control in CONTROLS if is_sampled or control != "other_draw" for scored in chosen]
-
-        async def perform(row: tuple[ScoredRollout, Control]) -> Counterfactual:
-            return await runner.run(*row)
-
         return await map_rows(
-            rows, perform, concurrency=evaluated.policy.concurrency, progress=progress_lines(self.report, "controls")
+            rows,
+            lambda row: runner.run(*row),
+            concurrency=evaluated.policy.concurrency,
+            progress=progress_lines(self.report, "controls"),
         )
 
 
@@ -216,10 +212,8 @@ def n_processes() -> int:
 
 
 def roll_out_share(run: EvaluationRun, question_sets: Sequence[QuestionSet]) -> None:
-    """Roll out this process's questions, then wait for the other processes to finish theirs.
-
-    Raises ``TrainError`` as ``EvaluationRun.run`` does.
-    """
+    """Roll out this process's questions, then wait for the other processes to finish theirs. Raises ``TrainError`` as
+    ``EvaluationRun.run`` does."""
     import torch.distributed as dist  # heavy, and for several processes only
 
     rank, n = int(os.environ["RANK"]), n_processes()

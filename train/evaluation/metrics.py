@@ -55,10 +55,8 @@ def bootstrap(groups: Sequence[Sequence[float]]) -> Estimate:
 
 
 def estimate(groups: Sequence[Sequence[float]]) -> Estimate:
-    """Wilson's interval where every group is one yes or no, else the bootstrap's over groups.
-
-    When all values agree there is nothing to resample: each group counts once.
-    """
+    """Wilson's interval where every group is one yes or no, else the bootstrap's over groups. When all values agree
+    there is nothing to resample: each group counts once."""
     values = [value for group in groups for value in group]
     is_one_each = all(len(group) == 1 for group in groups) and all(value in (0.0, 1.0) for value in values)
     if is_one_each or set(values) in ({0.0}, {1.0}):
@@ -68,9 +66,7 @@ def estimate(groups: Sequence[Sequence[float]]) -> Estimate:
 
 def pass_at_k(n: int, n_right: int, k: int) -> float:
     """The chance that of ``k`` answers sampled from ``n`` at least one is right: ``1 - C(n - c, k) / C(n, k)``.
-
-    Unbiased (Chen et al. 2021, eq. 1; FIGR §4.1). Raises ``ValueError`` for ``k`` beyond ``n``.
-    """
+    Unbiased (Chen et al. 2021, eq. 1; FIGR §4.1). Raises ``ValueError`` for ``k`` beyond ``n``."""
     if not 1 <= k <= n:
         raise ValueError(f"pass@{k} needs at least {k} answers to a question; there are {n}")
     return 1.0 - math.comb(n - n_right, k) / math.comb(n, k)
@@ -138,13 +134,15 @@ def accuracy(rollouts: Sequence[ScoredRollout]) -> Accuracy:
     by_question = group_by(rollouts, lambda scored: (scored.question.benchmark, scored.question.sample.sample_id))
     counts = [(len(group), sum(scored.score.right for scored in group)) for group in by_question.values()]
     n_each = min((n for n, _ in counts), default=0)
+    # a form counts with its first rollout
+    all_forms = [all(scored.score.right for scored in group if scored.number == 0) for group in by_group.values()]
     return Accuracy(
         right=_estimate(rollouts, lambda scored: scored.score.right),
         value=_estimate(rollouts, lambda scored: scored.score.value),
         n_questions=len(by_question),
         n_rollouts=len(rollouts),
         pass_at={k: fmean(pass_at_k(n, n_right, k) for n, n_right in counts) for k in _powers(n_each)},
-        circular=_circular(by_group.values()) if len(by_group) < len(by_question) else None,
+        circular=estimate([[float(right)] for right in all_forms]) if len(by_group) < len(by_question) else None,
     )
 
 
@@ -172,7 +170,11 @@ def _by_benchmark_and(
 def by_tool_calls(rollouts: Sequence[ScoredRollout]) -> tuple[Bucket, ...]:
     """CodeV's four buckets by the number of code rounds, empty ones included."""
     buckets = group_by(rollouts, lambda scored: min(len(scored.rollout.rounds), len(BUCKETS) - 1))
-    return tuple(_bucket(name, buckets.get(number, []), len(rollouts)) for number, name in enumerate(BUCKETS))
+    groups = [buckets.get(number, []) for number in range(len(BUCKETS))]
+    return tuple(
+        Bucket(name, len(group), len(group) / max(1, len(rollouts)), _mean([scored.score.right for scored in group]))
+        for name, group in zip(BUCKETS, groups, strict=True)
+    )
 
 
 def code(rollouts: Sequence[ScoredRollout]) -> Code:
@@ -186,15 +188,10 @@ def code(rollouts: Sequence[ScoredRollout]) -> Code:
         tool_use=_estimate(rollouts, lambda scored: bool(scored.rollout.rounds)),
         ratio=_estimate(rollouts, executed),
         pass_rate=_mean([turn.observation.status == "ok" for turn in programs]),
-        lines=_mean([code_lines(turn.code) for turn in programs]),
+        lines=_mean([sum(bool(line.strip()) for line in turn.code.splitlines()) for turn in programs]),
         n_programs=len(programs),
         n_per_rollout=len(programs) / max(1, len(rollouts)),
     )
-
-
-def code_lines(code: str) -> int:
-    """Lines that are not empty (FIGR §4.4)."""
-    return sum(bool(line.strip()) for line in code.splitlines())
 
 
 def tools(rollouts: Sequence[ScoredRollout]) -> dict[Tool, int]:
@@ -243,15 +240,6 @@ def spread(values: Sequence[float]) -> Spread:
         return Spread(0.0, 0.0, 0.0, 0.0)
     median, p95 = np.quantile(values, (0.5, 0.95))
     return Spread(fmean(values), float(median), float(p95), float(max(values)))
-
-
-def _bucket(name: str, group: Sequence[ScoredRollout], n: int) -> Bucket:
-    return Bucket(name, len(group), len(group) / max(1, n), _mean([scored.score.right for scored in group]))
-
-
-def _circular(groups: Iterable[Sequence[ScoredRollout]]) -> Estimate:
-    """Proportion of questions right in all forms; a form counts with its first rollout."""
-    return estimate([[float(all(scored.score.right for scored in group if scored.number == 0))] for group in groups])
 
 
 def _powers(n: int) -> list[int]:

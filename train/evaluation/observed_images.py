@@ -7,7 +7,8 @@ differ from the figure's own colour.
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import cv2
@@ -63,9 +64,7 @@ _TOOL = re.compile(r"crop_image_normalized\(bbox_2d=\[([^][]++)\], target_image=
 @dataclass(frozen=True, slots=True)
 class ObservedImage:
     """An image that round ``round`` returned, or a panel of it, and its transform from the question's image ``of``.
-
-    ``change`` is None where it shows none of the question's images: a plot, for example.
-    """
+    ``change`` is None where it shows none of the question's images: a plot, for example."""
 
     round: int
     image: ImageRef
@@ -104,16 +103,10 @@ class ImageTracer:
     async def trace_image(
         self, images: tuple[ImageRef, ...], code: str, output: ImageRef, *, number: int = 0
     ) -> tuple[ObservedImage, ...]:
-        """Trace one image of round ``number``; ``code`` is that of all rounds so far.
-
-        A figure gives each panel that is part of an image, or one without a ``change`` where no panel is.
-        """
-        request = {
-            "version": _VERSION,
-            "shown": output.sha256,
-            "images": [image.sha256 for image in images],
-            "code": code,
-        }
+        """Trace one image of round ``number``; ``code`` is that of all rounds so far. A figure gives each panel that is
+        part of an image, or one without a ``change`` where no panel is."""
+        digests = [image.sha256 for image in images]
+        request = {"version": _VERSION, "shown": output.sha256, "images": digests, "code": code}
 
         async def perform() -> CachedCall:
             transforms = await asyncio.to_thread(self._regions, images, output, code)
@@ -137,12 +130,16 @@ class ImageTracer:
     def _spelled(
         self, images: tuple[ImageRef, ...], pixels: Image.Image, code: str
     ) -> list[tuple[int, ImageTransform]]:
-        """The region where the whole output equals a box of the code, at any size.
-
-        A plain border is then the image's own, as of a wall around a sign, and not that of a figure around its panel.
-        """
+        """The region where the whole output equals a box of the code, at any size. A plain border is then the image's
+        own, as of a wall around a sign, and not that of a figure around its panel."""
         for number, image in enumerate(images):
-            boxes = [box for box in _spelled_boxes(code, image, number) if _has_shape_of(box, pixels)]
+            # sides of the same ratio, up to a pixel by which each may be rounded
+            boxes = [
+                box
+                for box in _spelled_boxes(code, image, number)
+                if abs(box.width * pixels.height - box.height * pixels.width)
+                <= max(*pixels.size, box.width, box.height)
+            ]
             if not boxes:
                 continue
             original = self._store.open(image)
@@ -166,22 +163,10 @@ class ImageTracer:
         return regions
 
 
-def _has_shape_of(box: Box, pixels: Image.Image) -> bool:
-    """True if the sides have the same ratio, up to a pixel by which each may be rounded."""
-    return abs(box.width * pixels.height - box.height * pixels.width) <= max(*pixels.size, box.width, box.height)
-
-
 def _spelled_boxes(code: str, image: ImageRef, number: int) -> list[Box]:
-    """Boxes that the code spells of the question's image ``number``, the latest first."""
-    return [*crop_boxes(code, image.width, image.height), *_tool_boxes(code, image, number)][::-1]
-
-
-def _tool_boxes(code: str, image: ImageRef, number: int) -> Iterator[Box]:
-    """Boxes of crop-tool calls on the question's image ``number``."""
-    for call in _TOOL.finditer(code):
-        if int(call[2]) != number + 1:
-            continue
-        try:
-            yield box_from_fractions([float(side) for side in call[1].split(",")], image.width, image.height)
-        except ValueError:
-            continue  # the tool refused it, too
+    """Boxes that the code, or a call of the crop tool, spells of the question's image ``number``, the latest first."""
+    boxes = crop_boxes(code, image.width, image.height)
+    for sides in (call[1] for call in _TOOL.finditer(code) if int(call[2]) == number + 1):
+        with suppress(ValueError):  # the tool refused it, too
+            boxes.append(box_from_fractions([float(side) for side in sides.split(",")], image.width, image.height))
+    return boxes[::-1]

@@ -65,7 +65,12 @@ def write_output(
     (part / "report.md").write_text(text, encoding="utf-8")
     (part / "report.html").write_text(_page(text, pngs, record["who"]["label"]), encoding="utf-8")
     write_rollouts(part / "rollouts.parquet", findings, evaluated)
-    _write_gallery(part / "gallery.html", findings, evaluated, store, n_shown)
+    shown = chosen(findings.counted, n_shown)
+    pairs = [(scored.question.sample, trajectory(scored, findings, evaluated)) for scored in shown]
+    with tempfile.TemporaryDirectory() as rows:
+        write_trajectories(Path(rows), pairs, store=store)
+        title = f"Rollouts of {evaluated.policy.identity.model}"
+        write_gallery(part / "gallery.html", [Path(rows)], title=title)
     (part / REPORT).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     replace_folder(folder, part)
 
@@ -77,15 +82,6 @@ def read_report(folder: Path, inputs: str) -> dict[str, Any] | None:
         return None
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return record if record.get("inputs") == inputs and not record["n_failed"] else None
-
-
-def _write_gallery(page: Path, findings: Findings, evaluated: EvaluatedPolicy, store: ImageStore, n: int) -> None:
-    pairs = [
-        (scored.question.sample, trajectory(scored, findings, evaluated)) for scored in chosen(findings.counted, n)
-    ]
-    with tempfile.TemporaryDirectory() as rows:
-        write_trajectories(Path(rows), pairs, store=store)
-        write_gallery(page, [Path(rows)], title=f"Rollouts of {evaluated.policy.identity.model}")
 
 
 def _page(text: str, pngs: Mapping[str, bytes], title: str) -> str:
@@ -238,27 +234,21 @@ COLUMNS = (
 
 
 def export(folder: Path, formats: Collection[ExportFormat]) -> None:
-    """Write the files of ``formats`` into an evaluation's folder, each whole or not at all.
-
-    Made of ``rollouts.parquet`` alone, so that a complete evaluation needs no second run.
-    """
-    if ExportFormat.CSV in formats:
-        with whole_file(folder / "rollouts.csv") as part:
-            _write_csv(part, _rows(folder / "rollouts.parquet"))
+    """Write the files of ``formats`` into an evaluation's folder, each whole or not at all. Made of
+    ``rollouts.parquet`` alone, so that a complete evaluation needs no second run."""
+    if ExportFormat.CSV not in formats:
+        return
+    # with the mark by which spreadsheets recognise UTF-8
+    with whole_file(folder / "rollouts.csv") as part, part.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(COLUMNS)
+        writer.writerows([safe_cell(value) for value in _values(row)] for row in _rows(folder / "rollouts.parquet"))
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(_BATCH):
             yield from batch.to_pylist()
-
-
-def _write_csv(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
-    """Write quoted cells, with the mark by which spreadsheets recognise UTF-8."""
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-        writer.writerow(COLUMNS)
-        writer.writerows([safe_cell(value) for value in _values(row)] for row in rows)
 
 
 def _values(row: Mapping[str, Any]) -> tuple[Any, ...]:

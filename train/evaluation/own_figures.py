@@ -57,10 +57,10 @@ def hallusionbench(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
         groups: dict[tuple[Any, ...], list[bool]] = defaultdict(list)
         for row, right in about:
             groups[row["category"], row["subcategory"], row["set_id"], row[column]].append(right)
-        return _share(map(all, groups.values()))
+        return _mean(map(all, groups.values()))
 
-    figures = {"aAcc": _share(right for _, right in about), "fAcc": all_right("figure_id")}
-    figures["qAcc"] = all_right("question_id")
+    accuracy = _mean(right for _, right in about)
+    figures = {"aAcc": accuracy, "fAcc": all_right("figure_id"), "qAcc": all_right("question_id")}
     return {**figures, "overall": Figure(fmean(figure.value for figure in figures.values()), len(about))}
 
 
@@ -74,7 +74,12 @@ def wemath(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
     for scored in rollouts:
         row = details_of(scored.question.sample)
         problems[row["ID"]][str(row["key"])] = scored.score.right
-    whole = [_steps(keys) for keys in problems.values() if _is_whole(keys)]
+    whole = [  # the problem and its steps, of those with two or three that are all there
+        (keys[f"{n}steps_multi"], [keys[f"{n}steps_{step}"] for step in range(1, n + 1)])
+        for keys in problems.values()
+        for n in (2, 3)
+        if keys.keys() == {f"{n}steps_{part}" for part in ("multi", *range(1, n + 1))}
+    ]
     n = len(whole)
     if not n:
         return {}
@@ -115,14 +120,8 @@ def category_parts(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
     return _by_parts(rollouts, lambda category: re.split(r"[_,\s]+", category))
 
 
-RULES: Mapping[str, Rule] = {
-    "category_heads": category_heads,
-    "category_mean": category_mean,
-    "category_parts": category_parts,
-    "hallusionbench": hallusionbench,
-    "vsi_bench": vsi_bench,
-    "wemath": wemath,
-}
+_RULES = (category_heads, category_mean, category_parts, hallusionbench, vsi_bench, wemath)
+RULES: Mapping[str, Rule] = {rule.__name__: rule for rule in _RULES}
 
 
 def _by_parts(rollouts: Sequence[ScoredRollout], parts: Callable[[str], Iterable[str]]) -> dict[str, Figure]:
@@ -136,22 +135,6 @@ def _by_parts(rollouts: Sequence[ScoredRollout], parts: Callable[[str], Iterable
 def _means(rollouts: Sequence[ScoredRollout]) -> dict[str, float]:
     groups = group_by(rollouts, lambda scored: scored.question.sample.category)
     return {name: fmean(scored.score.value for scored in group) for name, group in groups.items()}
-
-
-def _is_whole(keys: Mapping[str, bool]) -> bool:
-    """True if a problem has its ``2steps_multi`` and ``2steps_1``, ``2steps_2``; or the same of three."""
-    return any(set(keys) == {f"{n}steps_{part}" for part in ("multi", *range(1, n + 1))} for n in (2, 3))
-
-
-def _steps(keys: Mapping[str, bool]) -> tuple[bool, list[bool]]:
-    """Right or wrong: the problem, and its steps."""
-    (problem,) = (right for key, right in keys.items() if key.endswith("_multi"))
-    return problem, [right for key, right in keys.items() if not key.endswith("_multi")]
-
-
-def _share(values: Iterable[bool]) -> Figure:
-    several = list(values)
-    return Figure(sum(several) / len(several) if several else 0.0, len(several))
 
 
 def _mean(values: Iterable[float]) -> Figure:

@@ -5,7 +5,7 @@ one ``group``, and only groups are statistically independent.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -95,12 +95,12 @@ def questions_of(settings: EvaluationSettings, workspace: Workspace) -> list[Que
 
 def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
     """Number question sets of the same name, which would merge into one benchmark in every table."""
-    names: Counter[str] = Counter()
+    n_same: Counter[str] = Counter()
     distinct: list[QuestionSet] = []
     for question_set in question_sets:
-        names[question_set.name] += 1
-        n_same = names[question_set.name]
-        name = question_set.name if n_same == 1 else f"{question_set.name} ({n_same})"
+        name = question_set.name
+        n_same[name] += 1
+        name += f" ({n_same[name]})" if n_same[name] > 1 else ""
         questions = tuple(replace(question, benchmark=name) for question in question_set.questions)
         distinct.append(replace(question_set, name=name, questions=questions))
     return distinct
@@ -133,11 +133,20 @@ def of_source(source: Source, store: ImageStore, *, limit: int | None = None) ->
 
 def of_dataset(folder: Path, store: ImageStore, *, split: str = "validation", limit: int | None = None) -> QuestionSet:
     """Read the first ``limit`` questions of an RL or an SFT dataset's split (``all``: of every split), each once.
+    Raises ``TrainError`` for a folder that is neither and for a split without rows."""
+    from darkroom.pipelines.publishing.features import check_columns  # `datasets` takes a second
 
-    Raises ``TrainError`` for a folder that is neither and for a split without rows.
-    """
     files = _files(folder, split)
-    read = _reader(folder, files)
+    kind = kind_of(files[0])
+    try:
+        check_columns(files[0], kind)
+    except DatasetError as error:
+        columns = ", ".join(sorted(columns_of(files[0])))
+        raise TrainError(
+            f"{folder} is neither an RL nor an SFT dataset: it has the columns {columns}. For other files "
+            "write a mapping: --benchmark NAME=FILE.yaml"
+        ) from error
+    read = _of_prompt if kind == "prompts" else _of_trajectory
     questions: dict[str, Question] = {}
     for row in read_files(files):
         if row["sample_id"] not in questions and (limit is None or len(questions) < limit):
@@ -186,21 +195,6 @@ def _grader(sample: Sample) -> Grader | None:
         return grader_of(sample)
     except RowError:
         return None  # no rule of its own: the first that can parse the answer
-
-
-def _reader(folder: Path, files: Sequence[Path]) -> Callable[[str, Mapping[str, Any], ImageStore], Question]:
-    from darkroom.pipelines.publishing.features import check_columns  # `datasets` takes a second
-
-    kind = kind_of(files[0])
-    try:
-        check_columns(files[0], kind)
-    except DatasetError as error:
-        columns = ", ".join(sorted(columns_of(files[0])))
-        raise TrainError(
-            f"{folder} is neither an RL nor an SFT dataset: it has the columns {columns}. For other files "
-            "write a mapping: --benchmark NAME=FILE.yaml"
-        ) from error
-    return _of_prompt if kind == "prompts" else _of_trajectory
 
 
 def _files(folder: Path, split: str) -> list[Path]:

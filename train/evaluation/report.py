@@ -72,10 +72,7 @@ def accuracy(sections: Results) -> bytes:
     names, estimates = list(sections), [section["accuracy"]["right"] for section in sections.values()]
     figure, axes = _axes(0.42 * len(names) + 0.9)
     means = [estimate["mean"] for estimate in estimates]
-    ends = [
-        [estimate["mean"] - estimate["low"] for estimate in estimates],
-        [estimate["high"] - estimate["mean"] for estimate in estimates],
-    ]
+    ends = [[abs(estimate[end] - estimate["mean"]) for estimate in estimates] for end in ("low", "high")]
     axes.barh(names, means, color=BLUE, height=0.6, xerr=ends, error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 3})
     for y, estimate in enumerate(estimates):
         axes.text(estimate["high"] + 0.015, y, f"{estimate['mean']:.1%}", va="center", fontsize=9, color=INK)
@@ -94,9 +91,8 @@ def tool_calls(sections: Results) -> bytes:
         _style(axes, title=name, grid="y")
     for axes in panels[len(sections) :]:
         axes.set_visible(False)
-    figure.suptitle(
-        "Rollouts by number of tool calls: right (green), wrong (orange)", fontsize=10, color=INK, x=0.01, ha="left"
-    )
+    title = "Rollouts by number of tool calls: right (green), wrong (orange)"
+    figure.suptitle(title, fontsize=10, color=INK, x=0.01, ha="left")
     return png(figure)
 
 
@@ -113,12 +109,12 @@ def faithfulness(sections: Results) -> bytes:
     }
     figure, axes = _axes(0.46 * len(bars) + 1.1)
     start = [0.0] * len(bars)
-    kinds = (
-        ("faithful", GREEN, "shows the target"),
-        ("unfaithful", ORANGE, "does not"),
-        ("no_picture", LINE, "no image"),
-    )
-    for kind, colour, label in kinds:
+    kinds = {
+        "faithful": (GREEN, "shows the target"),
+        "unfaithful": (ORANGE, "does not"),
+        "no_picture": (LINE, "no image"),
+    }
+    for kind, (colour, label) in kinds.items():
         widths = [shares[kind] for shares in bars.values()]
         patches = axes.barh(list(bars), widths, left=start, color=colour, height=0.6, label=label)
         axes.bar_label(patches, [f"{w:.0%}" if w >= 0.06 else "" for w in widths], label_type="center", fontsize=9)
@@ -132,17 +128,12 @@ def faithfulness(sections: Results) -> bytes:
 def controls(effects: Results) -> bytes:
     """The proportion of answers that change when the images do, of rollouts that were right and wrong."""
     figure, axes = _axes(2.7)
-    for shift, (kind, colour, label) in zip(
-        (-0.2, 0.2), (("changed_right", GREEN, "was right"), ("changed_wrong", ORANGE, "was wrong")), strict=True
-    ):
-        xs = [x + shift for x in range(len(effects))]
-        bars = axes.bar(
-            xs, [effect[kind]["mean"] for effect in effects.values()], width=0.38, color=colour, label=label
-        )
-        shares = [
-            f"{effect[kind]['mean']:.0%} of {effect[kind]['n']}" if effect[kind]["n"] else ""
-            for effect in effects.values()
-        ]
+    kinds = (("changed_right", -0.2, GREEN, "was right"), ("changed_wrong", 0.2, ORANGE, "was wrong"))
+    for kind, shift, colour, label in kinds:
+        changed = [effect[kind] for effect in effects.values()]
+        xs, heights = [x + shift for x in range(len(effects))], [estimate["mean"] for estimate in changed]
+        bars = axes.bar(xs, heights, width=0.38, color=colour, label=label)
+        shares = [f"{estimate['mean']:.0%} of {estimate['n']}" if estimate["n"] else "" for estimate in changed]
         axes.bar_label(bars, shares, fontsize=8)
     axes.set_xticks(range(len(effects)), labels=[name.replace("_", " ") for name in effects])
     axes.set_ylim(0, 1.12)
@@ -156,12 +147,10 @@ def _buckets(axes: Axes, buckets: Sequence[Mapping[str, Any]]) -> None:
     wrong = [bucket["share"] * (1 - bucket["accuracy"]) for bucket in buckets]
     inside = axes.bar(names, right, color=GREEN, width=0.7)
     above = axes.bar(names, wrong, bottom=right, color=ORANGE, width=0.7)
-    axes.bar_label(
-        inside, [f"{share:.0%}" if share >= 0.08 else "" for share in right], label_type="center", fontsize=8
-    )
-    axes.bar_label(
-        above, [f"{bucket['share']:.0%}" if bucket["n"] else "" for bucket in buckets], fontsize=8, color=INK
-    )
+    shares = [f"{share:.0%}" if share >= 0.08 else "" for share in right]
+    axes.bar_label(inside, shares, label_type="center", fontsize=8)
+    totals = [f"{bucket['share']:.0%}" if bucket["n"] else "" for bucket in buckets]
+    axes.bar_label(above, totals, fontsize=8, color=INK)
     axes.set_ylim(0, 1.12)
 
 

@@ -71,33 +71,20 @@ def faithfulness(
     whole_share: float | None = None,
 ) -> Faithfulness:
     """Faithfulness by ``shows``. With ``whole_share`` only located parts of at most that proportion count as crops."""
-    crops = [
-        [observed for observed in scored.seen if whole_share is None or observed.is_part(whole_share)]
-        for scored in rollouts
-    ]
     faithful = [
-        any(shows(scored, observed) for observed in observations)
-        for scored, observations in zip(rollouts, crops, strict=True)
+        scored
+        for scored in rollouts
+        if any(shows(scored, crop) for crop in scored.seen if whole_share is None or crop.is_part(whole_share))
     ]
-    right = [scored.score.right for scored in rollouts]
-    n, both = len(rollouts), sum(f and r for f, r in zip(faithful, right, strict=True))
-    n_without = sum(not scored.seen for scored in rollouts)
-    return Faithfulness(
-        given_correct=wilson(both, sum(right)),
-        over_all=wilson(both, n),
-        faithful=_share(sum(faithful), n),
-        unfaithful=_share(n - sum(faithful) - n_without, n),
-        no_image=_share(n_without, n),
-    )
+    n, n_right = len(rollouts), sum(scored.score.right for scored in rollouts)
+    both, n_without = sum(scored.score.right for scored in faithful), sum(not scored.seen for scored in rollouts)
+    counts = (len(faithful), n - len(faithful) - n_without, n_without)
+    return Faithfulness(wilson(both, n_right), wilson(both, n), *(count / max(n, 1) for count in counts))
 
 
 def with_boxes(rollouts: Iterable[ScoredRollout]) -> list[ScoredRollout]:
     """Rollouts with truth boxes."""
     return [scored for scored in rollouts if scored.question.sample.truth.boxes]
-
-
-def _share(count: int, n: int) -> float:
-    return count / n if n else 0.0
 
 
 Verdicts = Mapping[tuple[str, str], bool]
@@ -142,13 +129,17 @@ def results(findings: Findings) -> dict[str, Any]:
     benchmarks = {
         name: {
             **section(findings, of_benchmark[name]),
-            "categories": {key: asdict(value) for key, value in parts.items()},
-            "cycles": {key: asdict(value) for key, value in cycles.get(name, {}).items()},
-            "own": {key: asdict(value) for key, value in own_figures(of_benchmark[name]).items()},
+            "categories": _as_json(parts),
+            "cycles": _as_json(cycles.get(name, {})),
+            "own": _as_json(own_figures(of_benchmark[name])),
         }
         for name, parts in categories.items()
     }
     return {"all": section(findings, rollouts), "benchmarks": benchmarks}
+
+
+def _as_json(figures: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: asdict(value) for name, value in figures.items()}
 
 
 def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
@@ -158,10 +149,8 @@ def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, 
         "code": asdict(metrics.code(rollouts)),
         "tool_calls": [asdict(bucket) for bucket in metrics.by_tool_calls(rollouts)],
         "tools": {str(tool): count for tool, count in metrics.tools(rollouts).items()},
-        "visual_tokens": {
-            name: asdict(spread) for name, spread in metrics.tokens_seen(rollouts, findings.vision).items()
-        },
-        "lengths": {name: asdict(spread) for name, spread in metrics.lengths(rollouts).items()},
+        "visual_tokens": _as_json(metrics.tokens_seen(rollouts, findings.vision)),
+        "lengths": _as_json(metrics.lengths(rollouts)),
         "broken": metrics.broken(rollouts),
         "faithfulness": _faithfulness(findings, rollouts),
         "controls": _controls(findings, rollouts),

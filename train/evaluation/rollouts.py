@@ -28,10 +28,8 @@ from darkroom.train.rl.judging.judges import answer_share
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The verdict on an answer: ``right``, its ``value`` 0..1 as the benchmark counts it, and why, for a person.
-
-    Where the benchmark gives a proportion, only a whole one is right; by ANLS, one above its threshold.
-    """
+    """The verdict on an answer: ``right``, its ``value`` 0..1 as the benchmark counts it, and why, for a person. Where
+    the benchmark gives a proportion, only a whole one is right; by ANLS, one above its threshold."""
 
     right: bool
     value: float
@@ -40,9 +38,7 @@ class Score:
 
 async def score(rollout: Rollout, question: Question, judge: Policy | None = None) -> Score:
     """Score a rollout; one without an answer is wrong. ``judge`` reads free text, which else must be spelled the same.
-
-    Raises ``RowError`` (policy_failed) when the judge gives no vote.
-    """
+    Raises ``RowError`` (policy_failed) when the judge gives no vote."""
     if rollout.error is not None:
         return Score(False, 0.0, str(rollout.error))
     if (scorer := SCORINGS.get(question.scoring)) and (
@@ -84,11 +80,8 @@ FAMILY = "evaluation"
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedPolicy:
-    """The policy under evaluation and its rollout settings.
-
-    ``protocol`` and ``mode`` apply to questions without their own. ``prepare`` is for the oracle alone: it adds the
-    truth as hints.
-    """
+    """The policy under evaluation and its rollout settings. ``protocol`` and ``mode`` apply to questions without their
+    own. ``prepare`` is for the oracle alone: it adds the truth as hints."""
 
     policy: Policy
     protocol: str = "thyme"
@@ -153,20 +146,10 @@ def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task
         evidence = f"{wording.name} asks for {wording.protocol} turns, the row for {protocol.name}"
         raise RowError(Reason.NOT_APPLICABLE, evidence)
     wordings = [wording.prompt.digest] if wording else []
-    return Task(
-        trajectory_id=digest(
-            [FAMILY, sample.sample_id, protocol.name, prepared.mode, identity, evaluated.max_rounds, seed]
-            + [frame.sha256 for frame in frames]
-            + wordings
-        ),
-        family=FAMILY,
-        sample=sample,
-        images=prepared.images,
-        hint=prepared.hint,
-        opening=_opened(wording or protocol, question_text(sample), prepared, sample.videos),
-        seed=seed,
-        mode=prepared.mode,
-    )
+    parts = [FAMILY, sample.sample_id, protocol.name, prepared.mode, identity, evaluated.max_rounds, seed]
+    name = digest([*parts, *(frame.sha256 for frame in frames), *wordings])
+    opening = _opened(wording or protocol, question_text(sample), prepared, sample.videos)
+    return Task(name, FAMILY, sample, prepared.images, prepared.hint, opening, seed, mode=prepared.mode)
 
 
 def _opened(
@@ -180,15 +163,10 @@ def _opened(
 
 async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy, sandboxes: Sandboxes) -> Rollout:
     """Run one rollout; a failed turn or execution is its error."""
-    names = names_of(task, evaluated)
-    async with sandboxes.session(task.images, task.sample.videos, seed=task.seed, names=names) as session:
-        return await rollout(
-            task,
-            policy=evaluated.policy,
-            protocol=evaluated.protocol_of(question),
-            session=ViewableSession(session),
-            max_rounds=evaluated.max_rounds,
-        )
+    names, protocol = names_of(task, evaluated), evaluated.protocol_of(question)
+    async with sandboxes.session(task.images, task.sample.videos, seed=task.seed, names=names) as opened:
+        session, limit = ViewableSession(opened), evaluated.max_rounds
+        return await rollout(task, policy=evaluated.policy, protocol=protocol, session=session, max_rounds=limit)
 
 
 def names_of(task: Task, evaluated: EvaluatedPolicy) -> tuple[str, ...]:

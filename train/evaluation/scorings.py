@@ -87,9 +87,7 @@ def rounded(answer: str, expected: str, precision: int | None) -> float | None:
 
 def contains(answer: str, accepted: Sequence[str], *, spaces: bool = True) -> float:
     """Score 1.0 if any accepted answer stands in the answer, in lower case; without ``spaces`` as written (OCRBench).
-
-    An answer that names much is right, too: that is how the set counts.
-    """
+    An answer that names much is right, too: that is how the set counts."""
 
     def plain(text: str) -> str:
         return text.lower().replace("\n", " ").strip() if spaces else "".join(text.split())
@@ -101,7 +99,13 @@ def letters(answer: str, expected: str) -> float | None:
     """The same set of option letters, where the options are not in the row (``A, C``); None for another answer."""
     if not re.fullmatch(rf"[{_LETTERS}](?:[\s,]*[{_LETTERS}])*", expected.strip()):
         return None
-    return float(_letters_in(answer) == set(re.findall(rf"[{_LETTERS}]", expected)))
+    plain, parts = bare(answer), [part for part in re.split(r"[,;&]|\band\b", answer) if part.strip()]
+    chosen = {chosen_letter(part, _CHOICES) for part in parts}
+    if re.fullmatch(rf"[{_LETTERS}]{{2,}}", plain):
+        chosen = {*plain}
+    elif None in chosen:
+        chosen = {label[1]} if (label := _LABEL.match(plain)) else set()
+    return float(chosen == set(re.findall(rf"[{_LETTERS}]", expected)))
 
 
 def yes_no(answer: str, expected: str) -> float:
@@ -175,17 +179,6 @@ def _decimal(text: str) -> Fraction | None:
 
 def _integers(text: str) -> list[int]:
     return [int(digits) for digits in _INTEGER.findall(text)]
-
-
-def _letters_in(answer: str) -> set[str]:
-    plain = bare(answer)
-    if re.fullmatch(rf"[{_LETTERS}]{{2,}}", plain):
-        return set(plain)
-    parts = [part for part in re.split(r"[,;&]|\band\b", answer) if part.strip()]
-    chosen = [chosen_letter(part, _CHOICES) for part in parts]
-    if None in chosen:
-        return {label[1]} if (label := _LABEL.match(plain)) else set()
-    return {letter for letter in chosen if letter}
 
 
 def _precision(sample: Sample) -> int | None:

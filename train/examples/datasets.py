@@ -19,7 +19,12 @@ Part = Literal["train", "held_out"]
 
 def dataset_files(*folders: Path, part: Part = "train") -> list[Path]:
     """List the parquet files of a part of dataset folders. Raises ``TrainError`` for a folder without."""
-    return [file for folder in folders for file in _files_of(folder, part)]
+    files: list[Path] = []
+    for folder in folders:
+        if not (of_part := _files_of(folder, part)):
+            raise TrainError(f"{folder} holds no parquet file. Run: darkroom materialize SOURCE")
+        files += of_part
+    return files
 
 
 def open_dataset(*folders: Path, part: Part = "train") -> Dataset:
@@ -46,12 +51,10 @@ class HeldOut(NamedTuple):
 
 
 def held_out(datasets: Sequence[Path], chosen: str, *, trained: Sequence[Path]) -> HeldOut:
-    """The held-out rows of ``datasets``; or those of the folder ``chosen``, all where it has none held out.
-
-    Raises ``TrainError`` where there are none, and for questions that ``trained`` datasets train on.
-    """
+    """The held-out rows of ``datasets``; or those of the folder ``chosen``, all where it has none held out. Raises
+    ``TrainError`` where there are none, and for questions that ``trained`` datasets train on."""
     folders = tuple(local_datasets([chosen])) if chosen else tuple(datasets)
-    with_rows = tuple(folder for folder in folders if _has_rows(folder))
+    with_rows = tuple(folder for folder in folders if dataset_reader.n_rows_of(_files_of(folder, "held_out")))
     if with_rows:
         rows = HeldOut(with_rows, "held_out")
     elif chosen:
@@ -66,11 +69,6 @@ def held_out(datasets: Sequence[Path], chosen: str, *, trained: Sequence[Path]) 
             "others with --eval-dataset"
         )
     return rows
-
-
-def _has_rows(folder: Path) -> bool:
-    files = [file for file in _parquet_files(folder) if dataset_reader.split_of(file) == "validation"]
-    return dataset_reader.n_rows_of(files) > 0
 
 
 def _questions(files: Sequence[Path]) -> set[str]:
@@ -104,16 +102,9 @@ def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, An
 
 
 def _files_of(folder: Path, part: Part) -> list[Path]:
-    is_held_out = part == "held_out"
-    files = [file for file in _parquet_files(folder) if (dataset_reader.split_of(file) == "validation") == is_held_out]
-    if not files:
-        raise TrainError(f"{folder} holds no parquet file. Run: darkroom materialize SOURCE")
-    return files
-
-
-def _parquet_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise TrainError(
             f"no dataset folder {folder}. Run: darkroom materialize SOURCE, or name the folder of a dataset"
         )
-    return dataset_reader.dataset_files(folder, nested=True)
+    files = dataset_reader.dataset_files(folder, nested=True)
+    return [file for file in files if (dataset_reader.split_of(file) == "validation") == (part == "held_out")]

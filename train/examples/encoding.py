@@ -97,26 +97,16 @@ def collate(examples: Sequence[Mapping[str, Any]], *, processor: Any, template: 
     """
     from transformers.utils.chat_template_utils import render_jinja_template
 
+    conversations, special = [example["messages"] for example in examples], processor.tokenizer.special_tokens_map
     rendered: Any = render_jinja_template(
-        conversations=[example["messages"] for example in examples],
-        chat_template=template,
-        return_assistant_tokens_mask=True,
-        **processor.tokenizer.special_tokens_map,
+        conversations=conversations, chat_template=template, return_assistant_tokens_mask=True, **special
     )
     texts, spans = rendered
     images = [list(example["images"]) for example in examples]
-    batch: dict[str, Any] = dict(
-        processor(
-            text=texts,
-            images=images if any(images) else None,  # the processor refuses a batch whose every list is empty
-            return_tensors="pt",
-            padding=True,
-            padding_side="right",
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-            return_text_replacement_offsets=True,
-        )
-    )
+    shown = images if any(images) else None  # the processor refuses a batch whose every list is empty
+    form = {"return_tensors": "pt", "padding": True, "padding_side": "right", "add_special_tokens": False}
+    form |= {"return_offsets_mapping": True, "return_text_replacement_offsets": True}
+    batch: dict[str, Any] = dict(processor(text=texts, images=shown, **form))
     offsets, replaced = batch.pop("offset_mapping"), batch.pop("text_replacement_offsets", None)
     ids = batch["input_ids"]
     trained = ids.new_zeros(ids.shape, dtype=bool)
@@ -169,24 +159,19 @@ class RowReader:
     def collate(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Encode presented rows as one batch of tensors."""
         batch = collate(examples, processor=self.processor, template=self.template)
-        if self.train_observations:
-            batch["labels"] = self._labels_after_the_question(batch)
+        if self.train_observations:  # every token from the first trained one on
+            import torch
+
+            from darkroom.train.models.loading import suppressed_tokens
+
+            ids, begun = batch["input_ids"], (batch["labels"] != IGNORED).cumsum(dim=1) > 0
+            images = torch.isin(ids, torch.tensor(suppressed_tokens(self.processor)))
+            batch["labels"] = torch.where(begun & batch["attention_mask"].bool() & ~images, ids, IGNORED)
         return batch
 
     def read(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Encode rows as one batch of tensors."""
         return self.collate([self.present(row) for row in rows])
-
-    def _labels_after_the_question(self, batch: Mapping[str, Any]) -> Any:
-        """Labels by which, from the first trained token on, every token is trained."""
-        import torch
-
-        from darkroom.train.models.loading import suppressed_tokens
-
-        ids = batch["input_ids"]
-        begun = (batch["labels"] != IGNORED).cumsum(dim=1) > 0
-        images = torch.isin(ids, torch.tensor(suppressed_tokens(self.processor)))
-        return torch.where(begun & batch["attention_mask"].bool() & ~images, ids, IGNORED)
 
 
 def open_reader(
@@ -197,10 +182,8 @@ def open_reader(
     max_pixels: int | None = None,
     **ablations: Any,
 ) -> RowReader:
-    """Open the reader of a model's folder; ``ablations`` are fields of the reader.
-
-    Raises ``TrainError`` when the templates do not fit the model.
-    """
+    """Open the reader of a model's folder; ``ablations`` are fields of the reader. Raises ``TrainError`` when the
+    templates do not fit the model."""
     from darkroom.train.models.loading import load_processor, model_type, template
 
     source = template("sft", model_type(model))
@@ -222,11 +205,14 @@ class RowCache:
 
     def present(self, row: Row) -> dict[str, Any]:
         """Convert a row as ``RowReader.present`` does, its images as they are stored, with its tensors."""
+        from datasets import Image
+
         key = hashlib.blake2b(pickle.dumps({**row, "videos": None})).digest()  # no tensor depends on a video
         tensors = self._kept.get(key)
         example = self.reader.present(row)
         if tensors is None:
-            tensors = self.reader.collate([{**example, "images": [_decoded(image) for image in example["images"]]}])
+            images = [Image().decode_example(dict(image)) for image in example["images"]]
+            tensors = self.reader.collate([{**example, "images": images}])
             size = sum(tensor.nbytes for tensor in tensors.values())
             if size <= self.room:
                 self.room -= size
@@ -253,9 +239,3 @@ class RowCache:
 
 _OF_IMAGES = frozenset({"pixel_values", "image_grid_thw"})
 """Joined one below the other, whatever their row."""
-
-
-def _decoded(image: Mapping[str, Any]) -> Any:
-    from datasets import Image
-
-    return Image().decode_example(dict(image))

@@ -156,14 +156,10 @@ def _heading(mask: LossMask) -> str:
 def _legend(mask: LossMask, *, coloured: bool) -> Text:
     n_not = len(mask.ids) - mask.n_trained - mask.n_of_images
     trained = f"{mask.n_trained} trained ({mask.n_trained / len(mask.ids):.0%})"
-    return Text.assemble(
-        f"{len(mask.ids)} tokens: ",
-        (trained if coloured else f"⟦{trained}⟧", _STYLES["trained"]),
-        ", ",
-        (f"{n_not} not trained", _STYLES["not"]),
-        ", ",
-        (f"{mask.n_of_images} of {len(mask.row['images'] or [])} images", _STYLES["image"]),
-    )
+    of_images = f"{mask.n_of_images} of {len(mask.row['images'] or [])} images"
+    parts = (trained if coloured else f"⟦{trained}⟧", f"{n_not} not trained", of_images)
+    styled = (Text(words, style) for words, style in zip(parts, _STYLES.values(), strict=True))
+    return Text(f"{len(mask.ids)} tokens: ") + Text(", ").join(styled)
 
 
 def _thumbnail(image: Any) -> str:

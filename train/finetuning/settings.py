@@ -20,11 +20,8 @@ from darkroom.train.runs.options import Bf16Weights, Lora, MaxPixels, TrainerOpt
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of training with its own schedule; it starts from the weights of the phase before.
-
-    ``families`` are the names of the dataset folders to train on; none: all. None stands for the value of
-    ``SftSettings``.
-    """
+    """A part of training with its own schedule; it starts from the weights of the phase before. ``families`` are the
+    names of the dataset folders to train on; none: all. None stands for the value of ``SftSettings``."""
 
     name: str = "all"
     families: tuple[str, ...] = ()
@@ -141,10 +138,8 @@ def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase
 
 
 def folders_of(phase: PlannedPhase, datasets: Sequence[Path], *, skip_missing: bool = False) -> list[Path]:
-    """Find the dataset folders of a phase's families; ``datasets`` are dataset folders or folders of several.
-
-    Raises ``TrainError`` for a missing family, unless ``skip_missing`` and another one exists.
-    """
+    """Find the dataset folders of a phase's families; ``datasets`` are dataset folders or folders of several. Raises
+    ``TrainError`` for a missing family, unless ``skip_missing`` and another one exists."""
     by_name = {folder.name: folder for dataset in datasets for folder in _datasets_below(dataset)}
     if not by_name:
         raise TrainError(
@@ -162,10 +157,8 @@ def folders_of(phase: PlannedPhase, datasets: Sequence[Path], *, skip_missing: b
 
 
 def share_of_batch(settings: SftSettings, *, processes: int | None = None) -> tuple[int, int]:
-    """Divide a batch: rows per forward pass and passes per step, in each of ``processes``.
-
-    Raises ``TrainError`` with the arithmetic where their product is not ``batch_size``.
-    """
+    """Divide a batch: rows per forward pass and passes per step, in each of ``processes``. Raises ``TrainError`` with
+    the arithmetic where their product is not ``batch_size``."""
     n = processes or int(os.environ.get("WORLD_SIZE", "1"))
     per_device = settings.per_device or max(1, settings.batch_size // n)
     accumulation = settings.batch_size // (per_device * n)

@@ -31,28 +31,21 @@ def model_type(folder: Path) -> str:
             f"no model in {folder}: expected a folder with config.json and weights. For a model of the hub run "
             "`hf download ORG/NAME --local-dir FOLDER` first; for a toy run `darkroom train tiny FOLDER`"
         )
-    name = configuration(config).get("model_type")
+    try:
+        fields = json.loads(config.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TrainError(f"{config} is no JSON ({error}): copy or download the model again") from error
+    if not isinstance(fields, dict):
+        raise TrainError(f"{config} holds no JSON object: copy or download the model again")
+    name = fields.get("model_type")
     if name not in MODEL_TYPES:
         raise TrainError(f"{folder} holds a {name!r} model; the chat templates fit {', '.join(MODEL_TYPES)} only")
     return str(name)
 
 
-def configuration(file: Path) -> dict[str, Any]:
-    """Read a model's ``config.json``. Raises ``TrainError`` for a broken file."""
-    try:
-        fields = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise TrainError(f"{file} is no JSON ({error}): copy or download the model again") from error
-    if not isinstance(fields, dict):
-        raise TrainError(f"{file} holds no JSON object: copy or download the model again")
-    return fields
-
-
 def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
     """Load the processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own).
-
-    Never to more than the model's own limit: it was not trained for longer contexts.
-    """
+    Never to more than the model's own limit: it was not trained for longer contexts."""
     from transformers import AutoProcessor
 
     from darkroom.train.models.image_only import ImageOnlyProcessor
@@ -65,10 +58,8 @@ def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: i
     processor = kind.from_pretrained(folder, padding_side="left")
     size = processor.image_processor.size
     most = min(max_pixels or size["longest_edge"], size["longest_edge"])
-    processor.image_processor.size = {
-        "shortest_edge": min(min_pixels or size["shortest_edge"], most),
-        "longest_edge": most,
-    }
+    least = min(min_pixels or size["shortest_edge"], most)
+    processor.image_processor.size = {"shortest_edge": least, "longest_edge": most}
     return processor
 
 
@@ -127,24 +118,16 @@ def device_arguments() -> dict[str, Any]:
 def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[str, Any]:
     """Arguments of all trainers: reproducible, every step logged, two checkpoints kept."""
     return {
-        "output_dir": str(checkpoints),
-        "seed": seed,
-        "data_seed": seed,
-        "logging_steps": 1,
-        "save_strategy": "steps" if save_steps else "no",
-        "save_steps": save_steps or 500,
-        "save_total_limit": 2,
+        **{"output_dir": str(checkpoints), "seed": seed, "data_seed": seed, "logging_steps": 1, "disable_tqdm": True},
+        **{"save_strategy": "steps" if save_steps else "no", "save_steps": save_steps or 500, "save_total_limit": 2},
         "report_to": trackers() or "none",
-        "disable_tqdm": True,
         **device_arguments(),
     }
 
 
 def lora_config(rank: int, *, vision: bool = True) -> Any:
-    """LoRA on every linear layer but the output head; None for rank 0, which trains all weights.
-
-    Without ``vision`` the vision tower and its projector have none either.
-    """
+    """LoRA on every linear layer but the output head; None for rank 0, which trains all weights. Without ``vision`` the
+    vision tower and its projector have none either."""
     if rank == 0:
         return None
     from peft import LoraConfig
@@ -171,7 +154,11 @@ def save_checkpoint(
     """
     if hasattr(trainer.model, "merge_and_unload") and trainer.args.should_save:
         if best is not None:
-            _load_adapter(trainer.model, best)
+            from peft import load_peft_weights, set_peft_model_state_dict
+
+            outcome: Any = set_peft_model_state_dict(trainer.model, load_peft_weights(str(best), device="cpu"))
+            if outcome.unexpected_keys:
+                raise TrainError(f"{best} holds other weights than the model's LoRA: {outcome.unexpected_keys[:3]}")
         trainer.model.merge_and_unload().save_pretrained(folder)
     elif best is not None:
         if trainer.args.should_save:
@@ -182,14 +169,6 @@ def save_checkpoint(
         processor.chat_template = chat_template
         save_processor(processor, folder, model_type=model_type(base), base=base)
         (folder / "training_args.bin").unlink(missing_ok=True)  # a pickle; training.json says it in the open
-
-
-def _load_adapter(model: Any, folder: Path) -> None:
-    from peft import load_peft_weights, set_peft_model_state_dict
-
-    outcome: Any = set_peft_model_state_dict(model, load_peft_weights(str(folder), device="cpu"))
-    if outcome.unexpected_keys:
-        raise TrainError(f"{folder} holds other weights than the model's LoRA: {outcome.unexpected_keys[:3]}")
 
 
 def suppressed_tokens(processor: Any) -> list[int]:
@@ -231,20 +210,16 @@ def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path 
         return  # the stock class
     kind, video_kind = STOCK[model_type]
     images = {name: value for name, value in stated["image_processor"].items() if name != "auto_map"}
-    settings = (base and _video_settings(base)) or images
+    # as transformers reads the videos' settings: from a file of their own, from the processor's, or those of images
+    names = ("video_preprocessor", "processor", "preprocessor")
+    own, nested, stock = (_read(base / f"{name}_config.json") if base else {} for name in names)
+    settings = own or nested.get("video_processor") or stock or images
     videos = {name: value for name, value in settings.items() if name not in _NAMES}
     videos["video_processor_type"] = video_kind
     whole = {**stated, "processor_class": kind, "image_processor": images, "video_processor": videos}
     _write(path, whole)
     _write(folder / "preprocessor_config.json", {**images, "processor_class": kind})
     _write(folder / "video_preprocessor_config.json", {**videos, "processor_class": kind})
-
-
-def _video_settings(model: Path) -> dict[str, Any] | None:
-    """Read them as transformers does: from a file of their own, from the processor's, or those of images."""
-    own, images = (_read(model / f"{name}_config.json") for name in ("video_preprocessor", "preprocessor"))
-    nested: dict[str, Any] = _read(model / "processor_config.json").get("video_processor", {})
-    return own or nested or images or None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -40,30 +40,23 @@ def formatted(text: str, *, protocol: str = "thyme") -> float:
     turns = [PROTOCOLS[protocol].parse(text[start:end]) for start, end in pairwise(borders)]
     *coded, last = [isinstance(turn, ParsedTurn) and turn.answer is not None for turn in turns]
     whole = all(isinstance(turn, ParsedTurn) for turn in turns)
-    return float(whole and last and not any(coded) and _IS_FRAMED[protocol](text))
+    return float(whole and last and not any(coded) and _is_framed(text, protocol))
 
 
-def _is_thyme(text: str) -> bool:
+def _is_framed(text: str, protocol: str) -> bool:
+    """Check the form that no single turn shows."""
     tags = list(_SPANS.finditer(text))
-    if [tag[0] for tag in tags] != ["<think>", "</think>", "<answer>", "</answer>"]:
-        return False
-    return not (text[: tags[0].start()] + text[tags[1].end() : tags[2].start()] + text[tags[3].end() :]).strip()
-
-
-def _is_pyvision(text: str) -> bool:
-    whole = text.rstrip()
-    _, opening, answer = whole.removesuffix("</answer>").rpartition("<answer>")
-    return bool(opening) and whole.endswith("</answer>") and isinstance(one_answer(answer), Boxed)
-
-
-def _is_tool_call(text: str) -> bool:
-    tags = _SPANS.findall(text)
+    if protocol == "thyme":
+        if [tag[0] for tag in tags] != ["<think>", "</think>", "<answer>", "</answer>"]:
+            return False
+        return not (text[: tags[0].start()] + text[tags[1].end() : tags[2].start()] + text[tags[3].end() :]).strip()
+    if protocol == "pyvision":
+        whole = text.rstrip()
+        _, opening, answer = whole.removesuffix("</answer>").rpartition("<answer>")
+        return bool(opening) and whole.endswith("</answer>") and isinstance(one_answer(answer), Boxed)
     pairs = zip(tags[::2], tags[1::2], strict=False)
-    return not len(tags) % 2 and all(closing == ("/", name) and not slash for (slash, name), closing in pairs)
+    return not len(tags) % 2 and all(start[0] == f"<{end[2]}>" and end[1] for start, end in pairs)
 
-
-_IS_FRAMED = {"thyme": _is_thyme, "pyvision": _is_pyvision, "tool_call": _is_tool_call}
-"""Checks of the form that no single turn shows, by protocol."""
 
 Variant = Literal["paper", "code"]
 """The paper's formula, or its released code's."""
@@ -71,10 +64,7 @@ Variant = Literal["paper", "code"]
 
 def correctness(answer: str | None, sample: Sample, grader: Grader | None = None) -> float:
     """1.0 when ``answer`` is the sample's by its grader (``darkroom.pipelines.verification.grading``); no answer is
-    wrong.
-
-    Raises ``GradingError`` when expressions cannot be compared on this machine.
-    """
+    wrong. Raises ``GradingError`` when expressions cannot be compared on this machine."""
     return float(answer is not None and grade(answer, sample, grader).right)
 
 
@@ -94,10 +84,8 @@ def thyme_code(result: float, executed: float, format: float, *, variant: Varian
 
 
 def thyme_result(correct: bool | None, *, variant: Variant = "paper") -> float:
-    """Thyme's result reward: 1 for a right answer, else 0; ``correct`` is None where there is no answer.
-
-    The code (``VQA_NORM=1``, its default) gives -1 for a wrong answer, so that no answer pays more.
-    """
+    """Thyme's result reward: 1 for a right answer, else 0; ``correct`` is None where there is no answer. The code
+    (``VQA_NORM=1``, its default) gives -1 for a wrong answer, so that no answer pays more."""
     return 1.0 if correct else -1.0 if correct is not None and variant == "code" else 0.0
 
 
@@ -110,9 +98,7 @@ def pyvision(
     correct: bool, n_tool_calls: int, *, n_failed: int = 0, per_call: float = 0.1, variant: Variant = "paper"
 ) -> float:
     """PyVision-RL eq. 1: ``R = R_acc + 0.1 · n_tc · 1{R_acc = 1}``; 0, or 1 and ``per_call`` for every call.
-
-    ``n_failed`` of the calls ended in an error: no productive calls, so they earn nothing; the code pays for them.
-    """
+    ``n_failed`` of the calls ended in an error: no productive calls, so they earn nothing; the code pays for them."""
     n_paid = n_tool_calls - n_failed if variant == "paper" else n_tool_calls
     return 1.0 + per_call * n_paid if correct else 0.0
 
@@ -171,10 +157,8 @@ def alignment(
 
 
 def consistency_penalty(used_tool_flags: Sequence[bool], *, gamma: float = 0.1) -> float:
-    """Look Less, Reason More eq. 7: ``-γ · Var(1_zoom)`` over the free rollouts of a question, -γ/4 to 0.
-
-    The variance is the population's; every free rollout of the question gets the same. 0 where there is none.
-    """
+    """Look Less, Reason More eq. 7: ``-γ · Var(1_zoom)`` over the free rollouts of a question, -γ/4 to 0. The variance
+    is the population's; every free rollout of the question gets the same. 0 where there is none."""
     if not used_tool_flags:
         return 0.0
     share = fmean(map(bool, used_tool_flags))

@@ -55,10 +55,8 @@ class Staging:
     """The folder beside the output in which a checkpoint grows: ``steps`` for the trainer, ``final`` to publish."""
 
     def __init__(self, output: Path, inputs: CheckpointInputs, *, writes: bool = True) -> None:
-        """``writes`` is true for the first process only: it clears what other inputs left behind.
-
-        The others wait for it, so that none resumes from files that are about to be cleared.
-        """
+        """``writes`` is true for the first process only: it clears what other inputs left behind. The others wait for
+        it, so that none resumes from files that are about to be cleared."""
         self.output, self.writes = output, writes
         self.folder = output.with_name(f".{output.name}.part")
         self.steps, self.final = self.folder / "steps", self.folder / "final"

@@ -70,10 +70,11 @@ def takes_settings(main: Callable[..., None]) -> Callable[..., None]:
     parameters: list[Parameter] = []
     fields_of: dict[str, dict[str, str]] = {}
     for parameter in signature(main).parameters.values():
-        model = _model_of(hints[parameter.name])
-        if model is None:
+        extras = get_args(hints[parameter.name])[1:]
+        models = [extra for extra in extras if isinstance(extra, type) and issubclass(extra, ProgramSettings)]
+        if not models:
             parameters.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
-        else:
+        for model in models:
             options = {name: _option(model, name) for name in model.model_fields}
             visible = {name: option for name, option in options.items() if option is not None}
             fields_of[parameter.name] = {option.name: name for name, option in visible.items()}
@@ -91,11 +92,6 @@ def takes_settings(main: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _model_of(hint: Any) -> type[ProgramSettings] | None:
-    models = (extra for extra in get_args(hint)[1:] if isinstance(extra, type) and issubclass(extra, ProgramSettings))
-    return next(models, None)
-
-
 def _option(model: type[ProgramSettings], name: str) -> Parameter | None:
     """Make the typer option of a field, with its bounds; None for a field that the command line does not set."""
     field = model.model_fields[name]
@@ -108,11 +104,9 @@ def _option(model: type[ProgramSettings], name: str) -> Parameter | None:
     elif name in model.filled_later:
         kind, default = kind | None, None  # type: ignore[operator, assignment]
     declaration = flag.declaration or (f"--{name.replace('_', '-')}" if field.annotation is bool else "")
+    names = (("ge", "min"), ("le", "max"))
     bounds: dict[str, Any] = {
-        limit: getattr(bound, key)
-        for bound in field.metadata
-        for key, limit in (("ge", "min"), ("le", "max"))
-        if hasattr(bound, key)
+        limit: getattr(bound, key) for bound in field.metadata for key, limit in names if hasattr(bound, key)
     }
     option = typer.Option(*filter(None, [declaration]), help=field.description, **bounds)
     return Parameter(flag.name or name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
@@ -128,11 +122,8 @@ def config_option(example: str) -> Any:
 
 
 def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
-    """Make the file's values the defaults of the options (the callback of ``--config``).
-
-    An object, or a list of them, is passed on as JSON; an option that may be repeated is a list, one value, or a
-    mapping of names to values.
-    """
+    """Make the file's values the defaults of the options (the callback of ``--config``). An object, or a list of them,
+    is passed on as JSON; an option that may be repeated is a list, one value, or a mapping of names to values."""
     if path is None:
         return None
     if not path.is_file():
@@ -161,39 +152,30 @@ def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Set ``ENVIRONMENT`` and report the reason of an error to the job directory.
-
-    SIGTERM ends the program in order: sandboxes are closed, and the reason is in the job directory, too.
-    """
+    """Set ``ENVIRONMENT`` and report the reason of an error to the job directory. SIGTERM ends the program in order:
+    sandboxes are closed, and the reason is in the job directory, too."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     # TRL 1.16 and PEFT 0.21 read the name that transformers 5.23 deprecates: no user can change that
     warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
     exchange = JobDirectory.of_this_program()
-    with _ending_in_order(exchange):
-        try:
-            yield
-        except UserError as error:
-            _leave(exchange, str(error))
-            raise
-        except Exception as error:
-            _leave(exchange, f"{type(error).__name__}: {error}")
-            raise
 
-
-@contextmanager
-def _ending_in_order(exchange: JobDirectory | None) -> Iterator[None]:
-    """End this process in order on SIGTERM, and with ``accelerate launch``."""
+    def leave(words: str) -> None:
+        if exchange is not None:
+            exchange.error.write_text(f"{words}\n")
 
     def end(number: int, _: object) -> None:
-        _leave(exchange, f"it was told to end ({signal.Signals(number).name})")
+        leave(f"it was told to end ({signal.Signals(number).name})")
         sys.exit(128 + number)
 
     before = signal.signal(signal.SIGTERM, end)
-    if "LOCAL_RANK" in os.environ:
+    if "LOCAL_RANK" in os.environ:  # of `accelerate launch`
         die_with_parent(signal.SIGTERM)
     try:
         yield
+    except Exception as error:
+        leave(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}")
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -201,9 +183,3 @@ def _ending_in_order(exchange: JobDirectory | None) -> Iterator[None]:
 def is_first_process() -> bool:
     """True in the process that writes and reports; ``accelerate launch`` and torchrun set ``RANK``."""
     return int(os.environ.get("RANK", "0")) == 0
-
-
-def _leave(exchange: JobDirectory | None, words: str) -> None:
-    """Leave the error message for the starter of the job."""
-    if exchange is not None:
-        exchange.error.write_text(f"{words}\n")

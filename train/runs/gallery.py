@@ -32,12 +32,11 @@ Rollout = Mapping[str, Any]
 
 def read_rollouts(output: Path) -> list[Rollout]:
     """All sample rollouts, the newest step first, the best rollout of a question before its others."""
-    files = sorted((output / FOLDER).glob("*.json"), reverse=True)
-    by_question = [
-        sorted(json.loads(path.read_text()), key=lambda rollout: (rollout["sample_id"], -(rollout["reward"] or 0.0)))
-        for path in files
+    return [
+        rollout
+        for path in sorted((output / FOLDER).glob("*.json"), reverse=True)
+        for rollout in sorted(json.loads(path.read_text()), key=lambda row: (row["sample_id"], -(row["reward"] or 0.0)))
     ]
-    return [rollout for rollouts in by_question for rollout in rollouts]
 
 
 def write_page(output: Path, *, title: str) -> None:
@@ -46,13 +45,10 @@ def write_page(output: Path, *, title: str) -> None:
     if not rollouts:
         return
     names = {name for rollout in rollouts for name in _images(rollout)}
-    write_entries(
-        output / PAGE,
-        (_entry(rollout, number) for number, rollout in enumerate(rollouts)),
-        title=f"{title}: sample rollouts",
-        filters=_FILTERS,
-        addresses={name: f"{FOLDER}/{IMAGES}/{name}" for name in sorted(names)},
-    )
+    entries = (_entry(rollout, number) for number, rollout in enumerate(rollouts))
+    addresses = {name: f"{FOLDER}/{IMAGES}/{name}" for name in sorted(names)}
+    title = f"{title}: sample rollouts"
+    write_entries(output / PAGE, entries, title=title, filters=_FILTERS, addresses=addresses)
 
 
 def _entry(rollout: Rollout, number: int) -> Entry:
@@ -100,14 +96,15 @@ def rollout_table(rollouts: Sequence[Rollout], output: Path) -> str:
 def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
     rounds = rollout["rounds"]
     parts = ", ".join(f"{name} {_number(value)}" for name, value in rollout["parts"].items())
-    thumbnails = [_thumbnail(output, name) for turn in rounds for name in turn["images"][:1]][:2]
+    shown = [thumbnail(_opened(output, name), _SIDE) for turn in rounds for name in turn["images"][:1]][:2]
+    questioned = [thumbnail(_opened(output, name), _SIDE) for name in rollout["question_images"][:1]]
     observations = "; ".join(f"{turn['status']}: {turn['error'] or turn['text'] or ''}".strip(": ") for turn in rounds)
     return (
         str(rollout["step"]),
         cell(rollout["question"], 200),
-        " ".join(_thumbnail(output, name) for name in rollout["question_images"][:1]),
+        " ".join(questioned),
         cell(" ⏎ ".join(turn["code"] for turn in rounds), 300, code=True),
-        f"{' '.join(thumbnails)} {cell(observations, 120)}",
+        f"{' '.join(shown)} {cell(observations, 120)}",
         f"{_answer(rollout)} (gold: {cell(rollout['gold'], 60)})",
         f"{_number(rollout['reward'])} ({parts})",
         _number(rollout["advantage"], sign="+"),
@@ -136,10 +133,6 @@ def _answer(rollout: Rollout) -> str:
     return cell(rollout["answer"] or "no answer", 60)
 
 
-def _thumbnail(output: Path, name: str) -> str:
-    return thumbnail(_opened(output, name), _SIDE)
-
-
 def _opened(output: Path, name: str) -> Image.Image:
     with Image.open(output / FOLDER / IMAGES / name) as image:
         return image.convert("RGB")
@@ -158,9 +151,11 @@ def metadata(record: Mapping[str, Any], output: Path, *, column: str, figure: by
     steps, panels = record["steps"], output / history.PANELS
     there = history.number_columns(steps)
     columns = [column, *(name for name in history.COLUMNS["plotted"] if name in there and name != column)]
+    numbers = {name: [step[name] for step in steps if is_number(step.get(name))] for name in columns}
     return {
-        **{f"final_{name}": _value(_last(steps, name), "float") for name in columns},
-        **{f"{name}_course": _value(_column_summary(steps, name), "md") for name in columns},
+        # Dagster plots these from one materialisation to the next
+        **{f"final_{name}": _value(float(values[-1]) if values else None, "float") for name, values in numbers.items()},
+        **{f"{name}_course": _value(_column_summary(steps, name, values), "md") for name, values in numbers.items()},
         "plot": _value(history.embedded(figure, column), "md"),
         **({"plots": _value(history.embedded(panels.read_bytes(), "all columns"), "md")} if panels.is_file() else {}),
         "steps_table": _value(history.step_table(steps), "md"),
@@ -173,15 +168,8 @@ def metadata(record: Mapping[str, Any], output: Path, *, column: str, figure: by
     }
 
 
-def _last(steps: Sequence[Mapping[str, Any]], column: str) -> float | None:
-    """Dagster plots it from one materialisation to the next."""
-    values = _values(steps, column)
-    return float(values[-1]) if values else None
-
-
-def _column_summary(steps: Sequence[dict[str, Any]], column: str) -> str:
+def _column_summary(steps: Sequence[dict[str, Any]], column: str, values: Sequence[float]) -> str:
     """A plot of a few hundred bytes and a line, short enough to be shown on the page itself."""
-    values = _values(steps, column)
     if not values:
         return "no step has it"
     summary = f"{values[0]:.4g} → {values[-1]:.4g} (from {min(values):.4g} to {max(values):.4g})"
@@ -221,10 +209,6 @@ def _origin(record: Mapping[str, Any]) -> dict[str, Any]:
     if "code" in record:
         entries["git_commit"] = _value(CodeVersion(**record["code"]).in_words, "text")
     return entries
-
-
-def _values(steps: Sequence[Mapping[str, Any]], column: str) -> list[float]:
-    return [step[column] for step in steps if is_number(step.get(column))]
 
 
 def _value(raw: Any, kind: str) -> dict[str, Any]:

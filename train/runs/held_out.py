@@ -122,16 +122,11 @@ def evaluation_record(steps: Sequence[Mapping[str, Any]], settings: Mapping[str,
         of_phase = list(entries)
         evaluations, last = Evaluations.of_log(of_phase, metric), of_phase[-1]["step"]
         best, patience = evaluations.best, settings.get("early_stop", 0)
-        phases.append(
-            {
-                "phase": phase,
-                "evaluations": len(evaluations.done),
-                "best_step": best and best.step,
-                "best_value": best and best.value,
-                "saved_step": best.step if best and settings.get("keep_best") else last,
-                "stopped_early": bool(patience) and evaluations.n_without_improvement >= patience,
-            }
-        )
+        record = {"phase": phase, "evaluations": len(evaluations.done)}
+        record |= {"best_step": best and best.step, "best_value": best and best.value}
+        record["saved_step"] = best.step if best and settings.get("keep_best") else last
+        record["stopped_early"] = bool(patience) and evaluations.n_without_improvement >= patience
+        phases.append(record)
     return {"metric": metric.name, "saved": "best" if settings.get("keep_best") else "last", "phases": phases}
 
 

@@ -10,7 +10,6 @@
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +22,6 @@ from darkroom.pipelines.inspection.charts import mark_integers, new_figure, png
 from darkroom.pipelines.inspection.pages import data_url, markdown_table
 from darkroom.train.runs.reporting import is_number
 
-PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")
 PANELS = "metrics.png"
 """The plot of all columns, beside ``training.json``."""
 N_ACROSS = 4
@@ -78,20 +76,13 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def read_steps(log: Steps, program: str) -> list[dict[str, Any]]:
-    """Select the training steps of a trainer's log: step, epoch, and the columns that ``program`` keeps.
-
-    Values of an evaluation after a step are a part of it.
-    """
+    """Select the training steps of a trainer's log: step, epoch, and the columns that ``program`` keeps. Values of an
+    evaluation after a step are a part of it."""
     of_method = sorted({name for entry in log for name in entry if name.startswith(_METHOD_PREFIXES)})
     names = (*_AXES, *COLUMNS[program]["told"], *of_method, *COLUMNS[program]["kept"])
     evaluated = {entry["step"]: entry for entry in log if any(name.startswith("eval_") for name in entry)}
     steps = [{**evaluated.get(entry.get("step"), {}), **entry} for entry in log if "loss" in entry]
     return [{name: step[name] for name in names if name in step} for step in steps]
-
-
-def package_versions() -> dict[str, str]:
-    """Versions of the libraries that train."""
-    return {name: version(name) for name in PACKAGES}
 
 
 def step_table(steps: Steps) -> str:

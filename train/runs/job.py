@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from darkroom.train.runs.checkpoints import HISTORY, CheckpointInputs, Staging, 
 from darkroom.train.runs.command_line import is_first_process
 from darkroom.train.runs.held_out import evaluation_record
 from darkroom.train.runs.reporting import RunReporter, reporting
+
+PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def _make(job: TrainingJob, inputs: CheckpointInputs, train: Train, report: RunR
         "steps": steps,
         "n_steps": len(steps),
         "seconds": round(time.monotonic() - start, 2),
-        "versions": history.package_versions(),
+        "versions": {name: version(name) for name in PACKAGES},
         "recipe": {"name": str(name), "digest": digest(dict(job.arguments))},
         "code": asdict(code),
     }

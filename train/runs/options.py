@@ -12,6 +12,7 @@ method sets itself are rejected with the reason, unknown ones with the nearest n
 import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -73,65 +74,10 @@ def local_datasets(names: Sequence[str]) -> list[Path]:
 
 MODEL_OPTIONS = frozenset({"attn_implementation"})
 """Arguments of the model's loading."""
-_HERE = "the programs choose it: checkpoints, logs and seeds are reproducible"
-_LAUNCH = "the launch says it: accelerate launch --config_file train/launch/…yaml"
-_OPTION = "it has an option of its own"
-_EVALUATION = "evaluations are the program's own: --eval-every, --early-stop, --keep-best"
-_COMMON = {
-    **dict.fromkeys(("output_dir", "logging_steps", "logging_strategy", "disable_tqdm"), _HERE),
-    **dict.fromkeys(("save_strategy", "save_only_model", "push_to_hub", "resume_from_checkpoint"), _HERE),
-    **dict.fromkeys(("remove_unused_columns", "dataloader_num_workers", "full_determinism"), _HERE),
-    **dict.fromkeys(("fsdp", "fsdp_config", "deepspeed", "accelerator_config", "local_rank"), _LAUNCH),
-    **dict.fromkeys(("use_cpu", "bf16", "fp16"), "it follows from the device; of the weights: --bf16-weights"),
-    **dict.fromkeys(("do_eval", "eval_strategy", "eval_steps", "eval_delay", "eval_on_start"), _EVALUATION),
-    **dict.fromkeys(("load_best_model_at_end", "metric_for_best_model", "greater_is_better"), _EVALUATION),
-    **dict.fromkeys(("per_device_eval_batch_size", "num_generations_eval", "batch_eval_metrics"), _EVALUATION),
-    "model_init_kwargs": "the model is loaded here: attn_implementation is a name of its own",
-    "trust_remote_code": "no code of a checkpoint is run",
-    "learning_rate": f"{_OPTION}: --learning-rate",
-    "num_train_epochs": f"{_OPTION}: --epochs",
-    "max_steps": f"{_OPTION}: --max-steps",
-    "seed": f"{_OPTION}: --seed",
-    "data_seed": f"{_OPTION}: --seed",
-    "save_steps": f"{_OPTION}: --save-steps",
-    "report_to": f"{_OPTION}: --report-to",
-}
-_TOKENS = "the method weighs the tokens of its loss itself: --loss-type"
-_GROUPS = "the rollouts of a prompt are one batch: --batch-size, --accumulation, --generations"
+_REASONS = yaml.safe_load(Path(__file__).with_name("fixed_arguments.yaml").read_text(encoding="utf-8"))
 FIXED: Mapping[str, Mapping[str, str]] = {
-    "sft": {
-        **_COMMON,
-        **dict.fromkeys(("per_device_train_batch_size", "gradient_accumulation_steps"), "--batch-size, --per-device"),
-        "warmup_steps": f"{_OPTION}: --warmup",
-        "assistant_only_loss": "the rows say which of their tokens are trained",
-        "completion_only_loss": "the rows say which of their tokens are trained",
-        "max_length": f"cutting a row would cut its images' tokens; {_OPTION}: --max-tokens",
-        "chat_template_path": "the template follows from the model's type",
-        "dataset_text_field": "rows are read by Darkroom's own collator",
-        "dataset_kwargs": "rows are read by Darkroom's own collator",
-        **dict.fromkeys(("packing", "padding_free", "eval_packing"), "TRL packs no rows with images"),
-    },
-    "grpo": {
-        **_COMMON,
-        **dict.fromkeys(("loss_type", "mask_truncated_completions", "use_liger_kernel", "use_liger_loss"), _TOKENS),
-        **dict.fromkeys(("per_device_train_batch_size", "gradient_accumulation_steps"), _GROUPS),
-        **dict.fromkeys(("num_generations", "generation_batch_size", "steps_per_generation"), _GROUPS),
-        **dict.fromkeys(("reward_weights", "multi_objective_aggregation"), "the method's fields: --set method.NAME"),
-        **dict.fromkeys(("use_vllm", "vllm_mode"), f"{_OPTION}: --engine"),
-        "vllm_tensor_parallel_size": "processes call vLLM at different times; serve it with vllm serve "
-        "--tensor-parallel-size N and --engine vllm_server",
-        "use_transformers_continuous_batching": "turns are watched token by token while they are generated",
-        "use_transformers_paged": "turns are watched token by token while they are generated",
-        "generation_kwargs": "it keeps vision tokens from being sampled",
-        "chat_template_kwargs": "the template follows from the model's type",
-        "log_multimodal": "images of all processes would be gathered; rollouts.html has them",
-        "scale_rewards": f"{_OPTION}: --scale",
-        "lr_scheduler_type": f"{_OPTION}: --schedule",
-        "max_completion_length": f"{_OPTION}: --max-tokens",
-        "max_tool_calling_iterations": f"{_OPTION}: --max-rounds",
-        **{name: f"{_OPTION}: --{name.replace('_', '-')}" for name in ("beta", "epsilon", "temperature", "top_p")},
-        "repetition_penalty": f"{_OPTION}: --repetition-penalty",
-    },
+    program: {name: reason for part in ("both", program) for reason, names in _REASONS[part].items() for name in names}
+    for program in ("sft", "grpo")
 }
 """Names that are not passed on, by program, with the reason."""
 
@@ -139,7 +85,12 @@ FIXED: Mapping[str, Mapping[str, str]] = {
 def assigned(texts: Any) -> dict[str, Any]:
     """Read ``["trainer.epsilon_high=0.28", …]``, a JSON object, or a mapping. Raises ``TrainError``."""
     if isinstance(texts, str):
-        texts = _object(texts) if texts else {}
+        try:
+            texts, text = json.loads(texts or "{}"), texts
+        except ValueError as error:
+            raise TrainError(f"trainer: expected a JSON object; {error}; found {texts}") from error
+        if not isinstance(texts, dict):
+            raise TrainError(f'trainer: expected a JSON object, as in {{"weight_decay": 0.1}}; found {text}')
     if isinstance(texts, Mapping):
         return {str(name): value for name, value in texts.items()}
     pairs = [str(text).removeprefix("trainer.").partition("=")[::2] for text in texts or ()]
@@ -149,7 +100,19 @@ def assigned(texts: Any) -> dict[str, Any]:
 def split_options(options: Mapping[str, Any], program: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split options of the trainer's configuration from those of the model. Raises ``TrainError`` for any other."""
     of_model = {name: value for name, value in options.items() if name in MODEL_OPTIONS}
-    return _checked({name: value for name, value in options.items() if name not in of_model}, program), of_model
+    others = {name: value for name, value in options.items() if name not in of_model}
+    if not others:
+        return {}, of_model
+    kind = getattr(import_module(f"trl.trainer.{program}_config"), f"{program.upper()}Config")
+    types = get_type_hints(kind)
+    for name in others:
+        if reason := FIXED[program].get(name):
+            raise TrainError(f"trainer.{name} cannot be set: {reason}")
+        if name not in types:
+            near = get_close_matches(name, [*types, *MODEL_OPTIONS], n=1)
+            known = f"the nearest is trainer.{near[0]}" if near else "its documentation lists them"
+            raise TrainError(f"no argument trainer.{name} in {kind.__name__}; {known}")
+    return {name: _typed(name, value, types[name]) for name, value in others.items()}, of_model
 
 
 def configured(kind: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
@@ -162,48 +125,12 @@ def configured(kind: Any, arguments: Mapping[str, Any], options: Mapping[str, An
         raise TrainError(f"trainer.{', trainer.'.join(options)}: {' '.join(str(error).split())}") from error
 
 
-def _checked(options: Mapping[str, Any], program: str) -> dict[str, Any]:
-    if not options:
-        return {}
-    types = get_type_hints(_configuration(program))
-    for name in options:
-        if reason := FIXED[program].get(name):
-            raise TrainError(f"trainer.{name} cannot be set: {reason}")
-        if name not in types:
-            near = get_close_matches(name, [*types, *MODEL_OPTIONS], n=1)
-            raise TrainError(
-                f"no argument trainer.{name} in {_configuration(program).__name__}"
-                + (f"; the nearest is trainer.{near[0]}" if near else "; its documentation lists them")
-            )
-    return {name: _typed(name, value, types[name]) for name, value in options.items()}
-
-
 def _typed(name: str, value: Any, kind: Any) -> Any:
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         wrong = error.errors()[0]
         raise TrainError(f"trainer.{name}: {wrong['msg']}; found {value!r}") from error
-
-
-def _configuration(program: str) -> Any:
-    if program == "sft":
-        from trl.trainer.sft_config import SFTConfig
-
-        return SFTConfig
-    from trl.trainer.grpo_config import GRPOConfig
-
-    return GRPOConfig
-
-
-def _object(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise TrainError(f"trainer: expected a JSON object; {error}; found {text}") from error
-    if not isinstance(value, dict):
-        raise TrainError(f'trainer: expected a JSON object, as in {{"weight_decay": 0.1}}; found {text}')
-    return value
 
 
 def _value(name: str, text: str) -> Any:

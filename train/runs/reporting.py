@@ -72,15 +72,11 @@ def is_number(value: Any) -> bool:
 VARIABLE = "DARKROOM_REPORT_TO"
 TRACKERS = ("trackio", "wandb", "tensorboard", "mlflow", "swanlab")
 """Names of their packages."""
-ReportTo = Annotated[
-    str,
-    typer.Option(
-        "--report-to",
-        envvar=VARIABLE,
-        help=f"Trackers that get every step's figures, separated by commas: {', '.join(TRACKERS)}. Each has "
-        "settings of its own in the environment (WANDB_PROJECT, …).",
-    ),
-]
+_WORDS = (
+    f"Trackers that get every step's figures, separated by commas: {', '.join(TRACKERS)}. Each has settings of its own "
+    "in the environment (WANDB_PROJECT, …)."
+)
+ReportTo = Annotated[str, typer.Option("--report-to", envvar=VARIABLE, help=_WORDS)]
 
 
 def choose_trackers(names: str, output: Path) -> None:

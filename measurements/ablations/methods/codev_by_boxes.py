@@ -12,7 +12,7 @@ from darkroom.train.evaluation.code_analysis import crop_boxes
 from darkroom.train.evaluation.settings import COVER, WHOLE_SHARE
 from darkroom.train.rl.judging.judges import MATCHES, Judges
 from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
-from darkroom.train.rl.methods.codev import CodeVMethod
+from darkroom.train.rl.methods.judged import CodeVMethod
 from measurements.ablations.world import named_regions
 
 

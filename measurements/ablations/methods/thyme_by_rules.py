@@ -8,7 +8,7 @@ from typing import ClassVar
 from darkroom.pipelines.demo.images.targets import ENAMELS
 from darkroom.train.rl.judging.judges import CONCLUSION_CHARS, Judges
 from darkroom.train.rl.methods.base import RolloutOutcome
-from darkroom.train.rl.methods.thyme import ThymeMethod
+from darkroom.train.rl.methods.judged import ThymeMethod
 
 _WORD, _SENTENCE_END = re.compile(r"[a-z]+"), re.compile(r"[.!?;:\n]+(?:\s+|\Z)")
 

@@ -1,8 +1,8 @@
 """Kept rows make the batches that reading them makes, and are decoded once while there is room."""
 
 import pytest
+from datasets import Image
 
-from darkroom.train.examples import encoding as row_cache
 from darkroom.train.examples.datasets import open_dataset, presented
 from darkroom.train.examples.encoding import ROOM, RowCache, open_reader
 
@@ -11,8 +11,8 @@ from darkroom.train.examples.encoding import ROOM, RowCache, open_reader
 def decoded(monkeypatch):
     """The images that were decoded."""
     found = []
-    decode = row_cache._decoded
-    monkeypatch.setattr(row_cache, "_decoded", lambda image: found.append(image) or decode(image))
+    decode = Image.decode_example
+    monkeypatch.setattr(Image, "decode_example", lambda self, image: found.append(image) or decode(self, image))
     return found
 
 

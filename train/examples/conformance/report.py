@@ -167,11 +167,8 @@ def encoding_report(conformance: Conformance) -> AuditReport:
 
     table = pq.read_table(conformance.report, columns=["trajectory_id", "family", "verdict", "reason", "found"])
     remedies = [f"{n:,} x {name}: {REMEDIES[name]}" for name, n in conformance.reasons.items()]
-    report = AuditReport(
-        n_rows=conformance.n_rows,
-        checked=Counter(encoding=conformance.n_rows),
-        notes=[summary(conformance), *remedies],
-    )
+    n_rows, notes = conformance.n_rows, [summary(conformance), *remedies]
+    report = AuditReport(n_rows=n_rows, checked=Counter(encoding=n_rows), notes=notes)
     report.add(
         AuditFinding(f"encoding: {row['reason']}", row["family"], row["trajectory_id"], shortened(row["found"]))
         for row in table.filter(pc.equal(table["verdict"], "refused")).to_pylist()
@@ -191,17 +188,9 @@ def summary(conformance: Conformance) -> str:
 
 def explanation(conformance: Conformance) -> str:
     """Why nothing is trained: the reasons with their remedies, the first rows, where the report lies."""
-    reasons = (f"  {n:,} x {name}: {REMEDIES[name]}" for name, n in conformance.reasons.items())
-    rows = (
-        f"  row {row['trajectory_id']} ({row['family']}, {row['reason']}): {row['found']}"
-        for row in conformance.first_refused
-    )
-    return "\n".join(
-        [
-            f"{conformance.n_refused:,} of {conformance.n_rows:,} rows cannot be trained on",
-            *reasons,
-            "the first of them:",
-            *rows,
-            f"every row with its verdict: {conformance.report}",
-        ]
-    )
+    lines = [f"{conformance.n_refused:,} of {conformance.n_rows:,} rows cannot be trained on"]
+    lines += [f"  {n:,} x {name}: {REMEDIES[name]}" for name, n in conformance.reasons.items()]
+    lines.append("the first of them:")
+    for row in conformance.first_refused:
+        lines.append(f"  row {row['trajectory_id']} ({row['family']}, {row['reason']}): {row['found']}")
+    return "\n".join([*lines, f"every row with its verdict: {conformance.report}"])

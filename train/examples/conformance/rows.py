@@ -13,7 +13,6 @@ import hashlib
 import io
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
@@ -94,11 +93,9 @@ def _check_described(row: Row, images: Sequence[Any]) -> None:
         if isinstance(stored, Mapping) and hashlib.sha256(stored["bytes"]).hexdigest() != ref["sha256"]:
             raise RowMisfit(Misfit.IMAGE_DAMAGED, f"image {number} has other bytes than it is described with (sha256)")
         if (image.width, image.height) != (ref["width"], ref["height"]):
-            raise RowMisfit(
-                Misfit.IMAGES_DIFFER,
-                f"image {number} has {image.width}x{image.height} pixels, it is described with "
-                f"{ref['width']}x{ref['height']}",
-            )
+            pixels, described = f"{image.width}x{image.height}", f"{ref['width']}x{ref['height']}"
+            evidence = f"image {number} has {pixels} pixels, it is described with {described}"
+            raise RowMisfit(Misfit.IMAGES_DIFFER, evidence)
 
 
 def _read(rows: Sequence[IndexedRow], reader: RowReader) -> Iterator[tuple[IndexedRow, Tokens | RowMisfit]]:
@@ -122,12 +119,10 @@ def _verdict(entry: IndexedRow, tokens: Tokens | RowMisfit, reader: RowReader, m
     verdict = RowVerdict(place, row["trajectory_id"], row["family"])
     if isinstance(tokens, RowMisfit):
         return verdict.refused(tokens)
-    verdict = replace(
-        verdict,
-        n_tokens=len(tokens.ids),
-        n_trained=sum(label != IGNORED for label in tokens.labels),
-        n_images=len(row["images"]),
-        n_image_tokens=tokens.ids.count(reader.processor.image_token_id),
+    n_trained, n_images = sum(label != IGNORED for label in tokens.labels), len(row["images"])
+    n_of_images = tokens.ids.count(reader.processor.image_token_id)
+    verdict = RowVerdict(
+        verdict.row, verdict.trajectory_id, verdict.family, len(tokens.ids), n_trained, n_images, n_of_images
     )
     try:
         _check_image_tokens(row, tokens, reader)
@@ -146,10 +141,8 @@ def _check_image_tokens(row: Row, tokens: Tokens, reader: RowReader) -> None:
     ]
     run_lengths = [len(list(run)) for is_image, run in groupby(tokens.ids, key=token.__eq__) if is_image]
     if run_lengths != needed:
-        raise RowMisfit(
-            Misfit.IMAGE_TOKENS_DIFFER,
-            f"it renders runs of {run_lengths} image tokens, its {len(needed)} images need {needed}",
-        )
+        evidence = f"it renders runs of {run_lengths} image tokens, its {len(needed)} images need {needed}"
+        raise RowMisfit(Misfit.IMAGE_TOKENS_DIFFER, evidence)
 
 
 def _check_trained(row: Row, tokens: Tokens, reader: RowReader) -> None:

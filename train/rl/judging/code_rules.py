@@ -236,14 +236,14 @@ _REFUSED = re.compile(
 
 
 def _misses_its_image(observation: Observation) -> bool:
-    moved = [edit for edit in observation.edits if edit.kind == "clamp_box" and edit.before]
-    return any(_is_far(edit.before, edit.after) for edit in moved) or bool(_REFUSED.match(observation.error or ""))
-
-
-def _is_far(before: str, after: str) -> bool:
-    """True if the sandbox moved a side of a box by more than rounding does."""
-    requested, used = ([float(number) for number in _NUMBER.findall(text)] for text in (before, after))
-    return len(requested) != len(used) or any(abs(a - b) > SLACK_PIXELS for a, b in zip(requested, used, strict=True))
+    """True if the sandbox rejected a box, or moved a side of one by more than rounding does."""
+    for edit in observation.edits:
+        if edit.kind == "clamp_box" and edit.before:
+            requested, used = ([float(n) for n in _NUMBER.findall(text)] for text in (edit.before, edit.after))
+            pairs = zip(requested, used, strict=False)
+            if len(requested) != len(used) or any(abs(a - b) > SLACK_PIXELS for a, b in pairs):
+                return True
+    return bool(_REFUSED.match(observation.error or ""))
 
 
 def _is_whole(crop: ImageRef, images: Sequence[ImageRef]) -> bool:

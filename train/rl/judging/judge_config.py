@@ -93,10 +93,8 @@ class OpenJudge(RecordedPolicy):
 
 
 def open_judge(settings: JudgeSettings, home: Path | None = None) -> OpenJudge:
-    """Open a judge on the ledger of the workspace ``home`` (default: ``DARKROOM_HOME``).
-
-    Raises ``TrainError`` when the ledger cannot be opened; ``judges.check_judge`` asks if the judge answers.
-    """
+    """Open a judge on the ledger of the workspace ``home`` (default: ``DARKROOM_HOME``). Raises ``TrainError`` when the
+    ledger cannot be opened; ``judges.check_judge`` asks if the judge answers."""
     home_variable = {} if home is None else {"DARKROOM_HOME": str(home)}
     workspace = Workspace.from_environment({**os.environ, **home_variable})
     try:
@@ -106,11 +104,8 @@ def open_judge(settings: JudgeSettings, home: Path | None = None) -> OpenJudge:
 
 
 def judges_of(url: str, model: str, *, n_votes: int | None = None, rubric: Rubric) -> tuple[Judges, str]:
-    """Open the judge, and state all of it that determines its votes, as a text for the checkpoint's inputs.
-
-    ``n_votes`` None: as many as the environment says, else one.
-    Raises ``TrainError`` for settings that are no judge's.
-    """
+    """Open the judge, and state all of it that determines its votes, as a text for the checkpoint's inputs. ``n_votes``
+    None: as many as the environment says, else one. Raises ``TrainError`` for settings that are no judge's."""
     if bool(url) != bool(model):
         raise TrainError(f"a judge needs --judge-url and --judge-model; found {url!r} and {model!r}")
     settings = JudgeSettings(base_url=url, model=model) if url else JudgeSettings.for_training()

@@ -81,10 +81,7 @@ async def answer(
     text: str | None, sample: Sample, policy: Policy, *, grader: Grader | None = None, n_votes: int = 1
 ) -> Opinion:
     """Grade ``text`` as the sample's answer, by rule and else by its meaning (Thyme §4.4, Result Reward): 1.0 or 0.0,
-    by most votes.
-
-    No answer is wrong, and costs nothing. A choice, a number and a box are for their rules alone.
-    """
+    by most votes. No answer is wrong, and costs nothing. A choice, a number and a box are for their rules alone."""
     if text is None:
         return Opinion(0.0)
     if grade(text, sample, grader).right:
@@ -112,10 +109,8 @@ async def answer_share(text: str, sample: Sample, policy: Policy, *, n_votes: in
 
 
 async def consistency(thought: str, answer: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
-    """Judge if the answer follows from the end of the thinking (Thyme §4.4 and C.5.2): 1.0 or 0.0, by most votes.
-
-    The judge reads the last 500 characters of ``thought``. Without thinking or answer it is 0.0, which costs nothing.
-    """
+    """Judge if the answer follows from the end of the thinking (Thyme §4.4 and C.5.2): 1.0 or 0.0, by most votes. The
+    judge reads the last 500 characters of ``thought``. Without thinking or answer it is 0.0, which costs nothing."""
     end = thought.strip()[-CONCLUSION_CHARS:]
     if not end or not answer.strip():
         return Opinion(0.0)
@@ -124,10 +119,8 @@ async def consistency(thought: str, answer: str, question: str, policy: Policy, 
 
 
 async def process(thought: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
-    """Grade the whole thinking, 0.1 to 1.0 (Thyme C.5.2, process reward); 0.0 for none, and for far too much.
-
-    The mean of the grades for logic and text, of ten, over all votes.
-    """
+    """Grade the whole thinking, 0.1 to 1.0 (Thyme C.5.2, process reward); 0.0 for none, and for far too much. The mean
+    of the grades for logic and text, of ten, over all votes."""
     if not thought.strip() or len(thought) > PROCESS_CHARS:
         return Opinion(0.0)
     slots = {"question": escaped(question), "thought": escaped(thought), "nonce": nonce(question, thought)}
@@ -139,10 +132,8 @@ async def process(thought: str, question: str, policy: Policy, *, n_votes: int =
 async def text_evidence(
     question: str, output: str, policy: Policy, *, n_votes: int = 1, rubric: Rubric = "strict"
 ) -> Opinion:
-    """Grade printed output as evidence for the question: coordinates, simple statistics (CodeV §4.3).
-
-    The judge sees the question and the first ``OUTPUT_CHARS`` characters of the output, never code or thought.
-    """
+    """Grade printed output as evidence for the question: coordinates, simple statistics (CodeV §4.3). The judge sees
+    the question and the first ``OUTPUT_CHARS`` characters of the output, never code or thought."""
     scores, text = MATCHES[rubric], output.strip()[:OUTPUT_CHARS]
     slots = {"question": escaped(question), "output": escaped(text), "nonce": nonce(question, text)}
     return await _graded(EVIDENCE_TEXT, slots, (), policy, n_votes, _EvidenceGrade, lambda grade: scores[grade.match])

@@ -19,12 +19,9 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.user_files import added_files, imported
 from darkroom.train.rl.judging.judges import Judges
-from darkroom.train.rl.methods.adaptive import AdaptiveMethod
 from darkroom.train.rl.methods.base import Method, RolloutScore
-from darkroom.train.rl.methods.codev import CodeVMethod
-from darkroom.train.rl.methods.figr import FigrMethod
-from darkroom.train.rl.methods.pyvision import PyVisionMethod
-from darkroom.train.rl.methods.thyme import ThymeMethod
+from darkroom.train.rl.methods.judged import CodeVMethod, ThymeMethod
+from darkroom.train.rl.methods.rule_based import AdaptiveMethod, FigrMethod, PyVisionMethod
 from darkroom.train.rl.settings import METHODS_VARIABLE, GrpoSettings, MethodDefaults
 from darkroom.train.runs import TrainError
 
@@ -57,15 +54,12 @@ __all__ = ["METHODS", "Judges", "Method", "MethodDefaults", "RolloutScore", "nam
 
 
 def named_method(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Method:
-    """A method by its name, with other values for some of its fields.
-
-    Raises ``TrainError`` for an unknown name or field, for a value of another type, and for a file of the user's that
-    defines no method.
-    """
+    """A method by its name, with other values for some of its fields. Raises ``TrainError`` for an unknown name or
+    field, for a value of another type, and for a file of the user's that defines no method."""
     own_files = added_methods(METHODS)
     if name not in METHODS and name not in own_files:
         raise TrainError(f"unknown method {name!r}; known: {', '.join([*METHODS, *own_files])}")
-    method = METHODS[name]() if name in METHODS else added_method(own_files[name])
+    method = METHODS[name]() if name in METHODS else _method_of(own_files[name], _digest(own_files[name]))
     own = options_of(method)
     if unknown := sorted(options.keys() - own.keys()):
         raise TrainError(f"{name} has no field {', '.join(unknown)}; it has {', '.join(own) or 'none'}")
@@ -98,18 +92,15 @@ def settings_of(method: str, **values: Any) -> GrpoSettings:
     changed = named_method(method, settings.options)
     options = {name: getattr(changed, name) for name in settings.options}
     own_file = added_methods(METHODS).get(method)
-    file_digest = digest_bytes(own_file.read_bytes()) if own_file else ""
-    return settings.model_copy(update={"options": options, "method_file": file_digest})
+    return settings.model_copy(update={"options": options, "method_file": _digest(own_file) if own_file else ""})
 
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def added_methods(bundled: Collection[str]) -> dict[str, Path]:
-    """The user's methods by name; none is imported yet.
-
-    Raises ``TrainError`` for a missing folder, and for a name that is ``bundled``, given twice, or not in lower case.
-    """
+    """The user's methods by name; none is imported yet. Raises ``TrainError`` for a missing folder, and for a name that
+    is ``bundled``, given twice, or not in lower case."""
     files: dict[str, Path] = {}
     for path in added_files(METHODS_VARIABLE, TrainError):
         if not _NAME.fullmatch(path.stem):
@@ -121,19 +112,18 @@ def added_methods(bundled: Collection[str]) -> dict[str, Path]:
     return files
 
 
-def added_method(path: Path) -> Method:
-    """Import the method that a file defines. Raises ``TrainError``, naming the file and what it lacks."""
-    return _method_of(path, digest_bytes(path.read_bytes()))
+def _digest(path: Path) -> str:
+    return digest_bytes(path.read_bytes())
 
 
 @cache
 def _method_of(path: Path, digest: str) -> Method:
+    """Import the method that a file defines. Raises ``TrainError``, naming the file and what it lacks."""
     method = getattr(imported(path, TrainError), "method", None)
     if not isinstance(method, Method) or not hasattr(method, "__dataclass_fields__"):
         raise TrainError(
             f"{path}: expected a module-level `method = …`, a dataclass that extends "
-            f"darkroom.train.rl.methods.base.Method; "
-            f"found {method!r}"
+            f"darkroom.train.rl.methods.base.Method; found {method!r}"
         )
     if missing := [name for name in ("says", "protocol", "terms") if not hasattr(method, name)]:
         raise TrainError(f"{path}: {type(method).__name__} lacks {', '.join(missing)}")

@@ -1,7 +1,6 @@
 """The interface of a method of reinforcement learning: its settings, the rollouts it scores, and their scores.
 
-A method is one paper's; each has a module beside this one. The loss that its ``loss_type`` names is computed in
-``rollouts/loss.py``.
+A method is one paper's. The loss that its ``loss_type`` names is computed in ``rollouts/loss.py``.
 """
 
 import asyncio
@@ -90,9 +89,9 @@ class RolloutOutcome:
         images ``over_limit``."""
         if self.sandbox_error is not None:
             return self.sandbox_error
-        for number, turn in enumerate(self.rollout.rounds, start=1):
-            if turn.observation.status in statuses:
-                return f"program {number}: {turn.observation.status}: {turn.observation.error or 'no error text'}"
+        for number, observation in enumerate((turn.observation for turn in self.rollout.rounds), start=1):
+            if observation.status in statuses:
+                return f"program {number}: {observation.status}: {observation.error or 'no error text'}"
         if over_limit and self.n_over_limit:
             return f"{self.n_over_limit} images exceed the sandbox's limits"
         return None
@@ -162,15 +161,14 @@ class Method:
 
 
 async def rate(group: Sequence[RolloutOutcome], judges: Judges) -> list[tuple[RolloutOutcome, float]]:
-    """Grade the rollouts of a group: 1.0 for a right answer, else 0.0; judges are asked at the same time."""
-    correct = await asyncio.gather(*(_correctness(outcome, judges) for outcome in group))
-    return list(zip(group, correct, strict=True))
+    """Grade the rollouts of a group: 1.0 for a right answer, else 0.0. By the grader's rule, else, where no rule is
+    final, by meaning; judges are asked at the same time."""
 
+    async def graded(outcome: RolloutOutcome) -> float:
+        sample, grader = outcome.question.sample, outcome.question.grader
+        right = await asyncio.to_thread(rewards.correctness, outcome.answer, sample, grader)
+        if right or judges.policy is None:
+            return right
+        return (await answer(outcome.answer, sample, judges.policy, grader=grader, n_votes=judges.n_votes)).score
 
-async def _correctness(outcome: RolloutOutcome, judges: Judges) -> float:
-    """Grade by the grader's rule, else, where no rule is final, by meaning."""
-    sample, grader = outcome.question.sample, outcome.question.grader
-    right = await asyncio.to_thread(rewards.correctness, outcome.answer, sample, grader)
-    if right or judges.policy is None:
-        return right
-    return (await answer(outcome.answer, sample, judges.policy, grader=grader, n_votes=judges.n_votes)).score
+    return list(zip(group, await asyncio.gather(*map(graded, group)), strict=True))

@@ -114,24 +114,16 @@ class EngineClock:
 class ModelInTraining:
     """The policy of all rollouts of a batch."""
 
+    identity = PolicyIdentity("training", "in-training")
+    """A name that is on no ledger: the model changes at every step."""
+    concurrency = 1
+
     def __init__(self, turns: TurnWriter, *, processor: Any, max_tokens: int, shows_images: bool = True) -> None:
-        """``max_tokens`` is the longest that a rollout may become after its prompt, observations included.
-
-        Unless ``shows_images``, the model sees only the text of its observations; their record keeps the images.
-        """
-        self._turns, self._processor, self._max_tokens = turns, processor, max_tokens
-        self._shows_images = shows_images
+        """``max_tokens`` is the longest that a rollout may become after its prompt, observations included. Unless
+        ``shows_images``, the model sees only the text of its observations; their record keeps the images."""
+        self._turns, self._processor = turns, processor
+        self._max_tokens, self._shows_images = max_tokens, shows_images
         self._by_id: dict[str, ActiveRollout] = {}
-
-    @property
-    def identity(self) -> PolicyIdentity:
-        """A name that is on no ledger: the model changes at every step."""
-        return PolicyIdentity("training", "in-training")
-
-    @property
-    def concurrency(self) -> int:
-        """All rollouts of the batch."""
-        return len(self._by_id)
 
     async def check(self) -> None:
         """Do nothing: nothing can be missing."""
@@ -142,10 +134,8 @@ class ModelInTraining:
     async def run_batch(
         self, rollouts: Sequence[ActiveRollout], first: Sequence[GeneratedTurn | None] | None = None
     ) -> list[Rollout]:
-        """Run the rollouts; from their ``first`` turns on, where these were written before.
-
-        Raises what the writer of turns raises, after all rollouts have ended.
-        """
+        """Run the rollouts; from their ``first`` turns on, where these were written before. Raises what the writer of
+        turns raises, after all rollouts have ended."""
         self._by_id = {active.task.trajectory_id: active for active in rollouts}
         first = first or [None] * len(rollouts)
         tasks = [
@@ -167,14 +157,11 @@ class ModelInTraining:
         return add_turn(active, await self._turns.next_turn(active, turn.seed))
 
     async def _run_rollout(self, active: ActiveRollout, first: GeneratedTurn | None) -> Rollout:
+        protocol, limit = active.protocol, active.max_rounds
         try:
+            opening = None if first is None else add_turn(active, first)
             finished = await rollout(
-                active.task,
-                policy=self,
-                protocol=active.protocol,
-                session=active,
-                max_rounds=active.max_rounds,
-                opening=None if first is None else add_turn(active, first),
+                active.task, policy=self, protocol=protocol, session=active, max_rounds=limit, opening=opening
             )
         except RowError as error:
             finished = Rollout((), "", "", Usage(), error)

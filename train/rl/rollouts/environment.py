@@ -77,7 +77,15 @@ class PromptGroups:
                 lease = self._leases[prompt] = _Lease()
             lease.n_users += 1
         if is_first:
-            self._open(prompt, lease, images, videos, names)
+            try:
+                group = process_pool(self.limits).group(list(images), videos=list(videos), names=names)
+                lease.group.set_result(group)
+            except BaseException as error:
+                with self._lock:  # the next rollout tries again
+                    if self._leases.get(prompt) is lease:
+                        del self._leases[prompt]
+                lease.group.set_exception(error)
+                raise
         return lease.group.result()
 
     def release(self, prompt: Hashable) -> None:
@@ -100,23 +108,6 @@ class PromptGroups:
         close_process_pool(self.limits)
         if threads is not None:
             threads.shutdown()
-
-    def _open(
-        self,
-        prompt: Hashable,
-        lease: _Lease,
-        images: Sequence[bytes | Image.Image],
-        videos: Sequence[bytes],
-        names: Sequence[str],
-    ) -> None:
-        try:
-            lease.group.set_result(process_pool(self.limits).group(list(images), videos=list(videos), names=names))
-        except BaseException as error:
-            with self._lock:  # the next rollout tries again
-                if self._leases.get(prompt) is lease:
-                    del self._leases[prompt]
-            lease.group.set_exception(error)
-            raise
 
 
 PROMPT_GROUPS = PromptGroups()
@@ -166,10 +157,8 @@ class SandboxEnvironment:
         self.reset()
 
     def reset(self, **row: Any) -> None:
-        """Take ``trajectory_id`` or ``sample_id``, ``protocol``, ``images``, ``videos`` (bytes); leave the prompt.
-
-        With ``image_files``, the images' bytes as they are stored, a group is opened sooner: no image is encoded again.
-        """
+        """Take ``trajectory_id`` or ``sample_id``, ``protocol``, ``images``, ``videos`` (bytes); leave the prompt. With
+        ``image_files``, the images' bytes as they are stored, a group is opened sooner: no image is encoded again."""
         self._end()
         self._row = row
         self.seconds = 0.0
@@ -189,15 +178,14 @@ class SandboxEnvironment:
             observation = self._execute(code)
         except RowError as error:
             observation = Observation("killed", "", error=str(error))
-        parts = self._protocol.wrap(observation)
-        return content_parts(parts, self._shown(observation))
+        return content_parts(self._protocol.wrap(observation), self._shown(observation))
 
     async def _run(self, code: str) -> Observation:
         """Execute code as ``_execute``, unless it was started ahead."""
         ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[0] == code:
-            return await asyncio.wrap_future(ahead[1])
-        return await asyncio.wrap_future(PROMPT_GROUPS.threads.submit(self._execute, code))
+        if ahead is None or ahead[0] != code:
+            ahead = code, PROMPT_GROUPS.threads.submit(self._execute, code)
+        return await asyncio.wrap_future(ahead[1])
 
     def _begin(self, code: str) -> None:
         """Start code that the rollout is about to run."""

@@ -106,12 +106,8 @@ class RolloutGenerator(MixedGRPOTrainer):
         return Generated(outcomes, self._clock.waiting_share)
 
     def _run_batch(self, turns: TurnWriter, first: Sequence[GeneratedTurn] | None = None) -> None:
-        model = ModelInTraining(
-            turns,
-            processor=self._processor,
-            max_tokens=self._settings.max_tokens,
-            shows_images=self._method.shows_images,
-        )
+        max_tokens, shows_images = self._settings.max_tokens, self._method.shows_images
+        model = ModelInTraining(turns, processor=self._processor, max_tokens=max_tokens, shows_images=shows_images)
         self._rollouts = self._run(model.run_batch(self._active, first))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -148,7 +144,12 @@ class RolloutGenerator(MixedGRPOTrainer):
         watchers = [self._watcher(active) for active in rollouts]
         with self._clock:
             if self.use_vllm:
-                ids, logprobs = self._by_vllm(rollouts, watchers, *args)
+                self._sync_weights(self.vllm_generation)
+                stops, adaptive = [active.protocol.stop[0] for active in rollouts], self._settings.adaptive_temperature
+                prompt_ids, images, *_ = args
+                ids, logprobs = in_segments(
+                    self.vllm_generation, prompt_ids, images, watchers, stops=stops, adaptive=adaptive
+                )
             else:
                 model = self.accelerator.unwrap_model(self.model_wrapped)
                 in_step = self._lockstep is not None
@@ -171,13 +172,8 @@ class RolloutGenerator(MixedGRPOTrainer):
         flat = [image for rollout_images in images for image in rollout_images]
         fields = dict(self._processor.image_processor(images=flat, return_tensors="pt")) if flat else {}
         self._next = list(rollouts)
-        ids, logprobs = self._generate_single_turn(
-            [active.transcript.prompt + active.transcript.ids for active in rollouts],
-            images,
-            fields,
-            1,
-            has_tool_images=bool(flat),
-        )
+        prompts = [active.transcript.prompt + active.transcript.ids for active in rollouts]
+        ids, logprobs = self._generate_single_turn(prompts, images, fields, 1, has_tool_images=bool(flat))
         return self._written(ids, logprobs)
 
     def _written(self, ids: list[list[int]], logprobs: list[Any] | None) -> list[GeneratedTurn]:
@@ -186,41 +182,15 @@ class RolloutGenerator(MixedGRPOTrainer):
         return [GeneratedTurn(*turn) for turn in zip(ids, texts, self._endings, turn_logprobs, strict=True)]
 
     def _watcher(self, active: ActiveRollout) -> TurnWatcher:
+        n_left, ends = self._settings.max_tokens - len(active.transcript.ids), frozenset(self.eos_token_ids)
+        protocol, repetition = active.protocol, active.repetition
         return TurnWatcher(
-            self._tokenizer,
-            active.protocol,
-            n_left=self._settings.max_tokens - len(active.transcript.ids),
-            ends=frozenset(self.eos_token_ids),
-            repetition=active.repetition,
-            on_code=active.begin,
-        )
-
-    def _by_vllm(
-        self,
-        rollouts: Sequence[ActiveRollout],
-        watchers: Sequence[TurnWatcher],
-        prompt_ids: list[list[int]],
-        images: list[list[Any]] | None,
-        *_: Any,
-    ) -> Any:
-        self._sync_weights(self.vllm_generation)
-        return in_segments(
-            self.vllm_generation,
-            prompt_ids,
-            images,
-            watchers,
-            stops=[active.protocol.stop[0] for active in rollouts],
-            adaptive=self._settings.adaptive_temperature,
+            self._tokenizer, protocol, n_left=n_left, ends=ends, repetition=repetition, on_code=active.begin
         )
 
     def _by_server(self, server: VllmServer) -> Any:
-        turns = ServerTurns(
-            server,
-            tokenizer=self._tokenizer,
-            watcher=self._watcher,
-            clock=self._clock,
-            adaptive=self._settings.adaptive_temperature,
-        )
+        tokenizer, adaptive = self._tokenizer, self._settings.adaptive_temperature
+        turns = ServerTurns(server, tokenizer=tokenizer, watcher=self._watcher, clock=self._clock, adaptive=adaptive)
         error = None
         try:
             self._sync_weights(server)

@@ -34,10 +34,8 @@ _DECODED = Image()
 
 
 def open_prompts(folder: Path, part: Part = "train") -> Dataset:
-    """Open the rows of a part of a dataset folder, one per sample, their images as stored bytes.
-
-    Raises ``TrainError`` for wrong columns and for no rows.
-    """
+    """Open the rows of a part of a dataset folder, one per sample, their images as stored bytes. Raises ``TrainError``
+    for wrong columns and for no rows."""
     files = dataset_files(folder, part=part)
     kinds = {kind_of(file): file for file in files}
     if len(kinds) > 1:
@@ -59,11 +57,8 @@ def prompts(rows: Dataset, *, protocol: str, wording: str | None = None) -> Data
 
 
 def prompt(row: Row, *, protocol: str, wording: str | None = None) -> dict[str, Any]:
-    """One row of ``open_prompts`` as a prompt.
-
-    ``images`` are what the model sees; ``image_files`` and ``videos`` are the bytes that the sandbox opens (no prompt
-    shows a video).
-    """
+    """One row of ``open_prompts`` as a prompt. ``images`` are what the model sees; ``image_files`` and ``videos`` are
+    the bytes that the sandbox opens (no prompt shows a video)."""
     question = question_of(row)
     stored = list(row["images"] or [])[: len(question.sample.images)]
     printed = chosen_wording(wording)
@@ -91,13 +86,8 @@ def question_of(row: Row) -> GradedQuestion:
     except (Unrenderable, RowError) as error:
         raise TrainError(f"row {row['sample_id']}: {error.evidence}; export the dataset again") from error
     is_search = row.get("visual_search")
-    return GradedQuestion(
-        sample=sample,
-        grader=grader,
-        suitable=row.get("suitable"),
-        necessity_prior=row.get("necessity_prior"),
-        visual_search=asks_visual_search(sample) if is_search is None else is_search,
-    )
+    is_search = asks_visual_search(sample) if is_search is None else is_search
+    return GradedQuestion(sample, grader, row.get("suitable"), row.get("necessity_prior"), is_search)
 
 
 def opening(
@@ -153,18 +143,15 @@ def check_lengths(
     wording: str | None = None,
     part: Part = "train",
 ) -> None:
-    """Measure every question of a dataset in every mode, from texts and sizes of images; no pixel is computed.
-
-    Raises ``PromptsTooLong``, a rollout of ``max_tokens`` included.
-    """
+    """Measure every question of a dataset in every mode, from texts and sizes of images; no pixel is computed. Raises
+    ``PromptsTooLong``, a rollout of ``max_tokens`` included."""
     lengths: dict[str, int] = {}
     all_modes = list(modes)
     for row in read_files(dataset_files(folder, part=part), without=("images", "videos")):
         if row["sample_id"] not in lengths:
             question, own = question_of(row), row.get("protocol") or protocol
-            lengths[row["sample_id"]] = max(
-                prompt_length(question, processor, own, mode, wording=wording) for mode in all_modes
-            )
+            of_modes = (prompt_length(question, processor, own, mode, wording=wording) for mode in all_modes)
+            lengths[row["sample_id"]] = max(of_modes)
     long = [length for length in lengths.values() if length + max_tokens > context]
     if long:
         raise PromptsTooLong(len(long), len(lengths), max(long), max_tokens=max_tokens, context=context)

@@ -58,7 +58,7 @@ class SampleLog:
         *,
         step: int,
     ) -> dict[str, Any]:
-        sample = outcome.question.sample
+        sample, error = outcome.question.sample, outcome.rollout.error
         return {
             "step": step,
             "sample_id": sample.sample_id,
@@ -70,8 +70,8 @@ class SampleLog:
             "rounds": [self._round(turn, outcome) for turn in outcome.rollout.rounds],
             "final_thought": outcome.rollout.final_thought,
             "answer": outcome.answer,
-            "unanswered": None if outcome.rollout.error is None else str(outcome.rollout.error),
-            "written": outcome.text[:MOST_WRITTEN] if outcome.rollout.error is not None else None,
+            "unanswered": None if error is None else str(error),
+            "written": None if error is None else outcome.text[:MOST_WRITTEN],
             "broken": broken,
             "reward": reward,
             "parts": dict(parts),
@@ -79,15 +79,9 @@ class SampleLog:
         }
 
     def _round(self, turn: Round, outcome: RolloutOutcome) -> dict[str, Any]:
-        observation = turn.observation
-        return {
-            "thought": turn.thought,
-            "code": turn.code,
-            "status": observation.status,
-            "text": observation.text,
-            "error": observation.error,
-            "images": self._kept([outcome.pixels[image.sha256] for image in observation.images]),
-        }
+        seen, images = turn.observation, [outcome.pixels[image.sha256] for image in turn.observation.images]
+        texts = {"thought": turn.thought, "code": turn.code, "status": seen.status, "text": seen.text}
+        return {**texts, "error": seen.error, "images": self._kept(images)}
 
     def _kept(self, images: Sequence[Image.Image]) -> list[str]:
         names = []

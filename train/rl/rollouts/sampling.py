@@ -81,12 +81,8 @@ class TurnWatcher:
         self.n_tokens += 1
         if token in self._ends:
             self.ending = "said"
-        else:
-            self._read(self._decoder.step(self._backend, token) or "")
-        if not self.ending and self.n_left <= 0:
-            self.ending = "full"
-
-    def _read(self, text: str) -> None:
+            return
+        text = self._decoder.step(self._backend, token) or ""
         self._stream.feed(text)
         if self._stream.ended:
             self.ending = "code"
@@ -95,6 +91,8 @@ class TurnWatcher:
                 self._on_code(turn.code)
         elif self._repetition is not None and self._repetition.feed(text):
             self.ending = "repetition"
+        elif self.n_left <= 0:
+            self.ending = "full"
 
 
 class GreedyInCode(LogitsProcessor):

@@ -74,10 +74,8 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool
 
 
 def positive_with_negative_advantage(correct: Sequence[bool], advantages: Sequence[float]) -> float:
-    """The proportion of a batch's rollouts that are right and trained away from (PyVision-RL figure 6); 0..1.
-
-    They come of rewards for more than the answer: right with few calls, in a group that is right with many.
-    """
+    """The proportion of a batch's rollouts that are right and trained away from (PyVision-RL figure 6); 0..1. They come
+    of rewards for more than the answer: right with few calls, in a group that is right with many."""
     pairs = list(zip(correct, advantages, strict=True))
     return sum(right and advantage < 0 for right, advantage in pairs) / len(pairs) if pairs else 0.0
 
@@ -100,10 +98,8 @@ Metrics = dict[str, list[float]]
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One entry per rollout in every tuple, in groups; what is None was not scored, because its rollout broke.
-
-    Rewards are None of rollouts that the method does not train, too.
-    """
+    """One entry per rollout in every tuple, in groups; what is None was not scored, because its rollout broke. Rewards
+    are None of rollouts that the method does not train, too."""
 
     outcomes: tuple[RolloutOutcome, ...] = ()
     broken: tuple[str | None, ...] = ()
@@ -124,9 +120,7 @@ class Scores:
 
     def select_groups(self, size: int, *, keep: int, ranked: bool = True) -> tuple[list[int], list[bool]]:
         """Select ``keep`` groups by algorithm 1 of PyVision-RL, and say for each of their rollouts if it is left out.
-
-        Where fewer groups are worth it, others fill their places and are left out of the loss.
-        """
+        Where fewer groups are worth it, others fill their places and are left out of the loss."""
         chosen = oversample_filter_rank(self._groups(size), keep=keep, ranked=ranked)
         filled = [*chosen.kept, *chosen.filtered][:keep]
         rows = [(group, group * size + number) for group in filled for number in range(size)]

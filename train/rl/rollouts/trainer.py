@@ -142,10 +142,8 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         )
 
     def grade(self, rows: Sequence[dict[str, Any]]) -> list[tuple[RolloutOutcome, float]]:
-        """Roll out greedily on each row and grade: 1.0 for a right answer, else 0.0. Called by all processes.
-
-        Raises ``JudgeDown``, and ``TrainError`` where nothing can be executed.
-        """
+        """Roll out greedily on each row and grade: 1.0 for a right answer, else 0.0. Called by all processes. Raises
+        ``JudgeDown``, and ``TrainError`` where nothing can be executed."""
         outcomes = self.roll_out_greedily(rows)
         self._require_sandbox([active.environment for active in self._active])
         return self._judged(rate(outcomes, self._judges))

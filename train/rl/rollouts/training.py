@@ -27,7 +27,7 @@ from darkroom.train.models.sharding import note_on_launch
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.rollouts.environment import PLAIN_RESPONSE
 from darkroom.train.rl.rollouts.prompts import check_lengths, check_pixels, open_prompts, prompts
-from darkroom.train.rl.rollouts.sample_log import SampleLog, Tracker
+from darkroom.train.rl.rollouts.sample_log import SampleLog, log_traces
 from darkroom.train.rl.rollouts.trainer import SandboxGRPOTrainer
 from darkroom.train.rl.rollouts.vllm_engine import prepare_vllm, readable_errors, require_nccl
 from darkroom.train.rl.settings import GrpoSettings
@@ -83,16 +83,15 @@ class GrpoRun:
     save_steps: int
 
     def train(self) -> list[dict[str, Any]]:
-        """Train, save the checkpoint to ``staging.final`` and return the steps.
-
-        Raises ``JudgeDown`` and ``EngineDown`` after saving a checkpoint to resume from.
-        """
+        """Train, save the checkpoint to ``staging.final`` and return the steps. Raises ``JudgeDown`` and ``EngineDown``
+        after saving a checkpoint to resume from."""
         job, settings, staging = self.job, self.settings, self.staging
         samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
         processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
         check_pixels(job.model, processor, settings.engine)
         own_template, processor.chat_template = processor.chat_template, template("grpo", model_type(job.model))
         self._check_lengths(processor)
+        track = (log_traces,) if "trackio" in trackers() else ()
         trainer = build_trainer(
             open_prompts(job.dataset),
             job.model,
@@ -102,7 +101,7 @@ class GrpoRun:
             judges=self.judges,
             steps=staging.steps,
             save_steps=self.save_steps,
-            sample_log=SampleLog(samples, _sample_trackers()) if is_first_process() else None,
+            sample_log=SampleLog(samples, track) if is_first_process() else None,
         )
         report_steps(trainer, self.report, "grpo")
         self._report_start(trainer)
@@ -124,13 +123,10 @@ class GrpoRun:
         return read_steps(trainer.state.log_history, "grpo")
 
     def _check_lengths(self, processor: Any) -> None:
-        limits: dict[str, Any] = {
-            "protocol": self.settings.protocol,
-            "max_tokens": self.settings.max_tokens,
-            "context": context_length(self.job.model),
-            "wording": self.settings.prompt,
-        }
-        check_lengths(self.job.dataset, processor, modes=set(self.method.modes(self.settings.generations)), **limits)
+        settings, context = self.settings, context_length(self.job.model)
+        limits: dict[str, Any] = {"protocol": settings.protocol, "max_tokens": settings.max_tokens}
+        limits |= {"context": context, "wording": settings.prompt}
+        check_lengths(self.job.dataset, processor, modes=set(self.method.modes(settings.generations)), **limits)
         if self.evaluated is not None:
             (folder,), part = self.evaluated
             check_lengths(folder, processor, modes=("free",), part=part, **limits)
@@ -155,15 +151,6 @@ class GrpoRun:
         trainer.evaluate_periodically(settings, METRICS["grpo"], measure=measure, report=self.report)
 
 
-def _sample_trackers() -> tuple[Tracker, ...]:
-    """The trackers of sample rollouts, besides their folder."""
-    if "trackio" not in trackers():
-        return ()
-    from darkroom.train.rl.rollouts.sample_log import log_traces
-
-    return (log_traces,)
-
-
 def build_trainer(
     rows: Dataset,
     model: Path,
@@ -185,12 +172,9 @@ def build_trainer(
     if settings.engine == "vllm_server" and has_gpu():
         require_nccl()
     with readable_errors(settings.engine):
+        own = split_options(settings.trainer, "grpo")[1]
         return SandboxGRPOTrainer(
-            load_model(
-                model,
-                keeps_float32=not settings.lora and not settings.bf16_weights,
-                **split_options(settings.trainer, "grpo")[1],
-            ),
+            load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights, **own),
             settings=settings,
             method=method,
             judges=judges or Judges(),
@@ -202,17 +186,14 @@ def build_trainer(
         )
 
 
-_SAME_NAMES = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty"}
-"""Settings that TRL calls as we do."""
-
-
 def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int) -> Any:
     suppressed = suppressed_tokens(processor)
     with_vllm = settings.engine != "transformers"
     # TRL suppresses <|image_pad|> only; any other vision token that is sampled crashes the step
     forbidden = {"logit_bias": dict.fromkeys(suppressed, -100.0)} if with_vllm else {"suppress_tokens": suppressed}
+    same_names = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty"}
     arguments = {
-        **settings.model_dump(include=_SAME_NAMES),
+        **settings.model_dump(include=same_names),
         **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
         "loss_type": "dapo",  # over a mask that weighs the tokens: darkroom.train.rl.rollouts.loss.weight_tokens
         "max_steps": settings.max_steps,

@@ -64,10 +64,8 @@ class Transcript:
 
 
 def observation_tokens(processor: Any, parts: Sequence[Part], images: Sequence[Image.Image], *, last: int) -> list[int]:
-    """Encode an observation as a user turn, up to where the model writes again; images as runs of image tokens.
-
-    The turn before it is ended first where the model did not end it itself (``last`` is its last token).
-    """
+    """Encode an observation as a user turn, up to where the model writes again; images as runs of image tokens. The
+    turn before it is ended first where the model did not end it itself (``last`` is its last token)."""
     tokenizer = processor.tokenizer
     ended = last == tokenizer.convert_tokens_to_ids(TURN_END)
     content = "".join(plain(part.text) if isinstance(part, Text) else _IMAGE for part in parts)

@@ -62,9 +62,7 @@ def in_segments(
     adaptive: bool,
 ) -> tuple[list[list[int]], list[Logprobs]]:
     """Generate the next turn after each prompt by TRL's ``VLLMGeneration``; ``stops`` are the tags that close code.
-
-    Requests of one kind (in code or not, same tag) go together.
-    """
+    Requests of one kind (in code or not, same tag) go together."""
     ids: list[list[int]] = [[] for _ in prompts]
     logprobs: list[Logprobs] = [[] for _ in prompts]
     while active := [row for row, watcher in enumerate(watchers) if not watcher.ending]:
@@ -87,11 +85,8 @@ def in_segments(
 
 
 def _one_mark_per_image(ids: Sequence[int], engine: Any) -> list[int]:
-    """Leave one mark for each image of a prompt, which vLLM replaces with the image's tokens.
-
-    Where all of them are there already, as for the trainer, it would add them once more, and put a second image where
-    the first one is.
-    """
+    """Leave one mark for each image of a prompt, which vLLM replaces with the image's tokens. Where all of them are
+    there already, as for the trainer, it would add them once more, and put a second image where the first one is."""
     mark = engine.processing_class.image_token_id
     return [*ids[:1], *(token for before, token in pairwise(ids) if token != mark or before != mark)]
 
@@ -277,12 +272,9 @@ class ServerTurns:
             n_requests = 0
             while not watcher.ending:
                 segment = next_segment(watcher, stop=active.protocol.stop[0], adaptive=self._adaptive)
+                before, own = [*transcript.prompt, *transcript.ids, *ids], seed_from(seed, n_requests)
                 tokens, chances = await self._server.generate(
-                    [*transcript.prompt, *transcript.ids, *ids],
-                    features,
-                    segment,
-                    n_tokens=watcher.n_left,
-                    seed=seed_from(seed, n_requests),
+                    before, features, segment, n_tokens=watcher.n_left, seed=own
                 )
                 read, read_logprobs = read_segment(watcher, tokens, chances, greedy=segment.greedy)
                 ids += read

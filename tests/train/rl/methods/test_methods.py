@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from darkroom.train.rl.methods import METHODS, Judges, named_method
-from darkroom.train.rl.methods.thyme import ThymeMethod
+from darkroom.train.rl.methods.judged import ThymeMethod
 from darkroom.train.rl.rollouts import scoring
 from darkroom.train.runs import TrainError
 from tests.train.outcomes import QUESTION_IMAGE, looked, outcome

@@ -91,7 +91,7 @@ def written(model, processor, *, adaptive, seed, n_rows=4):
     ids = prompt.repeat(n_rows, 1)
     watchers = [watcher(tokenizer, n_left=24) for _ in range(n_rows)]
     for watch in watchers:  # what the prompt has of the turn was written, too
-        watch._read("<think>I look.\n<code>\n```python\n")
+        watch._stream.feed("<think>I look.\n<code>\n```python\n")
     inside = []
 
     class Note:

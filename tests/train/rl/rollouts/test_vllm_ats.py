@@ -143,7 +143,7 @@ def test_in_code_the_tiny_model_writes_its_most_likely_tokens(model, tokenizer):
     prompt = tokenizer("<|im_start|>assistant\n")["input_ids"]
     watch = watchers(tokenizer, 3, n_left=12)
     for one in watch:
-        one._read("<think>I look.\n<code>\n")
+        one._stream.feed("<think>I look.\n<code>\n")
     ids, chances = in_segments(
         TinyEngine(model, tokenizer), [prompt] * 3, None, watch, stops=[THYME] * 3, adaptive=True
     )

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from darkroom.train.runs import vllm_environment
-from darkroom.train.runs.vllm_environment import training_environment
+from darkroom.assets.commands import training
+from darkroom.assets.commands.training import training_environment
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,6 +30,6 @@ def test_an_environment_has_an_exact_version_of_each_package_and_this_checkout(d
 )
 def test_where_no_checkout_is_it_has_what_was_installed(origin, expected, tmp_path, monkeypatch):
     installed = SimpleNamespace(read_text=lambda name: origin, version="0.1.0")
-    monkeypatch.setattr(vllm_environment, "distribution", lambda name: installed)
-    monkeypatch.setattr(vllm_environment, "_ROOT", tmp_path)
+    monkeypatch.setattr(training, "distribution", lambda name: installed)
+    monkeypatch.setattr(training, "_ROOT", tmp_path)
     assert training_environment(Path("unused"), "cpu").requirements[-1] == expected

@@ -1,19 +1,81 @@
-"""CodeV §4, TAPO: the evidence of each round of code is judged, beside the answer."""
+"""Methods whose reward asks a judge for more than the answer: Thyme §4 with GRPO-ATS, CodeV §4 (TAPO)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 from darkroom.pipelines.models.observations import pixel_ref
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.records import Round
 from darkroom.train.rl import rewards
 from darkroom.train.rl.judging.code_rules import measured_lines, redlines, tool_scores
-from darkroom.train.rl.judging.judges import Judges, consistency, evidence, text_evidence
+from darkroom.train.rl.judging.judges import Judges, consistency, evidence, process, text_evidence
 from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
 from darkroom.train.rl.settings import MethodDefaults
+
+Addition = Literal["consistency", "code", "process", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThymeMethod(Method):
+    """``addition`` is the further reward of a right answer: its consistency, or an ablation (appendix C.5.2)."""
+
+    addition: Addition = "consistency"
+    variant: rewards.Variant = "paper"
+
+    name: ClassVar[str] = "thyme"
+    says: ClassVar[str] = "result x (1 + 0.5 consistency) + 0.5 format; temperature 0 inside code"
+    protocol: ClassVar[str] = "thyme"
+    terms: ClassVar[MethodDefaults] = MethodDefaults(
+        learning_rate=5e-7,
+        generations=4,
+        max_rounds=4,
+        beta=0.001,
+        repetition_penalty=1.05,
+        scale="group",
+        loss_type="group",
+        adaptive_temperature=True,
+    )
+    sources: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("learning_rate", "epochs", "generations", "beta", "repetition_penalty"), "appendix C.1"),
+        **dict.fromkeys(("loss_type", "scale"), "§4.2"),
+        **dict.fromkeys(("temperature", "adaptive_temperature"), "§4.3"),
+        "max_rounds": "the released code",
+        "batch": "256 (appendix C.1)",
+    }
+    wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
+
+    async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
+        """Score by Thyme §4.4."""
+        added = await self._added(outcome, judges) if correct else 0.0  # it would count for nothing
+        formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
+        is_correct = None if outcome.answer is None else bool(correct)
+        result = rewards.thyme_result(is_correct, variant=self.variant)
+        if self.addition == "code":
+            reward = rewards.thyme_code(result, added, formatted, variant=self.variant)
+        else:
+            reward = rewards.thyme(result, added, formatted)
+        return RolloutScore(reward, correct, {"result": result, self.addition: added, "format": formatted})
+
+    async def _added(self, outcome: RolloutOutcome, judges: Judges) -> float:
+        if self.addition == "code":
+            return rewards.executed_share(outcome.n_ok, outcome.n_calls)
+        if self.addition == "consistency":
+            return await _follows(outcome, judges)
+        if self.addition == "none" or judges.policy is None:
+            return 0.0
+        question = question_text(outcome.question.sample)
+        return (await process(outcome.thought, question, judges.policy, n_votes=judges.n_votes)).score
+
+
+async def _follows(outcome: RolloutOutcome, judges: Judges) -> float:
+    """Judge if the answer follows from its thoughts; 0.0 without a judge."""
+    if judges.policy is None:
+        return 0.0
+    question, answer = question_text(outcome.question.sample), outcome.answer or ""
+    return (await consistency(outcome.thought, answer, question, judges.policy, n_votes=judges.n_votes)).score
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +114,8 @@ class CodeVMethod(Method):
         rewards.tapo(0.0, (), weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
 
     async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
-        """Score a group; all rewards are 0 where no judge sees evidence and no rollout is right.
-
-        Redlines alone would train code away there: only rollouts with code can have one.
-        """
+        """Score a group; all rewards are 0 where no judge sees evidence and no rollout is right. Redlines alone would
+        train code away there: only rollouts with code can have one."""
         scores = await super(CodeVMethod, self).score(group, judges)  # slots: no `super()` without arguments
         if judges.policy is not None or any(score.correct for score in scores):
             return scores
@@ -70,7 +130,7 @@ class CodeVMethod(Method):
         judged = await asyncio.gather(*(self._evidence(judges, outcome, turn) for turn in to_judge))
         tools = tool_scores(crossed, judged)
         reward = rewards.tapo(correct, tools, weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
-        consistent = await self._consistency(outcome, judges) if correct else 0.0
+        consistent = await _follows(outcome, judges) if correct and self.weight_consistency else 0.0
         reward += self.weight_consistency * consistent
         parts = {
             "accuracy": correct,
@@ -82,25 +142,14 @@ class CodeVMethod(Method):
             parts["consistency"] = consistent
         return RolloutScore(reward, correct, parts)
 
-    async def _consistency(self, outcome: RolloutOutcome, judges: Judges) -> float:
-        if not self.weight_consistency or judges.policy is None:
-            return 0.0
-        question = question_text(outcome.question.sample)
-        answer, n_votes = outcome.answer or "", judges.n_votes
-        return (await consistency(outcome.thought, answer, question, judges.policy, n_votes=n_votes)).score
-
     async def _evidence(self, judges: Judges, outcome: RolloutOutcome, turn: Round | None) -> float | None:
         if turn is None or turn.observation.status != "ok" or judges.policy is None or judges.images is None:
             return None
-        policy, question, observation = judges.policy, outcome.question.sample.question, turn.observation
-        n_votes, rubric = judges.n_votes, judges.rubric
+        question, observation = outcome.question.sample.question, turn.observation
+        asked: dict[str, Any] = {"policy": judges.policy, "n_votes": judges.n_votes, "rubric": judges.rubric}
         if observation.images:
             images = [judges.images.add_pixels(outcome.pixels[image.sha256]) for image in observation.images]
-            judged = (
-                evidence(question, image, policy, n_votes=n_votes, rubric=rubric) for image in dict.fromkeys(images)
-            )
-            return max(opinion.score for opinion in await asyncio.gather(*judged))
+            opinions = await asyncio.gather(*(evidence(question, image, **asked) for image in dict.fromkeys(images)))
+            return max(opinion.score for opinion in opinions)
         output = measured_lines(turn.code, observation.text) if self.text_evidence else ""
-        if not output:
-            return None
-        return (await text_evidence(question, output, policy, n_votes=n_votes, rubric=rubric)).score
+        return (await text_evidence(question, output, **asked)).score if output else None
