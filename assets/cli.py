@@ -1,4 +1,7 @@
-"""The command ``darkroom``: its subcommands, in the order of use."""
+"""The command ``darkroom``: its subcommands, in the order of use, and spellings of earlier versions.
+
+These stay as hidden aliases for one release, by today's names.
+"""
 
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -12,13 +15,12 @@ from darkroom.assets.commands.audit import audit
 from darkroom.assets.commands.build import calibrate, demo, finish, materialize, pre_annotate, rl
 from darkroom.assets.commands.look import explain, gallery, summary, ui
 from darkroom.assets.commands.new import new
-from darkroom.assets.commands.old_spellings import OLD_SPELLINGS
 from darkroom.assets.commands.shipping import export, publish
 from darkroom.assets.commands.sources import app as sources_app
 from darkroom.assets.commands.sources import ingest
 from darkroom.assets.commands.training import app as train_app
 from darkroom.assets.commands.training import inspect_mask
-from darkroom.pipelines.command_line.groups import OrderedGroup, panelled_group, words_of
+from darkroom.pipelines.command_line.groups import Aliases, OrderedGroup, panelled_group, words_of
 from darkroom.pipelines.models.serving.cli import serve
 from darkroom.pipelines.services.cli import serve_sandbox
 from darkroom.sandbox.cli import app as sandbox_app
@@ -29,6 +31,25 @@ from darkroom.train.evaluate import main as evaluate
 sandbox_app.command(name="serve")(serve_sandbox)
 annotation_app.command("pre-annotate", rich_help_panel="Campaign")(pre_annotate)
 annotation_app.command("finish", rich_help_panel="Campaign")(finish)
+
+OLD_SPELLINGS = Aliases(
+    commands={
+        "replay": "audit --only replay",
+        "conformance": "audit --only encoding",
+        "home": "ui --prepare",
+        "annotate record": "annotate export",
+        "annotate take-in": "annotate import",
+        "annotate payments": "annotate report --payments",
+    },
+    options={
+        "agent serve": {"--most-mb": "--max-request-mb"},
+        "audit": {"--limit": "--rows", "--least": "--min-match", "--report": "--out"},
+        "gallery": {"--limit": "--rows", "--beside": "--compare-with"},
+        "ingest": {"--videos": "--video"},
+        "inspect-mask": {"--html": "--out"},
+        "sandbox serve": {"--most-mb": "--max-request-mb"},
+    },
+)
 
 
 class _Darkroom(OrderedGroup):

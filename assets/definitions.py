@@ -51,11 +51,8 @@ _DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(e
 
 @dataclass(frozen=True)
 class Options:
-    """The optional assets that there are; all by default.
-
-    Assets that could only stand as never materialised are left out of the UI. A command has all, as it may be the first
-    to make one.
-    """
+    """The optional assets that there are; all by default. Assets that could only stand as never materialised are left
+    out of the UI. A command has all, as it may be the first to make one."""
 
     releases: bool = True
     """The families of released trajectories: a source of that kind, or their tables."""
@@ -97,10 +94,21 @@ def _pre_annotates(workspace: Workspace) -> bool:
 def definitions(options: Options = ALL) -> dg.Definitions:
     """The code location with these optional assets, from the environment and the recipes on disk."""
     recipes = [recipe for recipe in all_recipes().values() if options.releases or recipe.writer != "released"]
-    assets = [*_assets(recipes), *_optional_assets(options, recipes)]
-    sensors = [source_partitions, lost_runs, *_shard_sensors(recipes)]
+    assets = list(_assets(options, recipes))
+    present = {key for asset in assets for key in asset.keys}
+
+    def linked(spec: dg.AssetSpec) -> dg.AssetSpec:
+        """Leave out dependencies on absent assets, which the graph would show as external."""
+        return spec.replace_attributes(deps=[dep for dep in spec.deps if dep.asset_key in present])
+
+    linked_assets = (
+        asset if present.issuperset(asset.dependency_keys) else asset.map_asset_specs(linked) for asset in assets
+    )
+    released, drafted = _families(recipes)
+    sensors = [source_partitions, lost_runs, shard_sensor("sft", drafted), shard_sensor("rl", [RL_GROUP])]
+    sensors += [shard_sensor("released", released)] if released else []
     return dg.Definitions(
-        assets=list(with_code_references(_linked(assets))),
+        assets=list(with_code_references(linked_assets)),
         jobs=jobs(recipes, options),
         schedules=[nightly(DATASETS, 0), nightly(RL_DATASET, 30)],
         sensors=[*sensors, annotation.annotation_sync] if options.annotation else sensors,
@@ -117,7 +125,7 @@ def definitions(options: Options = ALL) -> dg.Definitions:
     )
 
 
-def _assets(recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDefinition]:
+def _assets(options: Options, recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDefinition]:
     yield samples_asset()
     for recipe in recipes:
         yield from family_assets(recipe)
@@ -125,9 +133,6 @@ def _assets(recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDefinition]:
     yield from rl_assets()
     yield rl_dataset_asset()
     yield from (training.base_model, training.sft_checkpoint, training.grpo_checkpoint, training.evaluation)
-
-
-def _optional_assets(options: Options, recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDefinition]:
     if options.expert_reviews:
         yield expert_reviews_asset(recipes)
     if options.annotation:
@@ -136,22 +141,6 @@ def _optional_assets(options: Options, recipes: Sequence[Recipe]) -> Iterator[dg
         yield annotation.pre_annotations
     if options.street_signs:
         yield training.street_signs
-
-
-def _linked(assets: Sequence[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
-    """The assets without dependencies on absent ones, which the graph would show as external."""
-    present = {key for asset in assets for key in asset.keys}
-
-    def linked(spec: dg.AssetSpec) -> dg.AssetSpec:
-        return spec.replace_attributes(deps=[dep for dep in spec.deps if dep.asset_key in present])
-
-    return [asset if present.issuperset(asset.dependency_keys) else asset.map_asset_specs(linked) for asset in assets]
-
-
-def _shard_sensors(recipes: Sequence[Recipe]) -> list[dg.AutomationConditionSensorDefinition]:
-    released, drafted = _families(recipes)
-    sensors = [shard_sensor("sft", drafted), shard_sensor("rl", [RL_GROUP])]
-    return [*sensors, shard_sensor("released", released)] if released else sensors
 
 
 def _families(recipes: Sequence[Recipe]) -> tuple[list[str], list[str]]:
@@ -165,14 +154,9 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[Any]:
     assets, groups = dg.AssetSelection.assets, dg.AssetSelection.groups
     released, drafted = _families(recipes)
     rounds = ["/".join(table.asset) for table in (*ORDER, REFUSED)]
-    selections: dict[str, dg.AssetSelection] = {
-        SAMPLES: assets("samples"),
-        SFT: groups(*drafted),
-        DATASETS: assets("sft_dataset"),
-        RL: groups(RL_GROUP),
-        RL_DATASET: assets("rl_dataset"),
-        TRAIN: groups(training.GROUP),
-    }
+    selections: dict[str, dg.AssetSelection] = {SAMPLES: assets("samples"), SFT: groups(*drafted)}
+    selections |= {DATASETS: assets("sft_dataset"), RL: groups(RL_GROUP)}
+    selections |= {RL_DATASET: assets("rl_dataset"), TRAIN: groups(training.GROUP)}
     if options.releases:
         selections[RELEASED] = groups(*released)
     if options.street_signs:
@@ -184,9 +168,7 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[Any]:
     bundled = {"ops": {step: {"config": settings} for step, settings in BUNDLED_RECORDING.items()}}
     config, tags = {RECORDED_ANNOTATIONS: bundled}, {TRAIN: RunSettings.from_environment().training_tags()}
     return [
-        dg.define_asset_job(
-            name, selection, config=config.get(name), tags=tags.get(name), description=_DESCRIPTIONS[name]
-        )
+        dg.define_asset_job(name, selection, config.get(name), _DESCRIPTIONS[name], tags.get(name))
         for name, selection in selections.items()
     ]
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,11 @@ from rich.console import Console
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.rounds.image_pool import POOL, require_pool
 from darkroom.annotation.rounds.tables import ACCEPTED
-from darkroom.assets.builds.child_process import ChildBuild, child_build
-from darkroom.assets.builds.failures import MaterializationFailed
-from darkroom.assets.builds.jobs import Jobs, open_jobs
+from darkroom.assets.builds.child_process import child_build
+from darkroom.assets.builds.jobs import Jobs, MaterializationFailed, open_jobs
 from darkroom.assets.clusters.placement import LOCAL, TRAIN, PlacementError
 from darkroom.assets.clusters.programs import Program
-from darkroom.assets.definitions import (
-    ANNOTATION,
-    DATASETS,
-    RELEASED,
-    RL,
-    RL_DATASET,
-    SAMPLES,
-    SFT,
-)
+from darkroom.assets.definitions import ANNOTATION, DATASETS, RELEASED, RL, RL_DATASET, SAMPLES, SFT
 from darkroom.assets.graph.families import REJECTS, stage_key
 from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
 from darkroom.assets.graph.resources import PolicyResource
@@ -74,7 +65,7 @@ def build_sft(
         partitions = partitions_of(catalog, source)
         asyncio.run(_check_policies(workspace, recipes))
         chosen = [recipe for recipe in recipes if not families or recipe.family in families]
-        used: dict[Use, list[str]] = {"released" if _is_released(recipes) else "sft": partitions}
+        used: dict[Use, list[str]] = {"released" if _job(recipes) == RELEASED else "sft": partitions}
         if with_rl:
             used["rl"] = partitions_of(catalog, EMBEDDED_RL)
         mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
@@ -88,14 +79,17 @@ def build_sft(
         is_demo = source == EMBEDDED
         waited_for = {"families": with_rl, "street_signs": train and is_demo, "rl": with_rl}
         parts = [part for part, is_built in waited_for.items() if is_built]
+        program = Program("darkroom.assets.builds.demo", tuple(parts))
         with (
             _summarised(summarise),
-            _child_build(console, parts) as child,
-            open_jobs(
-                console, workspace, used, runs_on, on_first_trajectory=child.start if child else lambda: None
-            ) as jobs,
+            child_build(console, program) if parts else nullcontext() as child,
+            open_jobs(console, workspace, used, runs_on, on_first_trajectory=child.start if child else None) as jobs,
         ):
-            _build_families(jobs, chosen, partitions[:1] if with_rl else partitions, mixture)
+            first = partitions[:1] if with_rl else partitions
+            if runs_on == LOCAL:
+                fill_shards(jobs, chosen, first, mixture)
+            else:
+                jobs.run_shards_on_cluster(_job(chosen), first, only=_stages(chosen))
             if child and with_rl:
                 fill_shards(jobs, chosen[N_IN_CHILD:], partitions[1:], {})
                 child.wait("families")
@@ -170,11 +164,6 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
     summarise(seconds=time.monotonic() - started)
 
 
-def _child_build(console: Console, parts: Sequence[str]) -> AbstractContextManager[ChildBuild | None]:
-    """The process that builds other parts of the demo; None for none."""
-    return child_build(console, Program("darkroom.assets.builds.demo", tuple(parts))) if parts else nullcontext()
-
-
 def catalog_partitions(workspace: Workspace) -> dict[str, str]:
     """Every partition with the name of its source."""
     return {partition: source for partition, (source, _) in Catalog(workspace.sources).partitions().items()}
@@ -192,16 +181,6 @@ def partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
     return partitions
 
 
-def _build_families(
-    jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
-) -> None:
-    """Every family on every shard."""
-    if jobs.runs_on == LOCAL:
-        fill_shards(jobs, recipes, partitions, family_quotas)
-    else:
-        jobs.run_shards_on_cluster(_job(recipes), partitions, only=_stages(recipes))
-
-
 def fill_shards(
     jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
 ) -> None:
@@ -216,10 +195,8 @@ def fill_shards(
 
 
 def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: Mapping[str, int]) -> dict[str, int]:
-    """Draft one shard with growing limits until no row is ``missing`` or its samples are used up.
-
-    Returns the accepted rows by family.
-    """
+    """Draft one shard with growing limits until no row is ``missing`` or its samples are used up. Returns the accepted
+    rows by family."""
     stages = _stages(recipes)
     jobs.run(SAMPLES, partition=partition)
     n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
@@ -242,11 +219,7 @@ def _stages(recipes: Sequence[Recipe]) -> list[dg.AssetKey]:
 
 def _job(recipes: Sequence[Recipe]) -> str:
     """The job that makes the trajectories of the families."""
-    return RELEASED if _is_released(recipes) else SFT
-
-
-def _is_released(recipes: Sequence[Recipe]) -> bool:
-    return any(recipe.writer == "released" for recipe in recipes)
+    return RELEASED if any(recipe.writer == "released" for recipe in recipes) else SFT
 
 
 def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:

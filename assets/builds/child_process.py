@@ -14,7 +14,7 @@ from threading import Thread
 from rich.console import Console
 from rich.text import Text
 
-from darkroom.assets.builds.failures import MaterializationFailed
+from darkroom.assets.builds.jobs import MaterializationFailed
 from darkroom.assets.clusters.programs import ChildProcess, LaunchError, Program, job_directory
 from darkroom.assets.terminal.run_lines import STATUS
 from darkroom.pipelines.processes.supervisor import JobDirectory
@@ -36,10 +36,8 @@ def _mark(job: JobDirectory, part: str) -> Path:
 
 @contextmanager
 def child_build(console: Console, program: Program) -> Iterator["ChildBuild"]:
-    """Yields ``program`` to be started; at the end of the block it is started, if it was not, and awaited.
-
-    An error within the block stops it. Raises ``MaterializationFailed`` with the program's error message.
-    """
+    """Yields ``program`` to be started; at the end of the block it is started, if it was not, and awaited. An error
+    within the block stops it. Raises ``MaterializationFailed`` with the program's error message."""
     with job_directory() as job:
         child = ChildBuild(console, program, job)
         try:
@@ -59,22 +57,19 @@ class ChildBuild:
         self._process: ChildProcess | None = None
         self._status = ""
 
-    def start(self) -> None:
+    def start(self) -> ChildProcess:
         """Idempotent."""
         if self._process is None:
-            self._start()
-
-    def _start(self) -> ChildProcess:
-        read, write = os.pipe()
-        self._process = ChildProcess(self._program.command(), self._job, output=write)
-        os.close(write)
-        self._printer = Thread(target=self._print, args=(read,), daemon=True, name="child build")
-        self._printer.start()
+            read, write = os.pipe()
+            self._process = ChildProcess(self._program.command(), self._job, output=write)
+            os.close(write)
+            self._printer = Thread(target=self._print, args=(read,), daemon=True, name="child build")
+            self._printer.start()
         return self._process
 
     def wait(self, part: str = "") -> None:
         """Wait until it has marked ``part``; without one until it ends. Raises ``MaterializationFailed``."""
-        process = self._process or self._start()
+        process = self.start()
         with self._console.status("") as status:
             while not process.has_ended():
                 if part and _mark(self._job, part).exists():

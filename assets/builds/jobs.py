@@ -1,42 +1,53 @@
 """The jobs of one command, on the Dagster instance that the UI shows: a line per asset, wherever they run."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import dagster as dg
 from rich.console import Console
+from rich.status import Status
 
-from darkroom.assets.builds.failures import MaterializationFailed, failures_here, is_interrupt
 from darkroom.assets.builds.unfinished_shards import UnfinishedShards
-from darkroom.assets.builds.wait_for_runs import materialize_on_cluster
 from darkroom.assets.clusters.placement import LOCAL
+from darkroom.assets.clusters.queued_runs import QueuedRuns
 from darkroom.assets.clusters.run_launcher import check_placement
-from darkroom.assets.clusters.worker import worker_tags
-from darkroom.assets.dagster_home.history import open_instance
-from darkroom.assets.dagster_home.instance import close_abandoned_runs, keep_from_ctrl_c, prepare_dagster_home
+from darkroom.assets.clusters.worker import host_of, worker_tags
+from darkroom.assets.dagster_home.daemon import daemon
+from darkroom.assets.dagster_home.instance import (
+    DATABASE_ERRORS,
+    InstanceUnavailable,
+    close_abandoned_runs,
+    keep_from_ctrl_c,
+    open_instance,
+    prepare_dagster_home,
+)
 from darkroom.assets.definitions import definitions
 from darkroom.assets.graph.partitions import update_partitions
 from darkroom.assets.terminal.progress import progress_bar
-from darkroom.assets.terminal.run_lines import FirstTrajectory, OnAsset, RunLines
+from darkroom.assets.terminal.run_lines import FirstTrajectory, OnAsset, RunLines, materialization_line
 from darkroom.pipelines.sources.source_config import Use
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import SandboxError, UserError
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_SECONDS, _AWAY_SECONDS = 2.0, 600.0
+_T = TypeVar("_T")
+_ENDINGS = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED}
+
+
+class MaterializationFailed(UserError):
+    """A job failed: the asset and its error message."""
 
 
 class Jobs:
     """Run jobs by name: here, or on the cluster ``runs_on``."""
 
     def __init__(
-        self,
-        console: Console,
-        workspace: Workspace,
-        instance: dg.DagsterInstance,
-        runs_on: str,
-        on_asset: OnAsset,
+        self, console: Console, workspace: Workspace, instance: dg.DagsterInstance, runs_on: str, on_asset: OnAsset
     ) -> None:
         self.console, self.workspace, self._instance, self.runs_on = console, workspace, instance, runs_on
         self._definitions, self._on_asset = definitions(), on_asset
@@ -50,15 +61,8 @@ class Jobs:
         only: Sequence[dg.AssetKey] | None = None,
     ) -> None:
         """Run a job here. Raises ``MaterializationFailed``."""
-        materialize(
-            self._definitions.resolve_job_def(name),
-            self._instance,
-            self.console,
-            partition=partition,
-            settings=settings,
-            only=only,
-            on_asset=self._on_asset,
-        )
+        job, instance, on_asset = self._definitions.resolve_job_def(name), self._instance, self._on_asset
+        materialize(job, instance, self.console, partition=partition, settings=settings, only=only, on_asset=on_asset)
 
     def run_shards_on_cluster(
         self, name: str, partitions: Sequence[str], *, only: Sequence[dg.AssetKey] | None = None
@@ -74,10 +78,8 @@ class Jobs:
         materialize_on_cluster(job, self._instance, self.console, self.runs_on, [""], run_config=config)
 
     def unfinished(self, name: str, partitions: Sequence[str], keys: Sequence[dg.AssetKey]) -> list[str]:
-        """The shards on which one of the stages ``keys`` has work to do.
-
-        Prints how many the others are, as those of the job ``name``.
-        """
+        """The shards on which one of the stages ``keys`` has work to do. Prints how many the others are, as those of
+        the job ``name``."""
         looks = UnfinishedShards(self.workspace, self._instance, dict(self._definitions.resources or {}), keys)
         unfinished = list[str]()
         with progress_bar("looking for unfinished shards", self.console) as progress:
@@ -101,7 +103,7 @@ def open_jobs(
     used: Mapping[Use, Sequence[str]] | None = None,
     runs_on: str = LOCAL,
     *,
-    on_first_trajectory: Callable[[], None] = lambda: None,
+    on_first_trajectory: Callable[[], object] | None = None,
     shows_first_trajectory: bool = True,
 ) -> Iterator[Jobs]:
     """``used``: shards that the jobs run on, whatever their source is for. Raises ``PlacementError`` and
@@ -127,22 +129,15 @@ def materialize(
     only: Sequence[dg.AssetKey] | None = None,
     on_asset: OnAsset,
 ) -> None:
-    """Run ``job`` and print a line per asset. ``settings``: config of the assets by op name; ``only``: a subset.
-
-    Raises ``MaterializationFailed``, and ``KeyboardInterrupt`` if Ctrl-C ended the run.
-    """
+    """Run ``job`` and print a line per asset. ``settings``: config of the assets by op name; ``only``: a subset. Raises
+    ``MaterializationFailed``, and ``KeyboardInterrupt`` if Ctrl-C ended the run."""
     title, run_id = f"{job.name} {partition}" if partition else job.name, str(uuid4())
     lines = RunLines(console, title, len(job.nodes) if only is None else len(only), on_asset)
     instance.add_event_listener(run_id, lines.record)
     with lines.live():
+        config, tags = {**_QUIET, **_config(settings)}, worker_tags(run_id)
         run = job.execute_in_process(
-            instance=instance,
-            partition_key=partition,
-            run_config={**_QUIET, **_config(settings)},
-            run_id=run_id,
-            tags=worker_tags(run_id),
-            asset_selection=only,
-            raise_on_error=False,
+            config, instance, partition, raise_on_error=False, run_id=run_id, tags=tags, asset_selection=only
         )
     if any(event.is_step_failure and is_interrupt(event.step_failure_data) for event in run.all_events):
         raise KeyboardInterrupt
@@ -152,3 +147,125 @@ def materialize(
 
 def _config(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"ops": {step: {"config": config} for step, config in settings.items()}} if settings else {}
+
+
+def materialize_on_cluster(
+    job: dg.JobDefinition,
+    instance: dg.DagsterInstance,
+    console: Console,
+    runs_on: str,
+    partitions: Sequence[str],
+    *,
+    only: Sequence[dg.AssetKey] | None = None,
+    run_config: Mapping[str, Any] | None = None,
+) -> None:
+    """Queue a run for each of the ``partitions`` and wait for all; Ctrl-C cancels them, a killed command leaves them.
+
+    A shard that failed stops no other. A job without partitions has one, "". Raises ``MaterializationFailed`` with the
+    message of each.
+    """
+    runs, failures = QueuedRuns(instance, job, runs_on), list[str]()
+    with daemon(instance) as watch, console.status(f"{job.name} … queueing {len(partitions):,} runs") as status:
+        try:
+            # the first shards are worked on while the others are queued
+            _patiently(status, lambda: runs.submit(partitions, only, run_config))
+            while runs.n_open():
+                watch.ensure()
+                _patiently(status, lambda: _note_ended(console, instance, runs, failures))
+                n_ended, n_running = len(partitions) - runs.n_open(), _patiently(status, runs.n_running)
+                ended = f"{n_ended:,} of {len(partitions):,} ended, {n_running:,} running"
+                status.update(f"{job.name} on {runs_on} … {ended}")
+                time.sleep(_SECONDS)
+        except KeyboardInterrupt:
+            runs.cancel()
+            raise
+    if failures:
+        raise MaterializationFailed("\n".join(failures))
+
+
+def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
+    """Retry while Dagster's database is unavailable. Raises ``InstanceUnavailable``."""
+    deadline = time.monotonic() + _AWAY_SECONDS
+    while True:
+        try:
+            return ask()
+        except DATABASE_ERRORS as error:
+            if time.monotonic() > deadline:
+                raise InstanceUnavailable(
+                    f"Dagster's history does not answer since {_AWAY_SECONDS:.0f} s: start its server, then run this "
+                    "again; runs on the cluster go on"
+                ) from error
+        status.update("waiting for Dagster's history, which does not answer …")
+        time.sleep(_SECONDS)
+
+
+def _note_ended(console: Console, instance: dg.DagsterInstance, runs: QueuedRuns, failures: list[str]) -> None:
+    """Print the shards that have ended since the last call, and add the reasons of those that failed."""
+    for partition, run in runs.ended():
+        failed = [] if run.is_success else failures_on_cluster(instance, run)
+        _print(console, instance, partition, run)
+        failures += [f"{partition}: {reason}" if partition else reason for reason in failed]
+
+
+def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: dg.DagsterRun) -> None:
+    stats = instance.get_run_stats(run.run_id)
+    seconds = f"{stats.end_time - stats.start_time:.1f} s" if stats.start_time and stats.end_time else "not started"
+    host, repeated = host_of(run), int(run.tags.get("dagster/retry_number", 0))
+    where = f" on {host}" if host else ""
+    again = f", repeated {repeated} time{'s' if repeated > 1 else ''}" if repeated else ""
+    kinds = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.STEP_SUCCESS}
+    events = [entry.dagster_event for entry in instance.all_logs(run.run_id, of_type=kinds) if entry.dagster_event]
+    console.print(f"[bold]{f'{run.job_name} {partition}'.strip()}[/bold]  {seconds}{where}{again}")
+    ends = (event for event in events if event.is_step_success)
+    durations = {event.step_key: event.step_success_data.duration_ms / 1000 for event in ends}
+    for event in filter(lambda event: event.is_step_materialization, events):
+        line = materialization_line(event.step_materialization_data.materialization, durations.get(event.step_key))
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def failures_here(run: dg.ExecuteInProcessResult) -> list[str]:
+    """Why a run of this process failed: the checks and the first error of each step."""
+    steps = _step_failures(run.all_events)
+    checks = [
+        f"check {check.check_name} of {check.asset_key.to_user_string()} failed: "
+        + ", ".join(f"{name} {value.value}" for name, value in check.metadata.items())
+        for check in run.get_asset_check_evaluations()
+        if not check.passed and check.severity == dg.AssetCheckSeverity.ERROR
+    ]
+    return checks + steps or ["the run failed; see it in the UI"]
+
+
+def failures_on_cluster(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[str]:
+    """Why a run elsewhere failed: the first error of each step; of a lost run, what was noticed."""
+    logs = instance.all_logs(run.run_id, of_type=_ENDINGS)
+    events = [log.dagster_event for log in logs if log.dagster_event]
+    return _step_failures(events) or [event.message or "failed" for event in events]
+
+
+def _step_failures(events: Sequence[dg.DagsterEvent]) -> list[str]:
+    return [f"{event.step_key}: {root_cause(event.step_failure_data)}" for event in events if event.is_step_failure]
+
+
+def root_cause(failure: Any) -> str:
+    """The message of a failed step to print: the error that was raised for users, else the first one with its class.
+    The whole trace is in the UI."""
+    error, for_users = failure.error, {kind.__name__ for kind in _subclasses(UserError, SandboxError)}
+    while error is not None and error.cause is not None and error.cls_name not in for_users:
+        error = error.cause
+    if error is None:
+        return "failed"
+    text: str = error.message.strip()
+    return text.partition(": ")[2] if error.cls_name in for_users else text
+
+
+def is_interrupt(failure: Any) -> bool:
+    """True if a step failed by Ctrl-C, which Dagster makes a failure of it."""
+    error, names = failure.error, {dg.DagsterExecutionInterruptedError.__name__, KeyboardInterrupt.__name__}
+    while error is not None and error.cls_name not in names:
+        error = error.cause
+    return error is not None
+
+
+def _subclasses(*kinds: type[Exception]) -> Iterator[type[Exception]]:
+    for kind in kinds:
+        yield from (kind, *_subclasses(*kind.__subclasses__()))

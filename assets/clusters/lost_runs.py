@@ -70,12 +70,9 @@ def retry_undecided_failures(instance: dg.DagsterInstance, since: datetime) -> i
     if not instance.run_retries_enabled:
         return 0
     failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
-    undecided = [
-        record.dagster_run
-        for record in instance.get_run_records(failed)
-        if _WILL_RETRY_TAG not in record.dagster_run.tags
-        and _seconds_since(record.update_timestamp) > _DECISION_SECONDS
-    ]
+    records = instance.get_run_records(failed)
+    settled = [record.dagster_run for record in records if _seconds_since(record.update_timestamp) > _DECISION_SECONDS]
+    undecided = [run for run in settled if _WILL_RETRY_TAG not in run.tags]
     for run in undecided:
         instance.report_run_failed(run, "its failure was only half recorded: Dagster's database was away")
     return len(undecided)

@@ -50,10 +50,7 @@ class RunSettings(EnvironmentSettings):
     )
     n_cpus: int = setting("CPUS", 1, ge=1, description="CPUs that a run takes of a Ray or Slurm cluster.")
     n_gpus: int = setting(
-        "GPUS",
-        0,
-        ge=0,
-        description="GPUs that a run takes of it if it trains; the tag `darkroom/gpus` overrides it.",
+        "GPUS", 0, ge=0, description="GPUs that a run takes of it if it trains; the tag `darkroom/gpus` overrides it."
     )
     memory_mb: int = setting("MEMORY_MB", 0, ge=0, description="Memory that a run takes of it; 0: not counted.")
     options: str = setting("OPTIONS", "", description="More options of sbatch, as in `--partition=cpu --time=8:00:00`.")
@@ -94,11 +91,8 @@ def kind_of(runs_on: str) -> Kind:
 
 def forwarded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of a run on another machine: Darkroom's settings, the databases, the keys that settings name."""
-    settings = {
-        name: value
-        for name, value in environment.items()
-        if name.startswith(_FORWARDED) and not name.startswith(PREFIX)
-    }
+    names = (name for name in environment if name.startswith(_FORWARDED) and not name.startswith(PREFIX))
+    settings = {name: environment[name] for name in names}
     keys = {value for name, value in settings.items() if name.endswith("_KEY")} | {"OPENAI_API_KEY"}
     settings |= {name: environment[name] for name in (*_ALSO_FORWARDED, *keys) if environment.get(name)}
     settings["DARKROOM_HOME"] = settings.get("DARKROOM_HOME") or "data"

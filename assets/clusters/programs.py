@@ -78,26 +78,20 @@ class Program:
 
     @classmethod
     def of(cls, module: str, flags: Mapping[str, Value]) -> Self:
-        """``flags`` by name as in Python: ``{"max_steps": 3, "lora": 0, "resume": True}``.
-
-        None, False and "" omit a flag; True passes its name alone; a list repeats it for each value.
-        """
+        """``flags`` by name as in Python: ``{"max_steps": 3, "lora": 0, "resume": True}``. None, False and "" omit a
+        flag; True passes its name alone; a list repeats it for each value."""
         return cls(module, tuple(word for name, value in flags.items() for word in flag_words(name, value)))
 
     def command(self, *, n_processes: int = 1) -> list[str]:
         """The command line, by ``python -m`` or, for several processes, by ``accelerate launch``."""
         if n_processes == 1:
             return [sys.executable, "-m", self.module, *self.arguments]
-        accelerate = (
-            *("-m", "accelerate.commands.launch"),
-            *("--num_processes", str(n_processes)),
-            *("--num_machines", "1"),
-            *("--mixed_precision", "no"),  # the program itself chooses bfloat16 on a GPU
-            *("--dynamo_backend", "no"),
-            *("--main_process_port", "0"),  # any that is free
-            "--module",
+        # the program itself chooses bfloat16 on a GPU; port 0 is any that is free
+        options = (
+            f"--num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0 --module {self.module}"
         )
-        return [sys.executable, *accelerate, self.module, *self.arguments]
+        accelerate = ("-m", "accelerate.commands.launch", "--num_processes", str(n_processes), *options.split())
+        return [sys.executable, *accelerate, *self.arguments]
 
 
 def flag_words(name: str, value: Value) -> list[str]:
@@ -164,10 +158,8 @@ def job_directory() -> Iterator[JobDirectory]:
 
 
 def launch(context: dg.AssetExecutionContext, program: Program, launcher: LauncherResource) -> dg.MaterializeResult:
-    """Run ``program``, log every step as it happens, and return its result.
-
-    Cancelling the run ends the program and all its processes. Raises ``dg.Failure`` with the program's error message.
-    """
+    """Run ``program``, log every step as it happens, and return its result. Cancelling the run ends the program and all
+    its processes. Raises ``dg.Failure`` with the program's error message."""
     command = program.command(n_processes=launcher.n_processes)
     try:
         with job_directory() as job:
@@ -208,10 +200,8 @@ def _noted_interrupts() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield signals  # they reach the main thread only
         return
-    handlers = {
-        number: signal.signal(number, lambda number, _: signals.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = {number: signal.signal(number, lambda number, _: signals.append(number)) for number in numbers}
     try:
         yield signals
     finally:
@@ -281,19 +271,16 @@ class StepLog:
         """Log a line for every step since the last call, and observations of at most ``MAX_OBSERVATIONS`` and of
         every evaluation."""
         messages = session.get_custom_messages()[self._n_logged :]
-        for message in messages:
-            self._n_logged += 1
-            if message.get("kind") == _STEP:
-                self._log(message["step"], message["n_steps"], message["said"], message["metrics"])
-
-    def _log(self, step: int, n_steps: int, line: str, values: Mapping[str, float]) -> None:
-        self._context.log.info(line)
-        if (show := progress_sink.get()) is not None:
-            show(line, 0.0)  # it says itself what is left of the program
-        if _is_observed(step, n_steps) or any(name.startswith("eval_") for name in values):
-            metrics = {name: dg.MetadataValue.float(float(value)) for name, value in values.items()}
-            metadata = {"step": dg.MetadataValue.int(step), **metrics}
-            self._context.log_event(dg.AssetObservation(self._context.asset_key, metadata=metadata))
+        self._n_logged += len(messages)
+        for message in filter(lambda message: message.get("kind") == _STEP, messages):
+            step, line, values = message["step"], message["said"], message["metrics"]
+            self._context.log.info(line)
+            if (show := progress_sink.get()) is not None:
+                show(line, 0.0)  # it says itself what is left of the program
+            if _is_observed(step, message["n_steps"]) or any(name.startswith("eval_") for name in values):
+                metrics = {name: dg.MetadataValue.float(float(value)) for name, value in values.items()}
+                metadata = {"step": dg.MetadataValue.int(step), **metrics}
+                self._context.log_event(dg.AssetObservation(self._context.asset_key, metadata=metadata))
 
 
 def _is_observed(step: int, n_steps: int) -> bool:

@@ -32,6 +32,8 @@ _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRu
 _UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
 _STATEMENT_MILLISECONDS, _CONNECTION_SECONDS, _N_MORE_CONNECTIONS = 60_000, 3600, 20
 """As Dagster's webserver has them, with more time for a statement."""
+_Keys = Sequence[dg.AssetKey] | None
+_RunConfig = Mapping[str, Any] | None
 
 
 class QueuedRuns:
@@ -41,18 +43,13 @@ class QueuedRuns:
         self._instance, self._job, self._runs_on = instance, job, runs_on
         self._partitions: dict[str, str] = {}
 
-    def submit(
-        self,
-        partitions: Sequence[str],
-        only: Sequence[dg.AssetKey] | None = None,
-        run_config: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Queue one run for each shard, unless an earlier call that did not come to its end has queued it.
-
-        The shard of a job that has no partitions is "".
-        """
+    def submit(self, partitions: Sequence[str], only: _Keys = None, run_config: _RunConfig = None) -> None:
+        """Queue one run for each shard, unless an earlier call that did not come to its end has queued it. The shard of
+        a job that has no partitions is ""."""
         submitted = set(self._partitions.values())
-        selection = _digest_of(only, run_config)
+        keys = sorted(key.to_user_string() for key in only or ())
+        # equal for runs that do the same on a shard; ``all``: the whole job as it is
+        selection = digest([*keys, run_config] if run_config else keys)[:16] if keys or run_config else "all"
         queued = self._queued(selection)
         with _connected(self._instance) as instance:
             create = self._creator(instance, only, run_config)
@@ -66,10 +63,8 @@ class QueuedRuns:
                 self._partitions[run.run_id] = partition
 
     def ended(self) -> Iterator[tuple[str, dg.DagsterRun]]:
-        """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not ended.
-
-        A shard comes again if the caller did not ask for the next one.
-        """
+        """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not ended. A shard
+        comes again if the caller did not ask for the next one."""
         unfinished = set(self._instance.get_run_ids(self._filter(_UNFINISHED)))
         for run_id in [run_id for run_id in self._partitions if run_id not in unfinished]:
             run = self._instance.get_run_by_id(run_id)
@@ -100,37 +95,27 @@ class QueuedRuns:
 
     def _will_be_repeated(self, run: dg.DagsterRun) -> bool:
         """Dagster decides a moment after a run has failed, and says so in a tag."""
-        if run.status != dg.DagsterRunStatus.FAILURE:
-            return False
         undecided = "true" if self._instance.run_retries_enabled else "false"
-        return run.tags.get(_WILL_RETRY_TAG, undecided) == "true"
+        return run.status == dg.DagsterRunStatus.FAILURE and run.tags.get(_WILL_RETRY_TAG, undecided) == "true"
 
     def _creator(
-        self,
-        instance: dg.DagsterInstance,
-        only: Sequence[dg.AssetKey] | None,
-        run_config: Mapping[str, Any] | None,
+        self, instance: dg.DagsterInstance, only: _Keys, run_config: _RunConfig
     ) -> Callable[..., dg.DagsterRun]:
         """A function that creates a run with ``tags``. All runs have one plan: it and its snapshots are made once."""
         selected = frozenset(only) if only else None
         job = self._job.get_subset(asset_selection=selected) if selected else self._job
         plan = create_execution_plan(job, run_config, instance_ref=instance.get_ref())
+        unset = ("run_id", "status", "root_run_id", "parent_run_id", "asset_check_selection", "op_selection")
         return partial(
             instance.create_run,
+            **dict.fromkeys((*unset, "resolved_op_selection"), None),
             job_name=job.name,
-            run_id=None,
             run_config=run_config,
-            status=None,
-            root_run_id=None,
-            parent_run_id=None,
             step_keys_to_execute=plan.step_keys_to_execute,
             execution_plan_snapshot=snapshot_from_execution_plan(plan, job.get_job_snapshot_id()),
             job_snapshot=job.get_job_snapshot(),
             parent_job_snapshot=job.get_parent_job_snapshot(),
             asset_selection=selected,
-            asset_check_selection=None,
-            resolved_op_selection=None,
-            op_selection=None,
             remote_job_origin=_location().get_job_origin(job.name),
             job_code_origin=_code().get_job_origin(job.name),
             asset_graph=job.asset_layer.asset_graph,
@@ -141,14 +126,6 @@ class QueuedRuns:
         tags = {_SELECTION_TAG: selection, RUNS_ON_TAG: self._runs_on}
         runs = self._instance.get_runs(dg.RunsFilter(job_name=self._job.name, statuses=_UNFINISHED, tags=tags))
         return {run.tags.get(_PARTITION_TAG, ""): run for run in runs}
-
-
-def _digest_of(only: Sequence[dg.AssetKey] | None, run_config: Mapping[str, Any] | None) -> str:
-    """Equal for runs that do the same on a shard; ``all``: the whole job as it is."""
-    if not only and not run_config:
-        return "all"
-    keys = sorted(key.to_user_string() for key in only or ())
-    return digest([*keys, run_config] if run_config else keys)[:16]
 
 
 @contextmanager

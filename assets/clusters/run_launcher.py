@@ -59,7 +59,12 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
         runs_on = run.tags.get(RUNS_ON_TAG) or RunSettings.from_environment().on
         if runs_on != LOCAL:
             check_databases(self._instance)
-            context = context._replace(dagster_run=_with_interpreter(run))
+            if origin := run.job_code_origin:
+                # by its code location's Python: `dagster` alone would be looked for in the worker's PATH
+                repository = origin.repository_origin
+                entry_point = [repository.executable_path, "-P", "-m", "dagster"]
+                origin = origin._replace(repository_origin=repository._replace(entry_point=entry_point))
+                context = context._replace(dagster_run=run._replace(job_code_origin=origin))
         self._instance.add_run_tags(run.run_id, {RUNS_ON_TAG: runs_on})
         try:
             self._at(runs_on).launch_run(context)
@@ -116,16 +121,6 @@ def _launcher(runs_on: str, settings: RunSettings) -> RunLauncher:
     raise PlacementError(
         "runs on Kubernetes need its launcher in dagster.yaml: copy assets/kubernetes/dagster.yaml there"
     )
-
-
-def _with_interpreter(run: dg.DagsterRun) -> dg.DagsterRun:
-    """The run, started by its code location's Python: `dagster` alone would be looked for in the worker's PATH."""
-    origin = run.job_code_origin
-    if origin is None:
-        return run
-    repository = origin.repository_origin
-    entry_point = [repository.executable_path, "-P", "-m", "dagster"]
-    return run._replace(job_code_origin=origin._replace(repository_origin=repository._replace(entry_point=entry_point)))
 
 
 def check_placement(instance: dg.DagsterInstance, runs_on: str) -> None:

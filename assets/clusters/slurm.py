@@ -43,12 +43,8 @@ class SlurmRunLauncher(RunLauncher[dg.DagsterInstance]):
         """Raises ``PlacementError`` if Slurm is not there, or does not take the job."""
         run = context.dagster_run
         assert run.job_code_origin is not None  # of every submitted run
-        command = ExecuteRunArgs(
-            job_origin=run.job_code_origin,
-            run_id=run.run_id,
-            instance_ref=self._instance.get_ref(),
-            set_exit_code_on_failure=True,
-        ).get_command_args()
+        instance, origin = self._instance.get_ref(), run.job_code_origin
+        command = ExecuteRunArgs(origin, run.run_id, instance, set_exit_code_on_failure=True).get_command_args()
         script = self._folder / f"{run.run_id}.sbatch"
         script.parent.mkdir(parents=True, exist_ok=True)
         script.touch(mode=0o600)  # it holds what the databases' URLs hold
@@ -74,7 +70,9 @@ class SlurmRunLauncher(RunLauncher[dg.DagsterInstance]):
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Raises ``PlacementError`` while Slurm does not answer; run monitoring asks again."""
         job = _job(run)
-        if not job or job in self._jobs():
+        if time.monotonic() - self._asked_at > _FRESH_SECONDS:
+            self._queued, self._asked_at = queued_jobs(), time.monotonic()
+        if not job or job in self._queued:
             self._missed_at.pop(run.run_id, None)
             return RUNNING
         missed_at = self._missed_at.setdefault(run.run_id, time.monotonic())
@@ -107,11 +105,6 @@ class SlurmRunLauncher(RunLauncher[dg.DagsterInstance]):
         log = self._log(run.run_id)
         return f"The end of {log}:\n{log.read_text(errors='replace')[-_LOG_CHARACTERS:]}" if log.is_file() else ""
 
-    def _jobs(self) -> set[str]:
-        if time.monotonic() - self._asked_at > _FRESH_SECONDS:
-            self._queued, self._asked_at = queued_jobs(), time.monotonic()
-        return self._queued
-
 
 def _job(run: dg.DagsterRun) -> str:
     """The id of the run's job; empty for a repeated run that was not submitted yet and has the tags of the first."""
@@ -121,17 +114,10 @@ def _job(run: dg.DagsterRun) -> str:
 
 def slurm_script(command: Sequence[str], environment: Mapping[str, str], options: Sequence[str]) -> str:
     """A script for ``sbatch``. The program takes the shell's place, so that it is what Slurm signals."""
-    return "\n".join(
-        [
-            "#!/bin/bash",
-            *(f"#SBATCH {shlex.quote(option)}" for option in options),
-            "set -eu",
-            *(f"export {variable}={shlex.quote(value)}" for variable, value in environment.items()),
-            f"cd {shlex.quote(str(Path.cwd()))}",
-            f"exec {shlex.join(command)}",
-            "",
-        ]
-    )
+    lines = ["#!/bin/bash", *(f"#SBATCH {shlex.quote(option)}" for option in options), "set -eu"]
+    lines += [f"export {variable}={shlex.quote(value)}" for variable, value in environment.items()]
+    lines += [f"cd {shlex.quote(str(Path.cwd()))}", f"exec {shlex.join(command)}", ""]
+    return "\n".join(lines)
 
 
 def queued_jobs() -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -17,7 +17,7 @@ from darkroom.sandbox.errors import UserError
 from darkroom.train.examples.encoding import Layout
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.inspection.audit import AuditReport, Encode
+    from darkroom.pipelines.inspection.audit import AuditReport, Encode, Part
     from darkroom.pipelines.storage.stage_runs import Progress
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
@@ -48,8 +48,7 @@ def audit(
         int | None, typer.Option(min=1, help="Maximum rows per file; leaves out the card's counts.")
     ] = None,
     min_match: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="With --only replay: status 1 only below this share of equal rows."),
+        float, typer.Option(min=0, max=1, help="With --only replay: status 1 only below this share of equal rows.")
     ] = 1.0,
     mapping: Annotated[
         str | None,
@@ -97,9 +96,21 @@ def audit(
     `darkroom audit direct --only encoding --model data/checkpoints/tiny --out rows.jsonl`
     """
     parts = _parts(only, model, out, min_match)
-    encode = None if model is None else _encoder(dataset, model, layout, min_pixels, max_pixels, max_tokens, out)
+    read_as = {"layout": layout, "min_pixels": min_pixels, "max_pixels": max_pixels}
+    encode = None if model is None else _encoder(dataset, model, out, max_tokens, **read_as)
+    from darkroom.pipelines.inspection.audit import audit as audit_datasets
+    from darkroom.pipelines.inspection.audit import find_conversations
+    from darkroom.pipelines.storage.workspace import Workspace
+
     try:
-        report, places = _audited(dataset, mapping, parts, rows, encode)
+        with Workspace.from_environment() as workspace:
+            conversations = find_conversations(Path(dataset), mapping)
+            folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
+            with progress_bar("rows") as progress:
+                audited = conversations or folders
+                report = audit_datasets(
+                    audited, parts=parts, workspace=workspace, encode=encode, limit=rows, progress=progress
+                )
     except (UserError, OSError) as error:
         raise _AuditImpossible(describe(error)[0]) from error
     if as_json:
@@ -110,14 +121,14 @@ def audit(
         print_audit(CONSOLE, report)
         if report.n_replayed:
             print_line(f"{report.rate:.2%} of the rows gave the same observations when executed again")
-        print_line(f"audited: {', '.join(map(str, places))}")
+        print_line(f"audited: {', '.join(map(str, folders))}")
         if out is not None:
             print_line(f"verdicts of all rows: {out.absolute()}")
     if report.rate < min_match if parts == ["replay"] else report.n_findings:
         raise typer.Exit(1)
 
 
-def _parts(only: list[str] | None, model: Path | None, out: Path | None, min_match: float) -> list[str] | None:
+def _parts(only: list[str] | None, model: Path | None, out: Path | None, min_match: float) -> list[Part] | None:
     """The chosen parts, None for all. Raises ``typer.BadParameter`` for options that do not fit together."""
     for part in only or ():
         if part not in _PARTS:
@@ -130,40 +141,10 @@ def _parts(only: list[str] | None, model: Path | None, out: Path | None, min_mat
         raise typer.BadParameter(f"--out writes .jsonl or .parquet; found {str(out)!r}")
     if min_match < 1 and only != ["replay"]:
         raise typer.BadParameter("--min-match is for --only replay")
-    return only or None
+    return cast("list[Part]", only) or None
 
 
-def _audited(
-    dataset: str, mapping: str | None, parts: list[str] | None, n_rows: int | None, encode: Encode | None
-) -> tuple[AuditReport, Sequence[StorePath]]:
-    from darkroom.pipelines.inspection.audit import audit as audit_datasets
-    from darkroom.pipelines.inspection.audit import find_conversations
-    from darkroom.pipelines.storage.workspace import Workspace
-
-    with Workspace.from_environment() as workspace:
-        conversations = find_conversations(Path(dataset), mapping)
-        folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
-        with progress_bar("rows") as progress:
-            report = audit_datasets(
-                conversations or folders,
-                parts=parts,  # type: ignore[arg-type]  # checked in `_parts`
-                workspace=workspace,
-                encode=encode,
-                limit=n_rows,
-                progress=progress,
-            )
-        return report, folders
-
-
-def _encoder(
-    dataset: str,
-    model: Path,
-    layout: Layout,
-    min_pixels: int | None,
-    max_pixels: int | None,
-    max_tokens: int | None,
-    out: Path | None,
-) -> Encode:
+def _encoder(dataset: str, model: Path, out: Path | None, max_tokens: int | None, **read_as: Any) -> Encode:
     """The part ``encoding`` for trajectories of the dataset; the model's libraries are imported when it is called."""
 
     def encode(folders: Sequence[StorePath], progress: Progress | None) -> AuditReport:
@@ -177,7 +158,7 @@ def _encoder(
             from darkroom.train.models.loading import context_length
 
             local = local_trajectories(dataset)  # before the model is read, which takes seconds
-            reader = open_reader(model, layout=layout, min_pixels=min_pixels, max_pixels=max_pixels)
+            reader = open_reader(model, **read_as)
             gate = ConformanceGate(local, model, reader, max_tokens or context_length(model))
             verdicts = examine(gate, Workspace.from_environment().local / "conformance", progress=progress)
             if out is not None:

@@ -21,13 +21,8 @@ RlQuota = Annotated[
     list[str] | None,
     typer.Option(help="RL rows of one source, or of `annotated` for human annotations: vstar=3000; repeatable."),
 ]
-_On = Annotated[
-    str,
-    typer.Option(
-        metavar="PLACE",
-        help="Where the shards' runs execute: ray://HOST:PORT, http://HOST:8265 or auto (Ray), slurm, kubernetes.",
-    ),
-]
+_WHERE = "Where the shards' runs execute: ray://HOST:PORT, http://HOST:8265 or auto (Ray), slurm, kubernetes."
+_On = Annotated[str, typer.Option(metavar="PLACE", help=_WHERE)]
 
 
 def demo(
@@ -182,9 +177,7 @@ def calibrate(
         settings = PolicyResource.from_environment("JUDGE")
         with progress_bar("rows") as progress:
             calibration = calibrate_judge(
-                workspace,
-                judge,
-                labelled,
+                *(workspace, judge, labelled),
                 policy=settings.for_judging("calibration", workspace),
                 n_votes=votes or settings.n_votes,
                 target_precision=precision,

@@ -133,7 +133,7 @@ def gallery(
             reject_rows = read_rejects(workspace, families)
         title = Path(dataset).name or "gallery"
         if serve:
-            _serve_gallery(workspace, folders, reject_rows, title, compare_with, host, port)
+            _serve_gallery(workspace, folders, reject_rows, title, compare_with, {"host": host, "port": port})
             return
         path = out or workspace.local / "views" / f"{title}.html"
         with progress_bar("rows") as progress:
@@ -152,8 +152,7 @@ def _serve_gallery(
     rejected: "RejectedRows | None",
     title: str,
     compare_with: str | None,
-    host: str,
-    port: int,
+    address: dict[str, Any],
 ) -> None:
     from darkroom.pipelines.inspection.gallery.index import open_index
     from darkroom.pipelines.inspection.gallery.served import open_server
@@ -161,16 +160,14 @@ def _serve_gallery(
     from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 
     token = os.environ.get(TOKEN_VARIABLE, "")
-    require_token(host, token)
+    require_token(address["host"], token)
     views, compared = workspace.local / "views", None
     with progress_bar("index") as progress:
         index = open_index(views / f"{title}.index", folders, rejected, progress=progress)
         if compare_with is not None:
             other_folders = find_trajectories(compare_with, Path(compare_with))
             compared = open_index(views / f"{title}.beside.index", other_folders, None, progress=progress)
-    with open_server(
-        index, workspace.images, title=title, beside=compared, host=host, port=port, token=token
-    ) as server:
+    with open_server(index, workspace.images, title=title, beside=compared, token=token, **address) as server:
         print_line(f"{server.address} shows {index.n_entries:,} rows; Ctrl-C stops it")
         with suppress(KeyboardInterrupt):
             server.serve_forever()

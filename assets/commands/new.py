@@ -8,17 +8,12 @@ from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from darkroom.pipelines.command_line.console import print_line
 from darkroom.sandbox.errors import UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from darkroom.pipelines.sources import SourceRow
 
 _EXAMPLE, _N_QUESTIONS, _FAMILY = "example", 6, "crop"
 _FILES = {"README.md": "README.md", "compose.yaml": "compose.yaml", "gitignore": ".gitignore"}
@@ -33,7 +28,7 @@ def new(folder: Annotated[Path, typer.Argument(help="The folder to make; if it e
         raise UserError(f"{folder} is not empty: name a folder that does not exist yet")
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder, prefix=".new-") as part:
-        _write_settings(Path(part))
+        _write_files(Path(part))
         _write_example(Path(part))
         for entry in sorted(Path(part).iterdir()):
             entry.replace(folder / entry.name)
@@ -41,7 +36,7 @@ def new(folder: Annotated[Path, typer.Argument(help="The folder to make; if it e
     print_line(f"Next: cd {folder} && darkroom materialize {_EXAMPLE} --family {_FAMILY}")
 
 
-def _write_settings(folder: Path) -> None:
+def _write_files(folder: Path) -> None:
     from jinja2 import Template
 
     templates = files("darkroom.assets") / "new_workspace"
@@ -53,13 +48,16 @@ def _write_settings(folder: Path) -> None:
 
 
 def _write_example(folder: Path) -> None:
-    """Questions of the bundled source as a user would write them, and the source's file."""
+    """Free questions about marked places, of the bundled source, as a user would write them, and the source's file."""
     from darkroom.pipelines.records.digest import digest_bytes
-    from darkroom.pipelines.sources.catalog import Catalog
+    from darkroom.pipelines.sources import SourceRow
+    from darkroom.pipelines.sources.catalog import EMBEDDED, Catalog
     from darkroom.pipelines.sources.columns import Columns
     from darkroom.pipelines.sources.source_config import SourceConfig
 
-    images, rows = folder / _EXAMPLE, list(islice(_questions(), _N_QUESTIONS))
+    asked = (row for row in Catalog(Path()).open(EMBEDDED).rows(0) if isinstance(row, SourceRow) and not row.choices)
+    with_box = (row for row in asked if len(row.images) == 1 and row.truth.boxes)
+    images, rows = folder / _EXAMPLE, list(islice(with_box, _N_QUESTIONS))
     images.mkdir()
     lines: list[dict[str, Any]] = []
     for row in rows:
@@ -73,13 +71,3 @@ def _write_example(folder: Path) -> None:
     columns = Columns(images="image", boxes="boxes")
     config = SourceConfig(kind="jsonl", path=_EXAMPLE, columns=columns, license=license, language="en")
     Catalog(folder / "data" / "sources").add(_EXAMPLE, config)
-
-
-def _questions() -> Iterator[SourceRow]:
-    """With a free answer, about one image with a marked place."""
-    from darkroom.pipelines.sources import SourceRow
-    from darkroom.pipelines.sources.catalog import EMBEDDED, Catalog
-
-    for row in Catalog(Path()).open(EMBEDDED).rows(0):
-        if isinstance(row, SourceRow) and len(row.images) == 1 and row.truth.boxes and not row.choices:
-            yield row

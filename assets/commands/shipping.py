@@ -15,15 +15,12 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from darkroom.pipelines.publishing.hub import HubDataset
-    from darkroom.pipelines.publishing.layouts import Layout as ExportLayout
-    from darkroom.pipelines.publishing.layouts.exporter import Exported
     from darkroom.pipelines.storage.workspace import Workspace
 
 
 def export(
     dataset: Annotated[
-        str,
-        typer.Argument(help="A family, `all`, `rl`, or the folder of a shipped dataset.", autocompletion=datasets),
+        str, typer.Argument(help="A family, `all`, `rl`, or the folder of a shipped dataset.", autocompletion=datasets)
     ],
     layout: Annotated[
         str, typer.Option(metavar="LAYOUT", help="For which trainer; the list is above.", autocompletion=layouts)
@@ -73,31 +70,25 @@ def export(
     from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
 
     with open_workspace() as workspace:
-        source = find_source(
-            dataset, workspace.home / "datasets" / "sft", split=split, prompts=workspace.dataset(*RL_PROMPTS)
-        )
-        source = source.in_protocol(protocol, mode)
+        shipped, prompts = workspace.home / "datasets" / "sft", workspace.dataset(*RL_PROMPTS)
+        source = find_source(dataset, shipped, split=split, prompts=prompts).in_protocol(protocol, mode)
         trainer_layout = layout_of(layout, source.kind)
         folder = out or workspace.local / "exports" / layout / source.folder_name
         exported = write(source, trainer_layout, folder)
         if as_json:
             print_json(asdict(exported))
         else:
-            _print_export(exported, trainer_layout)
+            unchanged, where = ", unchanged" if exported.reused else "", exported.folder.absolute()
+            rejected = f"{sum(exported.reasons.values())} rejected"
+            print_line(f"{exported.n_rows} rows, {exported.n_images} images, {rejected}: {where}{unchanged}")
+            for reason, n in sorted(exported.reasons.items()):
+                print_line(f"  {reason}: {n}")
+            if n_with := exported.reasons.get("images_unsupported"):
+                print_line(f"{trainer_layout.name} takes texts only: {n_with} rows have images.")
         if not exported.n_rows:
             raise LayoutError("no row of it fits this layout")
         if not as_json:
             print_line(f"How to use it with {trainer_layout.trainer}: {folder.absolute() / 'README.md'}")
-
-
-def _print_export(exported: Exported, layout: ExportLayout) -> None:
-    n_rejected, folder = sum(exported.reasons.values()), exported.folder.absolute()
-    unchanged = ", unchanged" if exported.reused else ""
-    print_line(f"{exported.n_rows} rows, {exported.n_images} images, {n_rejected} rejected: {folder}{unchanged}")
-    for reason, n in sorted(exported.reasons.items()):
-        print_line(f"  {reason}: {n}")
-    if "images_unsupported" in exported.reasons:
-        print_line(f"{layout.name} takes texts only: {exported.reasons['images_unsupported']} rows have images.")
 
 
 def publish(

@@ -70,10 +70,9 @@ class Daemon:
         # ended with this command, also where it is killed
         supervised = [sys.executable, "-m", "darkroom.pipelines.processes.supervisor", str(os.getpid())]
         command = [*supervised, sys.executable, "-m", "dagster._daemon", "run", "-w", WORKSPACE]
+        none, environment = subprocess.DEVNULL, dagster_environment()
         with self._log.open("wb") as log:
-            return subprocess.Popen(
-                command, env=dagster_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+            return subprocess.Popen(command, env=environment, stdin=none, stdout=log, stderr=log)
 
 
 def dagster_environment() -> dict[str, str]:

@@ -1,24 +1,45 @@
-"""The Dagster home of a workspace: its settings, its shards, and runs that killed processes left open."""
+"""Dagster in the home of a workspace: settings, the database of runs and events, shards, runs of killed processes."""
 
+import logging
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import yaml
+from alembic.util.exc import CommandError
+from dagster_shared.check.functions import CheckError
+from sqlalchemy.exc import SQLAlchemyError
 
 from darkroom.assets.clusters.worker import is_abandoned
-from darkroom.assets.dagster_home.history import open_instance
 from darkroom.assets.graph.partitions import update_partitions
 from darkroom.pipelines.records.digest import digest_bytes
-from darkroom.pipelines.storage.atomic_write import write_whole
-from darkroom.pipelines.storage.storage_errors import storage_errors
+from darkroom.pipelines.storage.atomic_write import one_at_a_time, write_whole
+from darkroom.pipelines.storage.storage_errors import sqlite_mend, storage_errors
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 
+_Errors = tuple[type[Exception], ...]
+DATABASE_ERRORS: _Errors = (SQLAlchemyError,)
+"""Errors of Dagster's history while its server is away."""
+try:
+    from dagster_postgres.utils import DagsterPostgresException
+
+    DATABASE_ERRORS += (DagsterPostgresException,)
+except ImportError:
+    pass  # without the extra there is no PostgreSQL to be unavailable
+
+_UNAVAILABLE: _Errors = (dg.DagsterInvalidConfigError, yaml.YAMLError, CheckError, CommandError, *DATABASE_ERRORS)
+_LOCK = ".opening.lock"
+_DATABASES = ("history", "schedules")
+"""Dagster's own folders with SQLite files."""
 _FORMER_SETTINGS = {
     "23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6",
     "821c91598672f7e4cee1c239abc581c4c034abb6257fd510f9794fa686524f24",
@@ -33,28 +54,26 @@ _FORMER_MODULES = {
 """Modules that settings of earlier versions name, also where a user has edited them."""
 
 
-def prepare_dagster_home(workspace: Workspace) -> Path:
-    """Make ``<home>/dagster`` with the bundled ``dagster.yaml``; ``DAGSTER_HOME`` points there unless it is set.
+class InstanceUnavailable(UserError):
+    """Dagster's history could not be opened: the reason, and what to do."""
 
-    In settings of an earlier version, modules get their present names.
-    """
+
+def prepare_dagster_home(workspace: Workspace) -> Path:
+    """Make ``<home>/dagster`` with the bundled ``dagster.yaml``; ``DAGSTER_HOME`` points there unless it is set. In
+    settings of an earlier version, modules get their present names."""
     settings = _dagster_settings(workspace)
     with storage_errors(str(settings.parent)):
         settings.parent.mkdir(parents=True, exist_ok=True)
         if not settings.exists() or digest_bytes(settings.read_bytes()) in _FORMER_SETTINGS:
             settings.write_text((files("darkroom.assets") / "dagster.yaml").read_text())
         else:
-            _rename_modules(settings)
+            text = before = settings.read_text()
+            for former, module in _FORMER_MODULES.items():
+                text = former.sub(module, text)
+            if text != before:
+                write_whole(settings, text, mode=settings.stat().st_mode & 0o777)
     os.environ["DAGSTER_HOME"] = str(settings.parent)
     return settings.parent
-
-
-def _rename_modules(settings: Path) -> None:
-    before = text = settings.read_text()
-    for former, module in _FORMER_MODULES.items():
-        text = former.sub(module, text)
-    if text != before:
-        write_whole(settings, text, mode=settings.stat().st_mode & 0o777)
 
 
 def refresh_dagster(workspace: Workspace) -> None:
@@ -71,10 +90,8 @@ def _dagster_settings(workspace: Workspace) -> Path:
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> int:
-    """Mark runs as failed whose process on this machine is gone, as run monitoring does where a daemon runs.
-
-    Returns their number.
-    """
+    """Mark runs as failed whose process on this machine is gone, as run monitoring does where a daemon runs. Returns
+    their number."""
     open_runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING]))
     abandoned = [run for run in open_runs if is_abandoned(run)]
     for run in abandoned:
@@ -109,3 +126,62 @@ def _blocked(number: signal.Signals) -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def open_instance() -> dg.DagsterInstance:
+    """Open the instance of ``DAGSTER_HOME``. Raises ``InstanceUnavailable`` if its database cannot be opened. Two
+    processes that create its SQLite files at once leave tables without a version, or two versions of them."""
+    home = Path(os.environ["DAGSTER_HOME"])
+    try:
+        with one_at_a_time(home / _LOCK), _one_line_of_retries():
+            return dg.DagsterInstance.from_config(str(home))
+    except ImportError as error:
+        raise InstanceUnavailable(
+            f"dagster.yaml needs a package that is missing ({error}): pip install 'darkroom-toolkit[postgres]'"
+        ) from error
+    except _UNAVAILABLE as error:
+        raise InstanceUnavailable(_repair(home, error)) from error
+
+
+@contextmanager
+def _one_line_of_retries() -> Iterator[None]:
+    """Print one line at the first try to reach PostgreSQL, instead of SQLAlchemy's whole message at every one."""
+    say_once = cache(partial(print, file=sys.stderr, flush=True))
+
+    def hold_back(record: logging.LogRecord) -> bool:
+        if not record.getMessage().startswith("Retrying failed database connection"):
+            return True
+        say_once("Dagster's database does not answer: trying again for some seconds")
+        return False
+
+    root = logging.getLogger()
+    root.addFilter(hold_back)
+    try:
+        yield
+    finally:
+        root.removeFilter(hold_back)
+
+
+def _repair(home: Path, error: Exception) -> str:
+    settings = home / "dagster.yaml"
+    if isinstance(error, yaml.YAMLError) or not isinstance(yaml.safe_load(settings.read_text()) or {}, dict):
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        return f"Dagster's settings are no YAML mapping{line}: correct {settings}, or delete it"
+    if isinstance(error, dg.DagsterInvalidConfigError):
+        message = "\n".join(failure.message for failure in error.errors or ()) or str(error)
+        if missing := re.search(r'environment variable "(\w+)" which is not set', message):
+            return f"{settings} takes {missing[1]} from the environment, where it is not set: set it"
+        message = message.partition(" Expected: ")[0].splitlines()[0]  # what is expected fills a page
+        return f"Dagster's settings are wrong ({message}): correct {settings}, or delete it"
+    origin = error.__cause__ or error.__context__ or error
+    reason = next(iter(str(origin).strip().splitlines()), type(origin).__name__)
+    if "postgres" in settings.read_text():
+        return f"Dagster's history cannot be opened ({reason}): check DAGSTER_POSTGRES_URL, and that the server is up"
+    if (repair := sqlite_mend(reason)) is not None:
+        return f"Dagster's history in {home} cannot be used ({reason}). To do: {repair}"
+    folders = " ".join(str(home / name) for name in _DATABASES)
+    return (
+        f"Dagster's history is broken ({reason}). To do: rm -r {folders}, then run again; past runs are lost, "
+        "rows, datasets and the ledger are kept"
+    )

@@ -24,8 +24,7 @@ from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, Annotati
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
 from darkroom.assets.pages.declared_metadata import table_columns
-from darkroom.assets.pages.metadata import plot, stage_metadata
-from darkroom.assets.pages.previews import samples_examples, samples_preview
+from darkroom.assets.pages.metadata import plot, samples_examples, samples_preview, stage_metadata
 from darkroom.pipelines.records import Annotated, PoolImage, PreAnnotation, Reject
 from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.tables import TableKey
@@ -39,12 +38,7 @@ def _key(table: TableKey) -> dg.AssetKey:
     return dg.AssetKey(list(table.asset))
 
 
-_RECORDS = {
-    POOL: PoolImage,
-    PRE_ANNOTATIONS: PreAnnotation,
-    **dict.fromkeys(ORDER, Annotated),
-    REFUSED: Reject,
-}
+_RECORDS = {POOL: PoolImage, PRE_ANNOTATIONS: PreAnnotation, **dict.fromkeys(ORDER, Annotated), REFUSED: Reject}
 """The records of the tables."""
 
 
@@ -130,21 +124,15 @@ def annotation_rounds(
         with _stages(context, opened, recorded) as stages:
             reading = stages.read()
             reports = stages.materialize(reading)
-            states = [record.state for record in reading.records]
-            journal = stages.journal
+            states, journal = [record.state for record in reading.records], stages.journal
             quality = measure(states, blocked=journal.blocked_submissions(), people=journal.people().values())
             context.log.info(summary(quality))
             n_in = opened.tables.n_rows(stages.key(POOL))
             for table in ORDER:
                 yield _finished(stages, reports[table], n_in, quality, config.origin(recorded))
                 n_in = reports[table].n_out
-            yield dg.MaterializeResult(
-                asset_key=_key(REFUSED),
-                metadata={
-                    **stage_metadata(reports[REFUSED], path=str(opened.tables.path(stages.key(REFUSED)))),
-                    **config.origin(recorded),
-                },
-            )
+            counted = stage_metadata(reports[REFUSED], path=str(opened.tables.path(stages.key(REFUSED))))
+            yield dg.MaterializeResult(asset_key=_key(REFUSED), metadata={**counted, **config.origin(recorded)})
 
 
 @contextmanager
@@ -155,9 +143,9 @@ def _stages(
     if recorded is not None:
         with recorded.stages(say=context.log.info) as stages:
             yield stages
-        return
-    with Journal(workspace.annotation) as journal:
-        yield AnnotationStages(workspace, Campaign.load(workspace.annotation), journal, find_task_url(workspace))
+    else:
+        with Journal(workspace.annotation) as journal:
+            yield AnnotationStages(workspace, Campaign.load(workspace.annotation), journal, find_task_url(workspace))
 
 
 def _finished(
@@ -167,17 +155,11 @@ def _finished(
     samples = [to_sample(row, campaign=stages.campaign.name) for row in tables.read(key, Annotated)]
     details = {**origin, **samples_examples(samples, images), "preview": samples_preview(samples, images)}
     if key.asset == ACCEPTED.asset:
-        details |= _quality_metadata(quality)
+        details |= {"quality": dg.MetadataValue.md(summary(quality)), **figures(quality)}
+        if rows := people_rows(quality):
+            details["people"] = dg.MetadataValue.table([dg.TableRecord(row) for row in rows])
+        details |= {f"plot_{name}": plot(png, name) for name, png in plots(quality).items()}
     return stage_result(tables, report, n_in=n_in, details=details)
-
-
-def _quality_metadata(quality: Quality) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"quality": dg.MetadataValue.md(summary(quality)), **figures(quality)}
-    if rows := people_rows(quality):
-        metadata["people"] = dg.MetadataValue.table([dg.TableRecord(row) for row in rows])
-    for name, png in plots(quality).items():
-        metadata[f"plot_{name}"] = plot(png, name)
-    return metadata
 
 
 @dg.sensor(

@@ -20,8 +20,14 @@ from darkroom.assets.graph.partitions import SHIPS
 from darkroom.assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result
 from darkroom.assets.pages.declared_metadata import dataset_columns, table_columns
-from darkroom.assets.pages.metadata import rl_dataset_metadata
-from darkroom.assets.pages.previews import N_PREVIEWED, samples_examples, samples_preview, trajectories_preview
+from darkroom.assets.pages.metadata import (
+    N_PREVIEWED,
+    rl_dataset_metadata,
+    samples_examples,
+    samples_preview,
+    table,
+    trajectories_preview,
+)
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
@@ -46,9 +52,8 @@ def _dataset(key: dg.AssetKey, deps: Sequence[dg.AssetKey], description: str) ->
     """The asset of a dataset."""
     checks = [dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=key, blocking=True)]
     declared: dict[str, Any] = {"group_name": GROUP, "kinds": {"huggingface", "parquet"}, "description": description}
-    asset: Decorator = dg.asset(
-        key=key, deps=deps, owners=OWNERS, check_specs=checks, freshness_policy=SHIPS, **declared
-    )
+    declared |= {"owners": OWNERS, "freshness_policy": SHIPS}
+    asset: Decorator = dg.asset(key=key, deps=deps, check_specs=checks, **declared)
     return asset
 
 
@@ -69,15 +74,10 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
             tables, screening = opened.tables, Screening(opened)
             shards = drafted_partitions(tables, recipes, _shards(opened))
             for recipe in recipes:
-                report, shipped = SftDataset(
-                    opened,
-                    recipe,
-                    shards,
-                    n_rows=config.quotas_of(recipes).get(recipe.family),
-                    validation_share=config.validation_share,
-                    n_replayed=config.n_replayed,
-                    screening=screening,
-                ).publish()
+                quota = config.quotas_of(recipes).get(recipe.family)
+                parts = config.model_dump(include={"validation_share", "n_replayed"})
+                dataset = SftDataset(opened, recipe, shards, n_rows=quota, screening=screening, **parts)
+                report, shipped = dataset.publish()
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
                 keys = [TableKey((recipe.family, "trajectories"), shard) for shard in shards]
                 counts["rows_in"] += sum(tables.n_rows(key) for key in tables.existing(keys))
@@ -121,8 +121,7 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
                 "megabytes": _megabytes(shipped),
                 **dataset_columns("prompts", {SAMPLES_KEY: Sample, dg.AssetKey(Candidates.asset): Candidates.kind}),
             }
-            path = str(shipped.folder)
-            return stage_result(opened.tables, report, n_in=report.n_in, details=details, path=path)
+            return stage_result(opened.tables, report, n_in=report.n_in, details=details, path=str(shipped.folder))
 
     return rl_dataset
 
@@ -150,17 +149,12 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
             context.log.info("%d verdicts received, tasks sent: %s", synced.n_versions, dict(synced.imported))
             n_waiting = read_verdicts(journal, REVIEW).n_waiting
             proportions = {family: acceptance(read_reviews(opened.tables, family)) for family in reports}
-        records = [
-            dg.TableRecord({"family": family, "reviewed": accepted.of, "accepted": accepted.n, "share": str(accepted)})
-            for family, accepted in proportions.items()
-        ]
-        return dg.MaterializeResult(
-            metadata={
-                "dagster/row_count": sum(report.n_out for report in reports.values()),
-                "waiting": n_waiting,
-                "acceptance": dg.MetadataValue.table(records) if records else dg.MetadataValue.text("no family"),
-            }
-        )
+        head, rows = ("family", "reviewed", "accepted", "share"), []
+        for family, accepted in proportions.items():
+            rows.append((family, accepted.of, accepted.n, str(accepted)))
+        shown = table(head, rows) if rows else dg.MetadataValue.text("no family")
+        n_rows = sum(report.n_out for report in reports.values())
+        return dg.MaterializeResult(metadata={"dagster/row_count": n_rows, "waiting": n_waiting, "acceptance": shown})
 
     return expert_reviews
 

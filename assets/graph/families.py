@@ -12,8 +12,9 @@ from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF
 from darkroom.assets.graph.resources import DraftSettings, VerdictSettings
 from darkroom.assets.graph.stage_assets import SPECS, StageContext, StageInputs, stage_asset, stage_result
 from darkroom.assets.pages.declared_metadata import code_references
-from darkroom.assets.pages.metadata import funnel, judging_metadata
-from darkroom.assets.pages.previews import (
+from darkroom.assets.pages.metadata import (
+    funnel,
+    judging_metadata,
     samples_examples,
     samples_preview,
     trajectories_examples,
@@ -43,19 +44,15 @@ def samples_asset() -> dg.AssetsDefinition:
 
 
 def ensure_samples(run: StageContext) -> None:
-    """Read the run's shard if that is not done yet, as the asset ``samples`` does; for the stages after it.
-
-    No job holds both, their partitions differ: this saves a run per shard.
-    """
+    """Read the run's shard if that is not done yet, as the asset ``samples`` does; for the stages after it. No job
+    holds both, their partitions differ: this saves a run per shard."""
     recorded = dg.AssetRecordsFilter(asset_key=SAMPLES, asset_partitions=[run.partition])
     is_read = run.workspace.tables.exists(TableKey(stage.SAMPLES, run.partition))
     if is_read and run.context.instance.fetch_materializations(recorded, limit=1).records:
         return
     result = _read_shard(run)
-    version = {"dagster/data_version": result.data_version.value} if result.data_version else {}
-    run.context.log_event(
-        dg.AssetMaterialization(SAMPLES, partition=run.partition, metadata=result.metadata, tags=version)
-    )
+    tags = {"dagster/data_version": result.data_version.value} if result.data_version else {}
+    run.context.log_event(dg.AssetMaterialization(SAMPLES, None, result.metadata, run.partition, tags))
 
 
 def _read_shard(run: StageContext) -> dg.MaterializeResult:
@@ -94,39 +91,26 @@ STAGE_SETTINGS: Mapping[str, type[dg.Config]] = {"drafts": DraftSettings, "verdi
 def work_on_family(work: StageInputs, recipe: Recipe, stage: str) -> StageReport:
     """One stage of a recipe, or its ``rejects``. Raises what ``Family`` raises."""
     family, workspace, policy = _family(work, recipe), work.workspace, work.policies
+    is_released = recipe.writer == "released"  # the release wrote the turns: no policy is asked
     if stage == REJECTS:
         return family.collect_rejects()
     if stage == "trajectories":
         return family.keep()
-    if recipe.writer == "released":
-        return _work_on_release(work, family, stage)
+    if stage == "verdicts" and is_released:
+        return family.check()
     if stage == "verdicts":
         judge, writer = policy("judge"), policy("policy")
         necessity = work.settings.necessity(recipe, is_free=writer.kind == "oracle")
         unaided = writer.for_recipe(recipe, workspace) if necessity else None
         voter = judge.for_judging(recipe.family, workspace)
-        return family.check(
-            voter,
-            n_votes=judge.n_votes,
-            unaided=unaided,
-            necessity=necessity,
-            judges_leaks=work.settings.judges_leaks(),
-        )
+        measured = {"unaided": unaided, "necessity": necessity, "judges_leaks": work.settings.judges_leaks()}
+        return family.check(voter, n_votes=judge.n_votes, **measured)
     role = "converter" if recipe.writer == "convert" else "policy"
-    writing = policy(role).for_recipe(recipe, workspace)
+    writing = ReleasedPolicy() if is_released else policy(role).for_recipe(recipe, workspace)
     if stage == "runs":
         return family.run(writing)
-    planner = policy("policy").for_recipe(recipe, workspace) if recipe.plan else None
+    planner = policy("policy").for_recipe(recipe, workspace) if recipe.plan and not is_released else None
     return family.draft(writing, planner, n_most=work.settings.n_most)
-
-
-def _work_on_release(work: StageInputs, family: Family, stage: str) -> StageReport:
-    """No policy is asked: the release wrote the turns, and its checks are measured."""
-    if stage == "verdicts":
-        return family.check()
-    if stage == "runs":
-        return family.run(ReleasedPolicy())
-    return family.draft(ReleasedPolicy(), n_most=work.settings.n_most)
 
 
 def _family(work: StageInputs, recipe: Recipe) -> Family:

@@ -16,6 +16,7 @@ datasets are shipped every night. Both cost what a launch by hand costs. Shards 
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import get_args
 
 import dagster as dg
@@ -41,11 +42,8 @@ SHIPS = dg.FreshnessPolicy.time_window(fail_window=timedelta(days=30), warn_wind
 Change = dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest
 _SECONDS = 30
 _PARTITION_TAG = "dagster/partition"
-_UNFINISHED = [
-    status
-    for status in dg.DagsterRunStatus
-    if status not in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-]
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
 
 
 def update_partitions(
@@ -54,11 +52,12 @@ def update_partitions(
     """Makes Dagster's partitions those of the sources. ``used``: shards that are about to be used for something else
     than their source says."""
     for change in partition_changes(workspace, instance, used or {}):
+        name, keys = change.partitions_def_name, list(change.partition_keys)
         if isinstance(change, dg.AddDynamicPartitionsRequest):
-            instance.add_dynamic_partitions(change.partitions_def_name, list(change.partition_keys))
-        else:
-            for key in change.partition_keys:
-                instance.delete_dynamic_partition(change.partitions_def_name, key)
+            instance.add_dynamic_partitions(name, keys)
+            continue
+        for key in keys:
+            instance.delete_dynamic_partition(name, key)
 
 
 def partition_changes(
@@ -71,7 +70,9 @@ def partition_changes(
         if added := [key for key in keys if key not in present]:
             changes.append(partitions.build_add_request(added))
         if gone := present - set(keys):
-            needed = _sources_of_runs(instance)
+            # runs work on these or are about to need them; a command goes on with the next shard of its source
+            runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
+            needed = {source_of(run.tags[_PARTITION_TAG]) for run in runs if _PARTITION_TAG in run.tags}
             if gone := {key for key in gone if source_of(key) not in needed}:
                 changes.append(partitions.build_delete_request(sorted(gone)))
     return changes
@@ -82,21 +83,15 @@ def _wanted(workspace: Workspace, used: Mapping[Use, Sequence[str]]) -> dict[dg.
     catalog = Catalog(workspace.sources)
     uses, tables = catalog.uses(), _with_tables(workspace)
     sources = {key: source for key, (source, _) in catalog.partitions().items()}
-    unused = _unused(workspace, set(sources.values()), [key for keys in used.values() for key in keys])
-    sources = {key: source for key, source in sources.items() if source not in unused}
+    if not BUNDLED.issuperset(sources.values()):  # bundled ones beside others, as far as they are in use
+        keys = [*(key.partition for key in workspace.tables.keys(SAMPLES)), *chain.from_iterable(used.values())]
+        unused = BUNDLED - set(map(source_of, keys))
+        sources = {key: source for key, source in sources.items() if source not in unused}
     keys_of = {SHARDS: list(sources)}
     for use, partitions in SHARDS_OF.items():
         others = {*tables[use], *used.get(use, ())}
         keys_of[partitions] = [key for key, source in sources.items() if use in uses[source] or key in others]
     return keys_of
-
-
-def _unused(workspace: Workspace, sources: set[str], used: Sequence[str]) -> set[str]:
-    """The bundled sources, as far as they were not read and are not about to be, where there are others."""
-    if sources <= BUNDLED:
-        return set()
-    read = {source_of(key.partition) for key in workspace.tables.keys(SAMPLES)}
-    return BUNDLED - read - {source_of(key) for key in used}
 
 
 def _with_tables(workspace: Workspace) -> dict[Use, set[str]]:
@@ -108,12 +103,6 @@ def _with_tables(workspace: Workspace) -> dict[Use, set[str]]:
         partitions["released" if family in released else "sft"] |= drafted
     partitions["rl"] |= {key.partition for key in tables.keys((Candidates.asset,))}
     return partitions
-
-
-def _sources_of_runs(instance: dg.DagsterInstance) -> set[str]:
-    """Sources of shards that runs work on or are about to need; a command goes on with the next shard of its source."""
-    runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
-    return {source_of(run.tags[_PARTITION_TAG]) for run in runs if _PARTITION_TAG in run.tags}
 
 
 @dg.sensor(
@@ -135,19 +124,14 @@ def source_partitions(
 
 def shard_sensor(use: str, groups: list[str]) -> dg.AutomationConditionSensorDefinition:
     """The switch of what takes the shards of one use."""
+    target = dg.AssetSelection.groups(*groups)
+    words = f"Runs {', '.join(groups)} on every shard that is added to {use}_shards while it is on."
     return dg.AutomationConditionSensorDefinition(
-        f"new_{use}_shards",
-        target=dg.AssetSelection.groups(*groups),
-        minimum_interval_seconds=60,
-        description=f"Runs {', '.join(groups)} on every shard that is added to {use}_shards while it is on.",
+        f"new_{use}_shards", target=target, minimum_interval_seconds=60, description=words
     )
 
 
 def nightly(job: str, minute: int) -> dg.ScheduleDefinition:
     """The switch of a dataset that is shipped every night."""
-    return dg.ScheduleDefinition(
-        name=f"nightly_{job}",
-        job_name=job,
-        cron_schedule=f"{minute} 3 * * *",
-        description="Ships the rows that are there after 3 o'clock UTC.",
-    )
+    words, when = "Ships the rows that are there after 3 o'clock UTC.", f"{minute} 3 * * *"
+    return dg.ScheduleDefinition(name=f"nightly_{job}", job_name=job, cron_schedule=when, description=words)

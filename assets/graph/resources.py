@@ -11,13 +11,7 @@ from pydantic import Field
 
 from darkroom.assets.clusters.worker import worker_tags
 from darkroom.pipelines.generation.recipes import Recipe, quotas
-from darkroom.pipelines.models.policies import (
-    RL_STAGES,
-    OpenAIPolicy,
-    Policy,
-    PolicyUnavailable,
-    oracle_policy,
-)
+from darkroom.pipelines.models.policies import RL_STAGES, OpenAIPolicy, Policy, PolicyUnavailable, oracle_policy
 from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks import Necessity
@@ -74,26 +68,21 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
 
     def _endpoint(self, family: str, workspace: Workspace) -> Policy:
         if self.kind == "local":
-            return self._in_process(workspace)
+            from darkroom.train.models.local_policy import LocalPolicy, Sampling  # torch takes seconds
+
+            if not self.model:
+                raise PolicyUnavailable("the local policy needs DARKROOM_POLICY_MODEL: the folder of a checkpoint")
+            folder, sampling = Path(self.model), Sampling(self.temperature, self.top_p, self.max_tokens)
+            size, store = max(1, self.concurrency // 2), workspace.images  # the policy keeps two batches in flight
+            try:
+                return LocalPolicy(folder, store, sampling=sampling, batch_size=size, max_pixels=self.max_pixels)
+            except TrainError as error:
+                raise PolicyUnavailable(str(error)) from error
         for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:
                 raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")
         purse = self.purse.replace(FAMILY, family)
         return OpenAIPolicy.on_ledger(self, workspace.images, workspace.ledger, purse=purse)
-
-    def _in_process(self, workspace: Workspace) -> Policy:
-        from darkroom.train.models.local_policy import LocalPolicy, Sampling  # torch takes seconds
-
-        if not self.model:
-            raise PolicyUnavailable("the local policy needs DARKROOM_POLICY_MODEL: the folder of a checkpoint")
-        sampling = Sampling(self.temperature, self.top_p, self.max_tokens)
-        n_at_once = max(1, self.concurrency // 2)  # the policy keeps two batches in flight
-        try:
-            return LocalPolicy(
-                Path(self.model), workspace.images, sampling=sampling, batch_size=n_at_once, max_pixels=self.max_pixels
-            )
-        except TrainError as error:
-            raise PolicyUnavailable(str(error)) from error
 
 
 class DraftSettings(dg.Config):

@@ -25,8 +25,6 @@ from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.storage.stage_runs import StageReport
 
 GROUP = "rl"
-
-
 RL_STAGES: Mapping[str, Any] = {
     kind.asset: kind for kind in (Candidates, CheckedLabels, PassRates, ToolNecessities, Suitability, SuitabilityLabels)
 }
@@ -38,9 +36,12 @@ def rl_assets() -> list[dg.AssetsDefinition]:
 
 
 def rl_stage(work: StageInputs, asset: str) -> Any:
-    kind = RL_STAGES[asset]
-    inputs = _inputs(work, _shard(work), kind)
-    return kind(**_policies(work, asset), **inputs, **work.settings.model_dump())
+    """A stage with its inputs. Its first role is asked; a second one grades what it answers, for which the embedded
+    judge is none."""
+    kind, roles, policies, workspace = RL_STAGES[asset], SPECS[asset].roles, work.policies, work.workspace
+    asked: dict[str, Any] = {role: policies(role).for_rl(asset, workspace) for role in roles[:1]}
+    asked |= {role: policies(role).for_judging(asset, workspace) for role in roles[1:]}
+    return kind(**asked, **_inputs(work, _shard(work), kind), **work.settings.model_dump())
 
 
 def work_on_rl(work: StageInputs, asset: str) -> StageReport:
@@ -103,10 +104,3 @@ def _inputs(work: StageInputs, shard: Shard, kind: Any) -> dict[str, Any]:
         return screening.screen_samples(name, list(shard.samples().values()))
 
     return {"screening": screening, "errors": errors}
-
-
-def _policies(work: StageInputs, asset: str) -> dict[str, Any]:
-    """The first role is asked; a second one grades what it answers, for which the embedded judge is none."""
-    roles, policies = SPECS[asset].roles, work.policies
-    asking = {role: policies(role).for_rl(asset, work.workspace) for role in roles[:1]}
-    return asking | {role: policies(role).for_judging(asset, work.workspace) for role in roles[1:]}

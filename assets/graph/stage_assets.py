@@ -147,10 +147,10 @@ def _check_own_tables(context: dg.AssetExecutionContext, tables: Tables, deps: S
     for dep in deps:
         own = dg.AssetRecordsFilter(asset_key=dep, asset_partitions=[context.partition_key])
         for record in context.instance.fetch_materializations(own, limit=_N_LATEST).records:
-            materialization = record.asset_materialization
-            if record.run_id == context.run.run_id and materialization is not None:
-                version = (materialization.tags or {})[_DATA_VERSION_TAG]
-                check_fingerprint(tables, TableKey(tuple(dep.path), context.partition_key), version)
+            made = record.asset_materialization if record.run_id == context.run.run_id else None
+            if made is not None:
+                key = TableKey(tuple(dep.path), context.partition_key)
+                check_fingerprint(tables, key, (made.tags or {})[_DATA_VERSION_TAG])
 
 
 @contextmanager
@@ -174,11 +174,8 @@ def stage_result(
     rejects: Sequence[Reject] | None = None,
     path: str = "",
 ) -> dg.MaterializeResult:
-    """Counts, rejects, ``details`` and the check of a finished stage.
-
-    ``rejects`` besides those of the stage's table; ``path`` replaces its; ``n_in``: rows of the stage before, or of
-    the source.
-    """
+    """Counts, rejects, ``details`` and the check of a finished stage. ``rejects`` besides those of the stage's table;
+    ``path`` replaces its; ``n_in``: rows of the stage before, or of the source."""
     key = report.key
     return dg.MaterializeResult(
         asset_key=dg.AssetKey(list(key.asset)),
@@ -195,27 +192,18 @@ def stage_result(
 
 def conservation_spec(asset: dg.AssetKey) -> dg.AssetCheckSpec:
     """The check's spec: nothing downstream runs when rows were lost."""
-    return dg.AssetCheckSpec(
-        name=ROWS_CONSERVED,
-        asset=asset,
-        blocking=True,
-        description="Rows in = rows out + rejected + quarantined + not applicable, counted from the parquet files.",
-    )
+    words = "Rows in = rows out + rejected + quarantined + not applicable, counted from the parquet files."
+    return dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=asset, blocking=True, description=words)
 
 
 def check_conservation(tables: Tables, key: TableKey, *, n_in: int) -> dg.AssetCheckResult:
     """Compares ``n_in`` with the rows in the stage's files."""
-    n_out, n_rejects = tables.n_rows(key), tables.n_rejects(key)
+    n_out, n_rejects, asset = tables.n_rows(key), tables.n_rejects(key), dg.AssetKey(list(key.asset))
     n_not_applicable = tables.facts(key)["n_not_applicable"]
-    return dg.AssetCheckResult(
-        asset_key=dg.AssetKey(list(key.asset)),
-        check_name=ROWS_CONSERVED,
-        passed=n_in == n_out + n_rejects,
-        metadata={
-            **{"rows_in": n_in, "rows_out": n_out, "rejected_or_quarantined": n_rejects - n_not_applicable},
-            "not_applicable": n_not_applicable,
-        },
-    )
+    counts = {"rows_in": n_in, "rows_out": n_out, "rejected_or_quarantined": n_rejects - n_not_applicable}
+    counts["not_applicable"] = n_not_applicable
+    passed = n_in == n_out + n_rejects
+    return dg.AssetCheckResult(asset_key=asset, check_name=ROWS_CONSERVED, passed=passed, metadata=counts)
 
 
 def progress_lines(

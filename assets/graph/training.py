@@ -1,6 +1,6 @@
 """Training assets: programs of ``train/`` in their own processes, here or on a cluster, with live metrics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -107,10 +107,8 @@ def grpo_checkpoint(
     prompts = RL_PROMPTS if config.prompts == "rl" else ("sft", config.family)
     dataset = opened.local_datasets(*((config.dataset,) if config.dataset else prompts))
     if not dataset.exists():
-        raise dg.Failure(
-            f"there is no {dataset}: materialise `{config.prompts}_dataset` first, or set "
-            "`prompts` to the other dataset (rl or sft)"
-        )
+        first = f"materialise `{config.prompts}_dataset` first"
+        raise dg.Failure(f"there is no {dataset}: {first}, or set `prompts` to the other dataset (rl or sft)")
     output = opened.checkpoint("grpo")
     program = grpo_program(dataset, opened.checkpoint("sft"), output, config, tiny=_is_tiny(opened))
     return launch(context, program, launcher)
@@ -142,7 +140,9 @@ def evaluation(
     opened = workspace.open()
     datasets = [opened.local_datasets(name) for name in config.datasets]
     if not datasets and not config.benchmarks:
-        datasets = _held_out([opened.local_datasets(name) for name in _EVALUATED], config.split)
+        split = None if config.split == "all" else config.split
+        folders = [opened.local_datasets(name) for name in _EVALUATED]
+        datasets = [folder for folder in folders if n_rows_of(dataset_files(folder, split=split))]
     if datasets or config.benchmarks:
         model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
         output = opened.local / "evaluations" / config.checkpoint
@@ -155,11 +155,6 @@ def evaluation(
         words = f"not evaluated: no row of {' or '.join(_EVALUATED)} is in the split {config.split}"
         mend = "set `split: all`, or ship the datasets with a larger `validation_share`"
         yield dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=f"{words}; {mend}")
-
-
-def _held_out(folders: Sequence[Path], split: str) -> list[Path]:
-    """The datasets with rows in the split."""
-    return [folder for folder in folders if n_rows_of(dataset_files(folder, split=None if split == "all" else split))]
 
 
 def _base_model(opened: Workspace) -> Path:

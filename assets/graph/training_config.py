@@ -24,9 +24,8 @@ _SAVE_STEPS = "Save a checkpoint every so many steps, from which a cancelled run
 def _option(model: type[ProgramSettings], name: str, default: Any = None) -> Any:
     """The field ``name`` of a program's settings, for the launchpad; None is the program's own default."""
     field = model.model_fields[name]
-    bounds = {
-        bound: getattr(extra, bound) for extra in field.metadata for bound in ("ge", "le") if hasattr(extra, bound)
-    }
+    names = ("ge", "le")
+    bounds = {bound: getattr(extra, bound) for extra in field.metadata for bound in names if hasattr(extra, bound)}
     return Field(default=default, description=field.description, **bounds)
 
 
@@ -124,11 +123,9 @@ class EvaluationConfig(dg.Config):
     flags: dict[str, str] = _flags("darkroom.train.evaluate", "judge_url: http://127.0.0.1:8000/v1")
 
 
-_TINY: Mapping[str, Mapping[str, Value]] = yaml.safe_load(
-    Path(__file__).with_name("tiny_model.yaml").read_text(encoding="utf-8")
-)
-DEMO_SETTINGS: Mapping[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("demo_training.yaml").read_text(encoding="utf-8")
+_TINY, DEMO_SETTINGS = (
+    yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    for name in ("tiny_model.yaml", "demo_training.yaml")
 )
 """By asset: with which settings `darkroom demo` trains, as the launchpad takes them."""
 
@@ -142,9 +139,8 @@ def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) ->
 
 def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConfig, *, tiny: bool) -> Program:
     """``python -m darkroom.train.sft``."""
-    options = _options(
-        config, _TINY["darkroom.train.sft"] if tiny and not config.recipe else {}, "families", "datasets"
-    )
+    of_tiny = _TINY["darkroom.train.sft"] if tiny and not config.recipe else {}
+    options = _options(config, of_tiny, "families", "datasets")
     # 0 stands for the recipe's value, not for none
     options |= {name: options[name] or None for name in ("lora", "max_pixels", "save_steps") if name in options}
     rows: dict[str, Value] = {"dataset": [str(path) for path in datasets], "model": model}
@@ -153,9 +149,8 @@ def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConf
 
 def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *, tiny: bool) -> Program:
     """``python -m darkroom.train.grpo``."""
-    options = _options(
-        config, _TINY["darkroom.train.grpo"] if tiny else {}, "family", "prompts", "dataset", "method_fields"
-    )
+    of_tiny = _TINY["darkroom.train.grpo"] if tiny else {}
+    options = _options(config, of_tiny, "family", "prompts", "dataset", "method_fields")
     fields = [f"method.{name}={value}" for name, value in config.method_fields.items()]
     questions: dict[str, Value] = {"dataset": dataset, "model": model}
     return Program.of("darkroom.train.grpo", {**questions, **options, "set": fields, "output": output})

@@ -19,18 +19,16 @@ DESCRIPTIONS: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("colum
 
 def table_columns(record: type[Any]) -> dict[str, dg.TableSchema]:
     """An asset's metadata: the columns of its table, whose rows are ``record``."""
-    columns = [
-        dg.TableColumn(column.name, type_name(column.type), description=_description(record, column.name))
-        for column in schema_of(record)
-    ]
+    columns = []
+    for column in schema_of(record):
+        description = DESCRIPTIONS.get(f"{record.__name__}.{column.name}") or DESCRIPTIONS[column.name]
+        columns.append(dg.TableColumn(column.name, type_name(column.type), description=description))
     return {"dagster/column_schema": dg.TableSchema(columns)}
 
 
 def dataset_columns(kind: Kind, tables: Mapping[dg.AssetKey, type[Any]]) -> dict[str, Any]:
     """A materialisation's metadata: the columns of a dataset, and the columns of the same name that they come from.
-
-    ``tables``: by asset, what its rows are; of records with the same column the first one's tables have it.
-    """
+    ``tables``: by asset, what its rows are; of records with the same column the first one's tables have it."""
     from darkroom.pipelines.publishing.features import arrow_schema, features_of  # `datasets` takes a second
 
     schema = arrow_schema(features_of(kind))
@@ -40,10 +38,7 @@ def dataset_columns(kind: Kind, tables: Mapping[dg.AssetKey, type[Any]]) -> dict
         records = [record for record in tables.values() if name in schema_of(record).names][:1]
         if origins := [key for key, record in tables.items() if record in records]:
             lineage[name] = [dg.TableColumnDep(asset_key=key, column_name=name) for key in origins]
-    return {
-        "dagster/column_schema": dg.TableSchema(columns),
-        "dagster/column_lineage": dg.TableColumnLineage(lineage),
-    }
+    return {"dagster/column_schema": dg.TableSchema(columns), "dagster/column_lineage": dg.TableColumnLineage(lineage)}
 
 
 def type_name(kind: pa.DataType) -> str:
@@ -51,10 +46,6 @@ def type_name(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"list<{type_name(kind.value_type)}>"
     return "struct" if pa.types.is_struct(kind) else str(kind)
-
-
-def _description(record: type[Any], column: str) -> str:
-    return DESCRIPTIONS.get(f"{record.__name__}.{column}") or DESCRIPTIONS[column]
 
 
 def code_references(work: Callable[..., Any], *files: Path) -> dict[str, dg.CodeReferencesMetadataValue]:

@@ -1,27 +1,36 @@
-"""Figures on an asset's page: counts, rejects by reason, judges, histograms of votes and pass rates, the RL mix."""
+"""Figures and rows on an asset's page: counts, rejects by reason, judges, histograms, the RL mix, thumbnails."""
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain, islice
 from typing import Any
 
 import dagster as dg
+from PIL import Image, ImageDraw
 
 from darkroom.pipelines.generation.stage import Shard
 from darkroom.pipelines.inspection.charts import histogram, mix
-from darkroom.pipelines.inspection.pages import data_url
+from darkroom.pipelines.inspection.pages import cell, data_url, embedded, inline_example, markdown_table
 from darkroom.pipelines.publishing.judge_stats import JudgeStats
 from darkroom.pipelines.publishing.rendering import text_bars
-from darkroom.pipelines.records import Reject, RLRow, ToolNecessity
+from darkroom.pipelines.records import ImageRef, Reject, RLRow, Sample, ToolNecessity, Trajectory
+from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.origin_labels import asked
+from darkroom.pipelines.records.samples import numbered_marks
 from darkroom.pipelines.rl import candidates, necessity, pass_rates, suitability
 from darkroom.pipelines.rl.facts import Polled, all_votes, grader_counts, polled
 from darkroom.pipelines.rl.suitability import agreement_in_words
 from darkroom.pipelines.sources.catalog import source_of
+from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.stage_runs import StageReport, reason_of
 
 _N_GROUPS, _N_REASONS = 8, 100
+THUMBNAIL_SIDE = 220
+N_PREVIEWED = 4
+N_EXAMPLES = 3
 Metadata = dict[str, dg.MetadataValue]
 
 
@@ -51,25 +60,17 @@ def rejects_metadata(*tables: Iterable[Reject]) -> Metadata:
         reason = reason_of(rejected) if rejected.is_applicable else rejected.evidence
         counts[rejected.is_applicable][reason] += 1
         examples.setdefault(reason, rejected)
-    tables_by_name = {"rejects_by_reason": counts[True], "not_applicable_because": counts[False]}
-    return {
-        name: dg.MetadataValue.table([_group(examples[reason], n) for reason, n in reasons.most_common(_N_REASONS)])
-        for name, reasons in tables_by_name.items()
-        if reasons
-    }
-
-
-def _group(example: Reject, n_rows: int) -> dg.TableRecord:
-    return dg.TableRecord(
-        {
-            "reason": reason_of(example),
-            "disposition": example.disposition,
-            "rows": n_rows,
-            "example": example.source_row,
-            "evidence": example.evidence[:200],
-            "more": explain_command(example),
-        }
-    )
+    head = ("reason", "disposition", "rows", "example", "evidence", "more")
+    metadata: Metadata = {}
+    for name, reasons in (("rejects_by_reason", counts[True]), ("not_applicable_because", counts[False])):
+        rows = []
+        for reason, n_rows in reasons.most_common(_N_REASONS):
+            row = examples[reason]
+            cells = (row.source_row, row.evidence[:200], explain_command(row))
+            rows.append((reason_of(row), row.disposition, n_rows, *cells))
+        if rows:
+            metadata[name] = table(head, rows)
+    return metadata
 
 
 def explain_command(rejected: Reject) -> str:
@@ -84,20 +85,17 @@ def judging_metadata(judging: JudgeStats) -> Metadata:
         metadata["judges"] = dg.MetadataValue.table([dg.TableRecord(_judge(judge)) for judge in judging.judges])
     for baseline in judging.necessity:
         metadata[f"{baseline.check}_share_right"] = dg.MetadataValue.float(round(baseline.share, 4))
-    records = [
-        dg.TableRecord(
-            {
-                "asked": baseline.condition,
-                "by": judging.answered_by,
-                "rows": baseline.n_rows,
-                "right": f"{baseline.n_right} of {baseline.n_trials} answers",
-                "right at least once": baseline.n_ever,
-                "rejected": baseline.n_failed,
-            }
-        )
-        for baseline in judging.necessity
-    ]
-    return metadata | ({"necessity": dg.MetadataValue.table(records)} if records else {})
+    head = ("asked", "by", "rows", "right", "right at least once", "rejected")
+    rows = []
+    for row in judging.necessity:
+        right = f"{row.n_right} of {row.n_trials} answers"
+        rows.append((row.condition, judging.answered_by, row.n_rows, right, row.n_ever, row.n_failed))
+    return metadata | ({"necessity": table(head, rows)} if rows else {})
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> dg.MetadataValue:
+    """Rows with the names of their columns."""
+    return dg.MetadataValue.table([dg.TableRecord(dict(zip(head, row, strict=True))) for row in rows])
 
 
 def rl_stage_metadata(shard: Shard, asset: str) -> Metadata:
@@ -116,7 +114,11 @@ def rl_dataset_metadata(rows: Iterable[RLRow]) -> Metadata:
         counts["difficulty"][row.difficulty] += 1
         counts["grader"][row.grader.kind] += 1
         counts["source"][row.sample.source] += 1
-    groups = {name: _largest(of_rows) for name, of_rows in counts.items()}
+    groups: dict[str, dict[str, int]] = {}
+    for name, of_rows in counts.items():  # the largest by name, the others together
+        groups[name] = dict(of_rows.most_common(_N_GROUPS))
+        if n_others := of_rows.total() - sum(groups[name].values()):
+            groups[name]["others"] = n_others
     metadata = {f"by_{name}": bars(largest) for name, largest in groups.items()}
     if n_rows := counts["source"].total():
         metadata["plot_mix"] = plot(mix(groups, title=f"{n_rows:,} RL rows"))
@@ -150,29 +152,17 @@ def _judge(judge: Mapping[str, Any]) -> dict[str, str | int]:
     return facts | {"calibration": frozen["labelled"], "labels": numbers["n_labels"]} | figures
 
 
-def _largest(counts: Counter[str]) -> dict[str, int]:
-    """The largest groups by name, the others together."""
-    groups = dict(counts.most_common(_N_GROUPS))
-    n_others = counts.total() - sum(groups.values())
-    return groups | ({"others": n_others} if n_others else {})
-
-
 def _graders(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
     return {"graders": bars(dict(grader_counts(shard.workspace, [shard.partition]).most_common()))}
 
 
 def _pass_rates(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
     poll, n_answers, max_rate = _poll(shard, pass_rates.ASSET), settings["n_answers"], settings["max_rate"]
-    histogram_png = histogram(
-        poll.by_yes,
-        top=n_answers,
-        title=f"Rows by right answers of {n_answers}",
-        marked=[n_right for n_right in range(n_answers + 1) if n_right / n_answers > max_rate],
-        note=f"orange: rejected, above {max_rate:.0%}",
-    )
+    above = [n_right for n_right in range(n_answers + 1) if n_right / n_answers > max_rate]
+    title, note = f"Rows by right answers of {n_answers}", f"orange: rejected, above {max_rate:.0%}"
     return {
         "pass_rates": bars(poll.by_yes),
-        "plot_pass_rates": plot(histogram_png),
+        "plot_pass_rates": plot(histogram(poll.by_yes, top=n_answers, title=title, marked=above, note=note)),
         "answers_saved": dg.MetadataValue.int(poll.n_saved),
         "answers_invalid": dg.MetadataValue.int(poll.n_invalid),
     }
@@ -180,16 +170,11 @@ def _pass_rates(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
 
 def _suitability(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
     poll, n_votes = _poll(shard, suitability.VOTES), settings["n_votes"]
-    histogram_png = histogram(
-        poll.by_yes,
-        top=n_votes,
-        title=f"Problems by votes for a drawing, of {n_votes}",
-        marked=[n_votes // 2] if n_votes % 2 == 0 else [],
-        note="orange: a tie, where every vote is valid",
-    )
+    tie = [n_votes // 2] if n_votes % 2 == 0 else []
+    title, note = f"Problems by votes for a drawing, of {n_votes}", "orange: a tie, where every vote is valid"
     return {
         "votes": bars(poll.by_yes),
-        "plot_votes": plot(histogram_png),
+        "plot_votes": plot(histogram(poll.by_yes, top=n_votes, title=title, marked=tie, note=note)),
         "mean_agreement": dg.MetadataValue.float(round(poll.mean_agreement, 4)),
         "ties": dg.MetadataValue.int(poll.n_tied),
         "votes_saved": dg.MetadataValue.int(poll.n_saved),
@@ -213,14 +198,11 @@ def _labels(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
 def _necessity(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
     rows = shard.workspace.tables.read(shard.key(necessity.ASSET), ToolNecessity)
     gains = Counter("tools help" if row.prior > 0 else "no difference" if row.prior == 0 else "harm" for row in rows)
-    accuracies = {
-        name: sum(getattr(row, name).share for row in rows) / len(rows) if rows else 0.0
-        for name in ("forced", "forbidden")
-    }
-    return {
-        "prior": bars(dict(gains.most_common())),
-        **{f"accuracy_{name}": dg.MetadataValue.float(round(share, 4)) for name, share in accuracies.items()},
-    }
+    metadata = {"prior": bars(dict(gains.most_common()))}
+    for name in ("forced", "forbidden"):
+        accuracy = sum(getattr(row, name).share for row in rows) / max(len(rows), 1)
+        metadata[f"accuracy_{name}"] = dg.MetadataValue.float(round(accuracy, 4))
+    return metadata
 
 
 _RL_FIGURES: Mapping[str, Callable[[Shard, Mapping[str, Any]], Metadata]] = {
@@ -230,3 +212,79 @@ _RL_FIGURES: Mapping[str, Callable[[Shard, Mapping[str, Any]], Metadata]] = {
     suitability.VOTES: _suitability,
     suitability.LABELS: _labels,
 }
+
+
+def samples_examples(samples: Iterable[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
+    """A few samples small enough for the UI to show them on the asset's page itself."""
+    shown = ((sample, numbered_marks([sample.question])[0]) for sample in samples if sample.images)
+    captioned = ((sample.images[0], f"{question} → **{sample.answer}**") for sample, question in shown)
+    return _examples(captioned, store)
+
+
+def trajectories_examples(
+    trajectories: Sequence[Trajectory], questions: Mapping[str, str], store: ImageStore
+) -> dict[str, dg.MetadataValue]:
+    """The last images of a few trajectories, small enough for the asset's page itself."""
+    shown = (row for row in trajectories if row.shown_images)
+    captioned = ((row.shown_images[-1], f"{questions.get(row.sample_id, '')} → **{row.answer}**") for row in shown)
+    return _examples(captioned, store)
+
+
+def samples_preview(samples: Iterable[Sample], store: ImageStore) -> dg.MetadataValue:
+    """The first samples with images; the target's boxes are drawn in."""
+    rows = []
+    for sample in islice((sample for sample in samples if sample.images), N_PREVIEWED):
+        boxes = [box.box for box in sample.truth.boxes if box.image == 0]
+        image = _thumbnail(sample.images[0], store, boxes)
+        rows.append((image, cell(sample.question), cell(sample.answer), sample.source_row))
+    return dg.MetadataValue.md(markdown_table(("image", "question", "answer", "row"), rows))
+
+
+def trajectories_preview(
+    trajectories: Iterable[Trajectory], questions: Mapping[str, str], store: ImageStore
+) -> dg.MetadataValue:
+    """The first trajectories: image, question, last thought, its observation, answer."""
+    rows = []
+    for row in islice((row for row in trajectories if row.rounds), N_PREVIEWED):
+        image, last = _thumbnail(row.images[0], store) if row.images else "", row.rounds[-1]
+        shown = " ".join(_thumbnail(image, store) for image in last.observation.images[:2])
+        texts = (cell(text) for text in (questions.get(row.sample_id, ""), last.thought))
+        rows.append((image, *texts, shown, cell(row.answer)))
+    return dg.MetadataValue.md(markdown_table(("image", "question", "thought", "observation", "answer"), rows))
+
+
+def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> str:
+    small, scale = _reduced(_Stored(ref, store))
+    thumbnail = small.copy()
+    draw = ImageDraw.Draw(thumbnail)
+    for box in boxes:
+        x1, y1, x2, y2 = (round(side * scale) for side in box)
+        draw.rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
+    return embedded(thumbnail, "JPEG", quality=80)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An image, whichever object its store is: every stage of a family opens another one."""
+
+    ref: ImageRef
+    store: ImageStore = field(compare=False)
+
+
+@lru_cache(maxsize=256)
+def _reduced(image_of: _Stored) -> tuple[Image.Image, float]:
+    """At most ``THUMBNAIL_SIDE`` a side, and its scale. Several stages of a family show the same large images."""
+    image = image_of.store.open(image_of.ref).convert("RGB")
+    scale = min(1.0, THUMBNAIL_SIDE / max(image.size))
+    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+    return image.resize(size, Image.Resampling.BOX), scale
+
+
+def _examples(captioned: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
+    first = enumerate(islice(captioned, N_EXAMPLES), 1)
+    return {f"example_{n}": _example(_Stored(ref, store), text) for n, (ref, text) in first}
+
+
+@lru_cache(maxsize=256)
+def _example(image_of: _Stored, text: str) -> dg.MetadataValue:
+    return dg.MetadataValue.md(inline_example(_reduced(image_of)[0], cell(text)[:200]))

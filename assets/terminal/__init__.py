@@ -1,17 +1,23 @@
 """Output of commands: tables, lists of facts, paths."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+from rich.console import RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
 from darkroom.pipelines.storage.store_paths import StorePath
 
 
-def folding(*headers: str) -> list[Column]:
-    """Columns of texts whose words are folded, never cut: a narrow terminal loses nothing."""
-    return [Column(header, overflow="fold") for header in headers]
+def table(headers: Sequence[str], rows: Iterable[Sequence[RenderableType]] = (), **options: Any) -> Table:
+    """A table of texts whose words are folded, never cut: a narrow terminal loses nothing."""
+    columns = [Column(header, overflow="fold") for header in headers]
+    grid = Table(*columns, **{"box": None, "header_style": "dim", "title_justify": "left", **options})
+    for row in rows:
+        grid.add_row(*row)
+    return grid
 
 
 def fact(label: str, text: str) -> Table:

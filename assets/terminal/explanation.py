@@ -8,10 +8,10 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.syntax import Syntax
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-from darkroom.assets.terminal import folding
+from darkroom.assets.terminal import table
 from darkroom.pipelines.inspection.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
 from darkroom.pipelines.inspection.ledger_calls import LedgerCall
 from darkroom.pipelines.records.reject_reasons import Reason
@@ -28,7 +28,8 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     if explanation.sample is not None:
         console.print(_sample(explanation.sample))
     console.print(_passages(explanation.intake))
-    histories = sorted(explanation.histories, key=_place)
+    # rejects are what people look for; families to which the row does not apply come last
+    histories = sorted(explanation.histories, key=lambda history: (not history.is_applicable, not history.rejected))
     if len(histories) > 1:
         for part in _titled("By family", _outcomes(histories)):
             console.print(part)
@@ -40,10 +41,8 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
 
 def print_candidates(console: Console, error: RowAmbiguous) -> None:
     """Prints the rows that match an ambiguous name."""
-    table = Table(*folding("kind", "id", "where"), box=None)
-    for subject in error.candidates:
-        table.add_row(subject.kind, Text(subject.id), Text(subject.where))
-    console.print(table)
+    rows = ((subject.kind, Text(subject.id), Text(subject.where)) for subject in error.candidates)
+    console.print(table(("kind", "id", "where"), rows, header_style="table.header"))
 
 
 def _sample(sample: Mapping[str, Any]) -> Table:
@@ -52,6 +51,7 @@ def _sample(sample: Mapping[str, Any]) -> Table:
         f"{video['width']}x{video['height']} {video['n_frames']} frames {video['sha256']}"
         for video in sample.get("videos") or ()
     ]
+    truth = {name: part for name, part in sample["truth"].items() if part not in (None, [], "")}
     facts = {
         "sample": sample["sample_id"],
         "source": f"{sample['source']}:{sample['source_row']}",
@@ -59,34 +59,27 @@ def _sample(sample: Mapping[str, Any]) -> Table:
         "category": sample["category"],
         "question": "\n".join([sample["question"], *sample["choices"]]),
         "answer": sample["answer"],
-        "truth": _json(sample["truth"]),
+        "truth": json.dumps(truth, ensure_ascii=False),
         "images": "\n".join(images),
         "videos": "\n".join(videos),
     }
     return _facts(facts)
 
 
-def _place(history: FamilyHistory) -> int:
-    """Rejects are what people look for; families to which the row does not apply come last."""
-    if not history.is_applicable:
-        return 2
-    return 0 if history.rejected else 1
-
-
 def _outcomes(histories: Sequence[FamilyHistory]) -> Table:
     """The last stage of every family, one line each; those to which the row does not apply share a line."""
-    table = Table(*folding("family", "outcome", "stage", "reason and evidence"), box=None, header_style="dim")
+    lines = table(("family", "outcome", "stage", "reason and evidence"))
     inapplicable: dict[str, list[str]] = {}
     for history in histories:
         last = history.rejected or history.passages[-1]
         if not history.is_applicable:
             inapplicable.setdefault(last.evidence, []).append(history.family)
             continue
-        why = Text(": ".join(part for part in (last.reason, last.check, last.evidence) if part))
-        table.add_row(history.family, _outcome(last), last.stage.rpartition("/")[-1], why)
+        why = Text(": ".join(filter(None, (last.reason, last.check, last.evidence))))
+        lines.add_row(history.family, _outcome(last), last.stage.rpartition("/")[-1], why)
     for evidence, families in inapplicable.items():
-        table.add_row(", ".join(families), Text(Reason.NOT_APPLICABLE, style="dim"), "", Text(evidence))
-    return table
+        lines.add_row(", ".join(families), Text(Reason.NOT_APPLICABLE, style="dim"), "", Text(evidence))
+    return lines
 
 
 def _history(history: FamilyHistory) -> Iterator[RenderableType]:
@@ -112,20 +105,18 @@ def _history(history: FamilyHistory) -> Iterator[RenderableType]:
     for call in history.calls:
         if call.kind == "policy" and not call.what.startswith("turn") and history.family != RL:
             yield from _titled(f"{call.what}, by {call.model}", Text(call.output))
-    yield from _titled(
-        "Calls in the ledger", _calls(history.calls) if history.calls else Text("none found", style="dim")
-    )
+    calls = _calls(history.calls) if history.calls else Text("none found", style="dim")
+    yield from _titled("Calls in the ledger", calls)
 
 
 def _round(number: int, turn: Mapping[str, Any]) -> Iterator[RenderableType]:
     observation = turn["observation"]
     code = Syntax(turn["code"], "python", theme="ansi_dark", background_color="default", word_wrap=True)
     yield from _titled(f"Round {number}", Text(turn["thought"]), code)
-    images = [
-        f"{image['width']}x{image['height']} {image['sha256']}"
-        + (f" made of {image['parent'][:_SHORT]}" if image.get("parent") else "")
-        for image in observation["images"]
-    ]
+    images = []
+    for image in observation["images"]:
+        origin = f" made of {image['parent'][:_SHORT]}" if image.get("parent") else ""
+        images.append(f"{image['width']}x{image['height']} {image['sha256']}{origin}")
     lines = [
         Text(observation["status"], style=_COLOURS.get(observation["status"], "red")),
         Text(observation["text"].rstrip()),
@@ -137,12 +128,12 @@ def _round(number: int, turn: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def _passages(passages: Sequence[Passage], family: str = "") -> Table:
-    table = Table(*folding("stage", "partition", "outcome", "reason", "evidence"), box=None, header_style="dim")
+    lines = table(("stage", "partition", "outcome", "reason", "evidence"))
     for passage in passages:
         reason = f"{passage.reason}: {passage.check}" if passage.check else passage.reason
         stage = passage.stage.removeprefix(f"{family}/")
-        table.add_row(stage, passage.partition, _outcome(passage), Text(reason), Text(passage.evidence))
-    return table
+        lines.add_row(stage, passage.partition, _outcome(passage), Text(reason), Text(passage.evidence))
+    return lines
 
 
 def _outcome(passage: Passage) -> Text:
@@ -150,56 +141,44 @@ def _outcome(passage: Passage) -> Text:
 
 
 def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(*folding("check", "", "score", "reason and detail"), box=None, header_style="dim")
+    lines = table(("check", "", "score", "reason and detail"))
     for check in checks:
         verdict = Text("passed", style="green") if check["passed"] else Text("failed", style="red")
         score = "" if check["score"] is None else f"{check['score']:.3f}"
         score += f" of {check['n_trials']}" if check.get("n_trials") else ""
         detail = Text(": ".join(filter(None, (check["reason"], check["detail"]))))
-        table.add_row(f"{check['name']} v{check['version']}", verdict, score, detail)
-    return table
+        lines.add_row(f"{check['name']} v{check['version']}", verdict, score, detail)
+    return lines
 
 
 def _votes(polls: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
-    table = Table(*folding("question", "judge", "votes", "", "first reason"), box=None, header_style="dim")
+    lines = table(("question", "judge", "votes", "", "first reason"))
     for name, votes in polls:
         marks = "".join({True: "●", False: "○", None: "·"}[ballot] for ballot in votes["ballots"])
         counts = f"{votes['ballots'].count(True)} of {len(votes['ballots'])}"
-        reason = next(iter(votes["reasons"]), "")
-        table.add_row(name.removesuffix(" votes"), votes["judge"], marks, counts, Text(reason[:80]))
-    return table
+        reason = Text(next(iter(votes["reasons"]), "")[:80])
+        lines.add_row(name.removesuffix(" votes"), votes["judge"], marks, counts, reason)
+    return lines
 
 
 def _calls(calls: Sequence[LedgerCall]) -> Table:
-    table = Table(
-        *folding("call", "model", "seconds", "USD", "time (UTC)", "key", "output"), box=None, header_style="dim"
-    )
+    lines = table(("call", "model", "seconds", "USD", "time (UTC)", "key", "output"))
     for call in calls:
-        text = " ".join(call.output.split())
+        text, time = " ".join(call.output.split()), call.made_at[:19].replace("T", " ")
         output = Text(text if len(text) <= 60 else f"{text[:59]}…")
-        time = call.made_at[:19].replace("T", " ")
-        table.add_row(
-            call.what,
-            call.model or call.kind,
-            f"{call.seconds:.2f}",
-            f"{call.cost_usd:.4f}",
-            time,
-            call.key[:_SHORT],
-            output,
-        )
+        numbers = (f"{call.seconds:.2f}", f"{call.cost_usd:.4f}")
+        lines.add_row(call.what, call.model or call.kind, *numbers, time, call.key[:_SHORT], output)
     seconds, cost_usd = sum(call.seconds for call in calls), sum(call.cost_usd for call in calls)
-    table.add_row(f"{len(calls)} calls", "", f"{seconds:.2f}", f"{cost_usd:.4f}", "", "", "", style="bold")
-    return table
+    lines.add_row(f"{len(calls)} calls", "", f"{seconds:.2f}", f"{cost_usd:.4f}", "", "", "", style="bold")
+    return lines
 
 
 def _facts(facts: Mapping[str, Any]) -> Table:
-    table = Table(box=None, show_header=False)
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
+    grid = Table(Column(style="dim"), Column(overflow="fold"), box=None, show_header=False)
     for name, value in facts.items():
         if value not in ("", None):
-            table.add_row(name, Text(str(value)))
-    return table
+            grid.add_row(name, Text(str(value)))
+    return grid
 
 
 def _titled(title: str, *parts: RenderableType) -> Iterator[RenderableType]:
@@ -207,7 +186,3 @@ def _titled(title: str, *parts: RenderableType) -> Iterator[RenderableType]:
     for part in parts:
         if not isinstance(part, Text) or part.plain:
             yield Padding(part, (0, 0, 0, 2))
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps({name: part for name, part in value.items() if part not in (None, [], "")}, ensure_ascii=False)

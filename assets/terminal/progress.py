@@ -36,10 +36,8 @@ def shown_by(show: Show) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(title: str, console: Console = CONSOLE) -> Iterator[OnProgress]:
-    """A bar on the console; call what it yields with (rows done, rows in all). The bar disappears at the end.
-
-    Where there is no terminal it is a line now and then.
-    """
+    """A bar on the console; call what it yields with (rows done, rows in all). The bar disappears at the end. Where
+    there is no terminal it is a line now and then."""
     if not console.is_terminal:
         yield _progress_lines(title, console)
         return

@@ -112,11 +112,8 @@ def materialization_line(materialization: dg.AssetMaterialization, seconds: floa
     values = {name: value.value for name, value in materialization.metadata.items()}
     counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
     counts += [f"{values[_NOT_APPLICABLE]:>6,} not applicable"] if values.get(_NOT_APPLICABLE) else []
-    final_metrics = [
-        f"  {name.replace('_', ' ')} {value:.3g}"
-        for name, value in values.items()
-        if name.startswith("final_") and value is not None
-    ][:_N_FINAL_METRICS]
+    finals = [name for name, value in values.items() if name.startswith("final_") and value is not None]
+    final_metrics = [f"  {name.replace('_', ' ')} {values[name]:.3g}" for name in finals[:_N_FINAL_METRICS]]
     took = f"  {seconds:.1f} s" if seconds is not None else ""
     mark = "  [dim](unchanged)[/dim]" if values.get("reused") else ""
     asset = materialization.asset_key.to_user_string()
@@ -124,12 +121,10 @@ def materialization_line(materialization: dg.AssetMaterialization, seconds: floa
 
 
 class FirstTrajectory:
-    """Print one trajectory with an image of its own, of the first table that has one.
+    """Print one trajectory with an image of its own, of the first table that has one. ``then`` is called when it is on
+    the screen."""
 
-    ``then`` is called when it is on the screen.
-    """
-
-    def __init__(self, console: Console, workspace: Workspace, then: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, console: Console, workspace: Workspace, then: Callable[[], object] | None = None) -> None:
         self._console, self._workspace, self._then, self._is_over = console, workspace, then, False
 
     def look(self, materialization: dg.AssetMaterialization) -> None:
@@ -148,4 +143,5 @@ class FirstTrajectory:
         image = self._workspace.images.path(row.rounds[-1].observation.images[-1])
         words = f"  the first trajectory: {' '.join(question.split())} → {row.answer}"
         self._console.print(Text(f"{words}\n    its code showed {relative(image)}"), soft_wrap=True)
-        self._then()
+        if self._then is not None:
+            self._then()

@@ -15,9 +15,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from darkroom.assets.terminal import counts, fact, folding, relative
+from darkroom.assets.terminal import counts, fact, relative, table
 from darkroom.pipelines.generation.engine import STAGES
-from darkroom.pipelines.generation.funnel import Funnel, funnel_of
+from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.table_search import columns_of
@@ -28,7 +28,7 @@ from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl import pass_rates, suitability
-from darkroom.pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
+from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
 from darkroom.pipelines.sources.intake_notes import IntakeNotes
 from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.storage.store_paths import StorePath, children
@@ -55,12 +55,17 @@ def print_summary(
     """Print the whole summary. ``seconds``: duration of a run that succeeded."""
     n_in, n_out = _totals(workspace, [TableKey(SAMPLES, partition) for partition in partitions])
     console.print(Text(f"samples  {n_out:,} of {n_in:,} rows of the sources"))
-    for table in (_families_table, _rejects_table):
+    for part in (_families_table, _rejects_table):
         console.print()
-        console.print(table(workspace, recipes, partitions))
+        console.print(part(workspace, recipes, partitions))
     print_rl_summary(console, workspace, partitions)
-    for label, text in (*_curves(workspace), *_evaluations(workspace), _ledger_totals(workspace)):
+    for label, text in (*_curves(workspace), *_evaluations(workspace)):
         console.print(fact(label, text))
+    totals = [
+        f"{kind} {total.calls:,} ({total.seconds:.1f} s, ${total.cost_usd:.2f})"
+        for kind, total in workspace.ledger.totals().items()
+    ]
+    console.print(fact("In the ledger", ", ".join(totals) or "nothing"))
     console.print(_outputs(workspace, recipes, seconds))
 
 
@@ -72,9 +77,18 @@ def print_rl_summary(
     if not stages:
         return
     console.print()
-    console.print(_rl_table(stages))
-    console.print(counts("", _rl_rejects(stages)))
-    for model, names in _answered_by(stages).items():
+    lines = _table("RL data, stage by stage", "stage", numbers=("in", "out", "calls", "USD"))
+    answered_by: dict[str, list[str]] = {}
+    rejects = []
+    for stage in stages:
+        step, usage = stage.step, stage.usage
+        lines.add_row(step.name, f"{stage.n_in:,}", f"{step.n_out:,}", f"{usage.calls:,}", f"{usage.cost_usd:.2f}")
+        rejects += [(n_rows, f"{step.name}: {reason}", "") for reason, n_rows in step.reasons.items()]
+        for model in stage.models:
+            answered_by.setdefault(model, []).append(step.name)
+    console.print(lines)
+    console.print(counts("", rejects))
+    for model, names in answered_by.items():
         console.print(fact("Answered by", f"{asked(model)}: {', '.join(names)}"))
     for title, asset in _VOTE_BARS:
         votes = polled(all_votes(workspace, partitions, asset))
@@ -91,7 +105,8 @@ def print_annotated_summary(console: Console, workspace: Workspace) -> None:
     """Print how many accepted records became RL rows, why others did not, and what to do with their boxes."""
     tables = workspace.tables
     rejects = (reject for reject in tables.stream_rejects(RL_ROWS) if reject.source.startswith("annotation/"))
-    listed, n_rejects = _first(rejects)
+    listed = list(islice(rejects, _N_LISTED))
+    n_rejects = len(listed) + sum(1 for _ in rejects)
     n_rows = sum(origin == "annotated" for (origin,) in tables.columns(RL_ROWS, "origin"))
     console.print(f"accepted records: {n_rows:,} RL rows, {n_rejects:,} rejected", highlight=False)
     print_rejects(console, listed, n_rejects, tables.rejects_path(RL_ROWS))
@@ -118,28 +133,21 @@ def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey
 
 def print_rejects(console: Console, listed: Sequence[Reject], n_rejects: int, path: StorePath) -> None:
     """Print the first of ``n_rejects`` with their reasons, and that ``path`` has the others."""
-    table = _table("", "row", "reason", "disposition", "evidence")
-    for reject in listed:
-        table.add_row(reject.source_row, reason_of(reject), reject.disposition, reject.evidence)
     if listed:
-        console.print(table)
+        lines = _table("", "row", "reason", "disposition", "evidence")
+        for reject in listed:
+            lines.add_row(reject.source_row, reason_of(reject), reject.disposition, reject.evidence)
+        console.print(lines)
     if n_rejects > len(listed):
         console.print(f"… and {n_rejects - len(listed):,} more: {path}")
 
 
-def _first(rejects: Iterator[Reject]) -> tuple[list[Reject], int]:
-    """The rejects to list, and the number of all."""
-    listed = list(islice(rejects, _N_LISTED))
-    return listed, len(listed) + sum(1 for _ in rejects)
-
-
 def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
     """A table with columns of ``texts``, then of right-aligned ``numbers``."""
-    table = Table(*folding(*texts), box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.title, table.title_justify, table.title_style = title or None, "left", "bold"
+    lines = table(texts, padding=(0, 2, 0, 0), pad_edge=False, title=title or None, title_style="bold")
     for column in numbers:
-        table.add_column(column, justify="right", min_width=4, no_wrap=True)
-    return table
+        lines.add_column(column, justify="right", min_width=4, no_wrap=True)
+    return lines
 
 
 def _totals(workspace: Workspace, keys: Sequence[TableKey]) -> tuple[int, int]:
@@ -153,20 +161,16 @@ def _families_table(workspace: Workspace, recipes: Sequence[Recipe], partitions:
     has_cost = any(funnel.usage.calls for funnel in funnels.values())
     costs = ("tokens/row", "USD/row") if has_cost else ()
     numbers = ("drafts", "runs", "accepted", "shipped", "yield", *costs)
-    table = _table("Rows per family, stage by stage", "family", numbers=numbers)
+    lines = _table("Rows per family, stage by stage", "family", numbers=numbers)
     for family, funnel in funnels.items():
         shipped = TableKey(("sft_dataset",), family)
         n_shipped = workspace.tables.n_rows(shipped) if workspace.tables.exists(shipped) else 0
-        table.add_row(family, *_funnel_cells(funnel, n_shipped, has_cost=has_cost))
-    return table
-
-
-def _funnel_cells(funnel: Funnel, n_shipped: int, *, has_cost: bool) -> list[str]:
-    n_out = {step.name: step.n_out for step in funnel.steps}
-    counts = (n_out["drafts"], n_out["runs"], funnel.n_accepted, n_shipped)
-    proportion = f"{funnel.n_accepted / n_out['drafts']:.0%}" if n_out["drafts"] else "·"
-    costs = (f"{funnel.tokens_per_row:,.0f}", f"{funnel.usd_per_row:.4f}") if has_cost else ()
-    return [*(f"{n:,}" if n else "·" for n in counts), proportion, *costs]
+        n_out = {step.name: step.n_out for step in funnel.steps}
+        rows = (n_out["drafts"], n_out["runs"], funnel.n_accepted, n_shipped)
+        proportion = f"{funnel.n_accepted / n_out['drafts']:.0%}" if n_out["drafts"] else "·"
+        costs = (f"{funnel.tokens_per_row:,.0f}", f"{funnel.usd_per_row:.4f}") if has_cost else ()
+        lines.add_row(family, *(f"{n:,}" if n else "·" for n in rows), proportion, *costs)
+    return lines
 
 
 def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> RenderableType:
@@ -182,49 +186,19 @@ def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: 
         if reason == Reason.NOT_APPLICABLE:
             not_applicable.append((n_rows, stage.partition("/")[0], example))
         else:
-            rejects.append((n_rows, f"{stage}: {reason}{_apart(disposition)}", example))
+            kind = "" if disposition == "rejected" else f" ({disposition})"
+            rejects.append((n_rows, f"{stage}: {reason}{kind}", example))
     title = "Rejected rows, with reasons and an example" if rejects else "No row was rejected."
     apart = Text(f"\n{_NOT_APPLICABLE}" if not_applicable else "", style="bold", end="\n" if not_applicable else "")
     return Group(counts(title, rejects), apart, counts("", not_applicable))
 
 
-def _apart(disposition: str) -> str:
-    return "" if disposition == "rejected" else f" ({disposition})"
-
-
 def _reject_groups(paths: Sequence[StorePath]) -> pl.DataFrame:
     check = pl.col("check")
     reason = pl.when(check == "").then(pl.col("reason")).otherwise(pl.format("{}: {}", "reason", check))
-    return (
-        columns_of(paths, *_GROUPED, *_EXAMPLE)
-        .group_by("stage", reason.alias("reason"), "disposition", maintain_order=True)
-        .agg(pl.len(), *map(pl.first, _EXAMPLE))
-        .collect()
-    )
-
-
-def _rl_table(stages: Sequence[StageFacts]) -> Table:
-    table = _table("RL data, stage by stage", "stage", numbers=("in", "out", "calls", "USD"))
-    for stage in stages:
-        usage = stage.usage
-        numbers = (f"{stage.n_in:,}", f"{stage.step.n_out:,}", f"{usage.calls:,}", f"{usage.cost_usd:.2f}")
-        table.add_row(stage.step.name, *numbers)
-    return table
-
-
-def _rl_rejects(stages: Sequence[StageFacts]) -> Iterator[tuple[int, str, str]]:
-    for stage in stages:
-        for reason, n_rows in stage.step.reasons.items():
-            yield n_rows, f"{stage.step.name}: {reason}", ""
-
-
-def _answered_by(stages: Sequence[StageFacts]) -> dict[str, list[str]]:
-    """The stages that asked a model, by its name."""
-    names: dict[str, list[str]] = {}
-    for stage in stages:
-        for model in stage.models:
-            names.setdefault(model, []).append(stage.step.name)
-    return names
+    rejects = columns_of(paths, *_GROUPED, *_EXAMPLE)
+    groups = rejects.group_by("stage", reason.alias("reason"), "disposition", maintain_order=True)
+    return groups.agg(pl.len(), *map(pl.first, _EXAMPLE)).collect()
 
 
 def _print_mix(console: Console, workspace: Workspace) -> None:
@@ -274,14 +248,6 @@ def _evaluations(workspace: Workspace) -> Iterator[tuple[str, str]]:
 def _reports(workspace: Workspace, name: str) -> list[StorePath]:
     paths = (folder / name for folder in children(workspace.home / "evaluations") if folder.name[0] != ".")
     return [path for path in paths if path.exists()]
-
-
-def _ledger_totals(workspace: Workspace) -> tuple[str, str]:
-    totals = [
-        f"{kind} {total.calls:,} ({total.seconds:.1f} s, ${total.cost_usd:.2f})"
-        for kind, total in workspace.ledger.totals().items()
-    ]
-    return "In the ledger", ", ".join(totals) or "nothing"
 
 
 def _outputs(workspace: Workspace, recipes: Sequence[Recipe], seconds: float | None) -> RenderableType:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from darkroom.assets.cli import app
-from darkroom.assets.commands.old_spellings import OLD_SPELLINGS
+from darkroom.assets.cli import OLD_SPELLINGS, app
 from tests.command_lines import COMMANDS, command_of
 
 OLD: dict[str, str] = json.loads(Path(__file__).with_name("old_spellings.json").read_text())

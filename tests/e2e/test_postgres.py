@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from rich.status import Status
 
-from darkroom.assets.builds.wait_for_runs import _patiently
+from darkroom.assets.builds.jobs import _patiently
 from darkroom.assets.clusters.queued_runs import QueuedRuns
 from darkroom.assets.definitions import SAMPLES
 from darkroom.pipelines.models.policies import BudgetPool, SpendTracker

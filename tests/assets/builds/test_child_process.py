@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from darkroom.assets.builds.child_process import BAR, child_build
-from darkroom.assets.builds.failures import MaterializationFailed
+from darkroom.assets.builds.jobs import MaterializationFailed
 from darkroom.assets.clusters.programs import Program
 
 pytestmark = pytest.mark.e2e

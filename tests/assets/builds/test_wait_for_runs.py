@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.status import Status
 from sqlalchemy.exc import OperationalError
 
-from darkroom.assets.builds import wait_for_runs as elsewhere
-from darkroom.assets.dagster_home.history import InstanceUnavailable
+from darkroom.assets.builds import jobs as elsewhere
+from darkroom.assets.dagster_home.instance import InstanceUnavailable
 
 AWAY = (OperationalError("SELECT", {}, Exception("refused")), DagsterPostgresException("too many retries"))
 

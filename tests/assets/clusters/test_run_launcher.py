@@ -32,7 +32,7 @@ from darkroom.assets.clusters.placement import (
     kind_of,
 )
 from darkroom.assets.clusters.worker import LocalRunLauncher
-from darkroom.assets.dagster_home.history import open_instance
+from darkroom.assets.dagster_home.instance import open_instance
 from scripts.ports import free_port
 
 RUN = "00000000-0000-4000-8000-000000000001"

@@ -11,8 +11,12 @@ from dagster._core.instance.config import dagster_instance_config
 
 from darkroom.assets.clusters.run_launcher import PlacedRunLauncher
 from darkroom.assets.clusters.worker import LocalRunLauncher
-from darkroom.assets.dagster_home.history import InstanceUnavailable, open_instance
-from darkroom.assets.dagster_home.instance import prepare_dagster_home, refresh_dagster
+from darkroom.assets.dagster_home.instance import (
+    InstanceUnavailable,
+    open_instance,
+    prepare_dagster_home,
+    refresh_dagster,
+)
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from darkroom.assets.dagster_home.history import InstanceUnavailable, open_instance
-from darkroom.assets.dagster_home.instance import prepare_dagster_home
+from darkroom.assets.dagster_home.instance import InstanceUnavailable, open_instance, prepare_dagster_home
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
 from tests.together import run_together
 
 OPEN = """
-from darkroom.assets.dagster_home.history import open_instance
+from darkroom.assets.dagster_home.instance import open_instance
 print("ready", flush=True)
 input()
 open_instance().dispose()

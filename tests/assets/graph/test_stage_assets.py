@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from darkroom.assets.builds.failures import root_cause
+from darkroom.assets.builds.jobs import root_cause
 from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.assets.definitions import SFT
 from darkroom.assets.graph import families, stage_assets

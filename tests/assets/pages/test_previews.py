@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from darkroom.assets.pages.previews import samples_examples, samples_preview
+from darkroom.assets.pages.metadata import samples_examples, samples_preview
 from darkroom.pipelines.records import Sample, Truth
 from darkroom.pipelines.storage.images import ImageStore
 

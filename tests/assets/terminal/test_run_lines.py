@@ -11,8 +11,7 @@ import dagster as dg
 import pytest
 from rich.console import Console
 
-from darkroom.assets.builds.failures import MaterializationFailed
-from darkroom.assets.builds.jobs import materialize
+from darkroom.assets.builds.jobs import MaterializationFailed, materialize
 from darkroom.assets.terminal import run_lines
 from darkroom.assets.terminal.progress import progress_sink
 from darkroom.assets.terminal.run_lines import FirstTrajectory
