@@ -144,7 +144,6 @@ def _assets(options: Options, recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDe
 
 
 def _families(recipes: Sequence[Recipe]) -> tuple[list[str], list[str]]:
-    """The families of releases, and those that are drafted."""
     released = [recipe.family for recipe in recipes if recipe.writer == "released"]
     return released, [recipe.family for recipe in recipes if recipe.writer != "released"]
 

@@ -102,12 +102,6 @@ def _schedule_options(context: typer.Context) -> dict[str, Any]:
     return {} if "phases" in typed else typed
 
 
-def _trainer_options(texts: Sequence[str]) -> dict[str, Any]:
-    if wrong := [text for text in texts if not text.startswith("trainer.") or "=" not in text]:
-        raise TrainError(f"--set takes trainer.NAME=VALUE, as in trainer.weight_decay=0.1; found {wrong[0]!r}")
-    return assigned(texts)
-
-
 @takes_settings
 def main(
     context: typer.Context,
@@ -162,7 +156,10 @@ def main(
     with guarded():
         choose_trackers(report_to, output)
         phases = settings.pop("phases")
-        settings["trainer"] = {**assigned(settings["trainer"]), **_trainer_options(assignments or ())}
+        texts = assignments or []
+        if wrong := [text for text in texts if not text.startswith("trainer.") or "=" not in text]:
+            raise TrainError(f"--set takes trainer.NAME=VALUE, as in trainer.weight_decay=0.1; found {wrong[0]!r}")
+        settings["trainer"] = {**assigned(settings["trainer"]), **assigned(texts)}
         if phases:
             settings["phases"] = read_phases(phases, _schedule_options(context))
         chosen = SftSettings(recipe=recipe or (config.stem if config else ""), **settings)

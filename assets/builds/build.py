@@ -218,7 +218,6 @@ def _stages(recipes: Sequence[Recipe]) -> list[dg.AssetKey]:
 
 
 def _job(recipes: Sequence[Recipe]) -> str:
-    """The job that makes the trajectories of the families."""
     return RELEASED if any(recipe.writer == "released" for recipe in recipes) else SFT
 
 

@@ -122,7 +122,6 @@ def _checked_families(chosen: list[str]) -> list[str]:
 
 
 def _source_quotas(options: Sequence[str] | None) -> dict[str, int]:
-    """Quotas of sources and of human annotations."""
     from darkroom.pipelines.publishing.rl_dataset import ANNOTATED
     from darkroom.pipelines.sources.catalog import Catalog
 

@@ -43,7 +43,6 @@ _RECORDS = {POOL: PoolImage, PRE_ANNOTATIONS: PreAnnotation, **dict.fromkeys(ORD
 
 
 def _shown(table: TableKey, *deps: TableKey) -> dict[str, Any]:
-    """The declaration that all assets of the group share."""
     spec = SPECS[table.asset[0]]
     declared = {"description": spec.description, "kinds": set(spec.kinds), "deps": [_key(before) for before in deps]}
     columns = table_columns(_RECORDS[table])

@@ -49,7 +49,6 @@ _RL_UPSTREAM = (pass_rates.ASSET, necessity.ASSET, suitability.LABELS, ACCEPTED.
 
 
 def _dataset(key: dg.AssetKey, deps: Sequence[dg.AssetKey], description: str) -> Decorator:
-    """The asset of a dataset."""
     checks = [dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=key, blocking=True)]
     declared: dict[str, Any] = {"group_name": GROUP, "kinds": {"huggingface", "parquet"}, "description": description}
     declared |= {"owners": OWNERS, "freshness_policy": SHIPS}
@@ -167,7 +166,6 @@ def drafted_partitions(tables: Tables, recipes: Sequence[Recipe], partitions: Se
 
 
 def _shards(workspace: Workspace) -> list[str]:
-    """The shards of all sources, in the order of the catalog."""
     return list(Catalog(workspace.sources).partitions())
 
 

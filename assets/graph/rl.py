@@ -88,7 +88,6 @@ def _shard(work: StageInputs) -> Shard:
 
 
 def _inputs(work: StageInputs, shard: Shard, kind: Any) -> dict[str, Any]:
-    """The inputs of a stage besides its policies and settings."""
     workspace = work.workspace
     if kind is CheckedLabels:
         return {"said": read_verifications(workspace.tables, [source_of(shard.partition)])}

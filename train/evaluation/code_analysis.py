@@ -76,7 +76,6 @@ def tools_of(code: str, observation: Observation, *, untouched: bool = False) ->
 
 
 def _implied(nodes: Sequence[ast.AST], calls: AbstractSet[str], methods: AbstractSet[str]) -> set[Tool]:
-    """The kinds that calls, names and slices imply."""
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     # ``filter`` is also a built-in of Python: it counts as a method only

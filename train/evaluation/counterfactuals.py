@@ -154,8 +154,6 @@ def eligible(rollouts: Sequence[ScoredRollout]) -> list[ScoredRollout]:
 
 @dataclass(frozen=True, slots=True)
 class _AlteredSession:
-    """A session whose images are replaced."""
-
     session: CodeSession
     stage: CounterfactualRunner
     scored: ScoredRollout

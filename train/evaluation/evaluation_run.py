@@ -89,7 +89,6 @@ class EvaluationRun:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[tuple[EvaluatedPolicy, RecordedPolicy | None]]:
-        """Policy and judge, recorded on the ledger."""
         async with AsyncExitStack() as stack:
             policy = await stack.enter_async_context(RecordedPolicy(self.evaluated.policy, self.workspace.ledger))
             await policy.check()

@@ -202,10 +202,9 @@ def tools(rollouts: Sequence[ScoredRollout]) -> dict[Tool, int]:
 
 def tools_by_round(scored: ScoredRollout) -> list[frozenset[Tool]]:
     """The kinds of each code round of a rollout."""
-    return [
-        tools_of(turn.code, turn.observation, untouched=_is_untouched(scored, number))
-        for number, turn in enumerate(scored.rollout.rounds)
-    ]
+    untouched = {image.round for image in scored.seen} - {i.round for i in scored.seen if not i.is_untouched}
+    turns = enumerate(scored.rollout.rounds)
+    return [tools_of(turn.code, turn.observation, untouched=number in untouched) for number, turn in turns]
 
 
 def tokens_seen(rollouts: Sequence[ScoredRollout], vision: VisionModel) -> dict[str, Spread]:
@@ -245,11 +244,6 @@ def spread(values: Sequence[float]) -> Spread:
 def _powers(n: int) -> list[int]:
     """1, 2, 4, …, and ``n`` itself."""
     return sorted({*(2**e for e in range(n.bit_length()) if 2**e <= n), *([n] if n else [])})
-
-
-def _is_untouched(scored: ScoredRollout, number: int) -> bool:
-    observed = [image for image in scored.seen if image.round == number]
-    return bool(observed) and all(image.is_untouched for image in observed)
 
 
 def _estimate(rollouts: Sequence[ScoredRollout], value: Callable[[ScoredRollout], float]) -> Estimate:

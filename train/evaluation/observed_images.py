@@ -152,7 +152,6 @@ class ImageTracer:
     def _parts(
         self, images: tuple[ImageRef, ...], parts: Sequence[Image.Image], code: str
     ) -> list[tuple[int, ImageTransform]]:
-        """Each part with the first image that it matches."""
         regions = []
         for part in parts:
             for number, image in enumerate(images):

@@ -85,7 +85,6 @@ def read_report(folder: Path, inputs: str) -> dict[str, Any] | None:
 
 
 def _page(text: str, pngs: Mapping[str, bytes], title: str) -> str:
-    """The report as one self-contained page."""
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     for name, png in pngs.items():
         body = body.replace(f'src="{name}"', f'src="{data_url(png)}"')

@@ -198,7 +198,6 @@ def _grader(sample: Sample) -> Grader | None:
 
 
 def _files(folder: Path, split: str) -> list[Path]:
-    """The files of a split, or of ``all``."""
     if not folder.is_dir():
         raise TrainError(
             f"no dataset folder {folder}. Run: darkroom materialize SOURCE or darkroom rl SOURCE, or name its folder"
@@ -222,6 +221,5 @@ def _of_trajectory(name: str, row: Mapping[str, Any], store: ImageStore) -> Ques
 
 
 def _sample(row: Mapping[str, Any], images: Sequence[Any], store: ImageStore) -> Sample:
-    """The sample of a row, with its media in ``store``."""
     videos = tuple(store.add_video(video["bytes"]) for video in row["videos"] or ())
     return sample_of(row, tuple(store.ingest(image["bytes"]) for image in images), videos)

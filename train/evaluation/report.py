@@ -49,7 +49,6 @@ def _table(lines: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text for a table cell: one line, without cell separators."""
     return " ".join(str(text).replace("|", "\\|").replace("`", "'").split())
 
 

@@ -158,7 +158,6 @@ def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, 
 
 
 def _faithfulness(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
-    """Faithfulness by boxes and by judge: as CodeV counts, and for parts only."""
     deciders = {
         "boxes": (with_boxes(rollouts), findings.by_boxes),
         "judge": (rollouts if findings.verdicts is not None else (), findings.by_judge),

@@ -131,7 +131,12 @@ def print_mask(mask: LossMask, console: Console) -> None:
         marked = run.kind == "trained" and not coloured
         text.append(f"⟦{run.text}⟧" if marked else run.text, style=_STYLES[run.kind])
     console.print(_heading(mask), style="bold", highlight=False, soft_wrap=True)
-    console.print(_legend(mask, coloured=coloured), soft_wrap=True)
+    n_not = len(mask.ids) - mask.n_trained - mask.n_of_images
+    trained = f"{mask.n_trained} trained ({mask.n_trained / len(mask.ids):.0%})"
+    of_images = f"{mask.n_of_images} of {len(mask.row['images'] or [])} images"
+    parts = (trained if coloured else f"⟦{trained}⟧", f"{n_not} not trained", of_images)
+    styled = (Text(words, style) for words, style in zip(parts, _STYLES.values(), strict=True))
+    console.print(Text(f"{len(mask.ids)} tokens: ") + Text(", ").join(styled), soft_wrap=True)
     console.print()
     console.print(text, soft_wrap=not coloured)
 
@@ -151,15 +156,6 @@ def _heading(mask: LossMask) -> str:
     heading = f"row {row['trajectory_id']} ({row['loss_policy']}, layout {reader.layout})"
     heading += f": {row['family']}, {len(row['rounds'])} rounds, {row['protocol']}; read for {mask.model.name}"
     return f"{heading}; observations trained" if reader.train_observations else heading
-
-
-def _legend(mask: LossMask, *, coloured: bool) -> Text:
-    n_not = len(mask.ids) - mask.n_trained - mask.n_of_images
-    trained = f"{mask.n_trained} trained ({mask.n_trained / len(mask.ids):.0%})"
-    of_images = f"{mask.n_of_images} of {len(mask.row['images'] or [])} images"
-    parts = (trained if coloured else f"⟦{trained}⟧", f"{n_not} not trained", of_images)
-    styled = (Text(words, style) for words, style in zip(parts, _STYLES.values(), strict=True))
-    return Text(f"{len(mask.ids)} tokens: ") + Text(", ").join(styled)
 
 
 def _thumbnail(image: Any) -> str:

@@ -217,7 +217,6 @@ def _finish(folder: Path, steps: list[dict[str, Any]], *, writes: bool) -> None:
 
 
 def _free(trainer: Any) -> None:
-    """Free the memory before the next phase loads its model."""
     trainer.accelerator.free_memory()
     trainer.model = trainer.model_wrapped = None
     gc.collect()

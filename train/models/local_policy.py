@@ -144,7 +144,6 @@ class LocalPolicy:
                     waiting.written.set_result(completion)
 
     def _written(self, turns: Sequence[CompletionRequest]) -> list[Completion]:
-        """A completion for each turn."""
         inputs = self._inputs(turns)
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         fits = [length < self._loaded.most_tokens for length in lengths]

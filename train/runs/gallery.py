@@ -78,7 +78,6 @@ def _round(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _images(rollout: Rollout) -> list[str]:
-    """Names of the images of the question, then of the observations."""
     return [*rollout["question_images"], *(name for turn in rollout["rounds"] for name in turn["images"])]
 
 
@@ -177,7 +176,6 @@ def _column_summary(steps: Sequence[dict[str, Any]], column: str, values: Sequen
 
 
 def _evaluation(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The best evaluation of each phase, where there were any during training."""
     if "evaluation" not in record:
         return {}
     metric = record["evaluation"]["metric"]

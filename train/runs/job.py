@@ -97,7 +97,6 @@ def _make(job: TrainingJob, inputs: CheckpointInputs, train: Train, report: RunR
 
 
 def _write(job: TrainingJob, record: dict[str, Any], folder: Path) -> None:
-    """Write the history, its plots, and the page with the sample rollouts if there are any."""
     (folder / HISTORY).write_text(json.dumps(record, indent=2) + "\n")
     title = job.program if job.output.name == job.program else f"{job.program}: {job.output.name}"
     steps = record["steps"]

@@ -118,7 +118,6 @@ class PeriodicEvaluation(TrainerCallback):
         return Path(self._trainer.args.output_dir) / f"{_PREFIX}{step}"
 
     def _keep(self, folder: Path) -> None:
-        """Save the model; called by every process."""
         trainer, part = self._trainer, folder.with_name(f".{folder.name}")
         if trainer.args.should_save:
             shutil.rmtree(part, ignore_errors=True)  # of a process that was killed

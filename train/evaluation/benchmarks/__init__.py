@@ -9,7 +9,7 @@ A benchmark is not a source: it is never offered for training (``darkroom source
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import yaml
 from pydantic import Field, ValidationError
@@ -85,15 +85,12 @@ def opened(name: str, path: Path) -> BenchmarkConfig:
             f"there is no benchmark {name!r}; there are {', '.join(configs)}. For your own, write a YAML file with "
             f"its path and columns as in docs/sources.md, and name that: --benchmark {name}=FILE.yaml"
         )
-    return configs[name].model_copy(update=_downloaded(name, configs[name], path))
-
-
-def _downloaded(name: str, config: BenchmarkConfig, path: Path) -> Mapping[str, Any]:
-    """Fields for the user's download: a folder as on the hub, or one file of it."""
+    config, where = configs[name], {"path": str(path.absolute())}  # a folder as on the hub, or one file of it
     if path.is_dir() or (config.kind == "tsv" and path.is_file()):
-        return {"path": str(path.absolute())}
+        return config.model_copy(update=where)
     if path.is_file() and path.suffix == ".parquet" and config.kind == "huggingface":
-        return {"kind": "parquet", "path": str(path.absolute()), "files": (), "config": None, "split": "train"}
+        one_file = {"kind": "parquet", "files": (), "config": None, "split": "train"}
+        return config.model_copy(update={**where, **one_file})
     kinds = {"jsonl": "a folder", "tsv": "a TSV file or a folder of them"}
     raise TrainError(
         f"{name} is {kinds.get(config.kind, 'a folder or a parquet file')}, downloaded; there is none at {path}. "

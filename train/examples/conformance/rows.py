@@ -155,18 +155,17 @@ def _check_trained(row: Row, tokens: Tokens, reader: RowReader) -> None:
         return
     trained = [unicodedata.normalize("NFC", decode(run)) for run in runs]
     expected = [unicodedata.normalize("NFC", text) for text in trained_texts(row, reader)]
-    if trained != expected:
-        raise _mistrained("".join(trained), "".join(expected))
-
-
-def _mistrained(trained: str, expected: str) -> RowMisfit:
-    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(trained, expected, strict=False)))
-    trained_part, expected_part = trained[start : start + 40], expected[start : start + 40]
-    if len(trained) < len(expected):
-        return RowMisfit(Misfit.OWN_WORDS_UNTRAINED, f"the loss mask leaves out {expected_part!r}")
-    return RowMisfit(
-        Misfit.OBSERVATION_TRAINED, f"the loss mask trains {trained_part!r} where the model wrote {expected_part!r}"
+    if trained == expected:
+        return
+    read, written = "".join(trained), "".join(expected)
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(read, written, strict=False)))
+    if len(read) < len(written):
+        evidence = f"the loss mask leaves out {written[start : start + 40]!r}"
+        raise RowMisfit(Misfit.OWN_WORDS_UNTRAINED, evidence)
+    evidence = (
+        f"the loss mask trains {read[start : start + 40]!r} where the model wrote {written[start : start + 40]!r}"
     )
+    raise RowMisfit(Misfit.OBSERVATION_TRAINED, evidence)
 
 
 def _check_end(tokens: Tokens, reader: RowReader, max_tokens: int) -> None:

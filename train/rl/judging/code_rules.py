@@ -165,7 +165,7 @@ def redlines(rounds: Sequence[Round], images: Sequence[ImageRef]) -> tuple[tuple
     failures: set[str] = set()
     by_round = []
     for turn in rounds:
-        by_round.append((*_of_images(turn, images, known_digests), *_of_errors(turn, failures)))
+        by_round.append(tuple(_crossed(turn, images, known_digests, failures)))
         known_digests |= {image.sha256 for image in turn.observation.images}
         if turn.observation.status != "ok":
             failures |= _failure(turn)
@@ -191,11 +191,15 @@ def tool_scores(
     return tuple(redline if crossed else score or 0.0 for crossed, score in pairs)
 
 
-def _of_images(turn: Round, images: Sequence[ImageRef], known_digests: set[str]) -> list[Redline]:
+def _crossed(turn: Round, images: Sequence[ImageRef], known_digests: set[str], failures: set[str]) -> list[Redline]:
     observation, idle = turn.observation, noop_kind(turn.code)
     crossed = [Redline.INVALID_COORDINATES] if _misses_its_image(observation) else []
+    if observation.status != "ok" and _failure(turn) & failures:
+        return [*crossed, Redline.SAME_ERROR]
+    if observation.status == "blocked":
+        return [*crossed, Redline.FORBIDDEN]
     if observation.status != "ok":
-        return crossed
+        return [*crossed, Redline.NO_PYTHON] if _SYNTAX.match(observation.error or "") else crossed
     if idle in (NoopKind.SAVES, NoopKind.NOTES):
         return [*crossed, Redline.SCRATCHPAD]
     if not observation.images:
@@ -206,17 +210,6 @@ def _of_images(turn: Round, images: Sequence[ImageRef], known_digests: set[str])
         return [*crossed, Redline.WHOLE_IMAGE]
     was_shown = known_digests.issuperset(image.sha256 for image in observation.images)
     return [*crossed, Redline.SAME_IMAGE] if was_shown else crossed
-
-
-def _of_errors(turn: Round, failures: set[str]) -> list[Redline]:
-    observation = turn.observation
-    if observation.status == "ok":
-        return []
-    if _failure(turn) & failures:
-        return [Redline.SAME_ERROR]
-    if observation.status == "blocked":
-        return [Redline.FORBIDDEN]
-    return [Redline.NO_PYTHON] if _SYNTAX.match(observation.error or "") else []
 
 
 _SYNTAX = re.compile(r"(?:Syntax|Indentation|Tab)Error\b")

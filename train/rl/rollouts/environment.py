@@ -236,7 +236,6 @@ class SandboxEnvironment:
 
     @property
     def _image_names(self) -> Sequence[str]:
-        """The prompt's names of the images."""
         question = self._row.get("asked")
         return self._row.get("image_names") or (image_names(question.sample.question) if question else ())
 

@@ -92,7 +92,6 @@ class RolloutGenerator(MixedGRPOTrainer):
                 environment._end()
 
     def _begin(self, environments: Sequence[SandboxEnvironment]) -> None:
-        """Begin the rollouts of a batch, before TRL renders their prompts."""
         self._active = [self._active_rollout(environment, number) for number, environment in enumerate(environments)]
         self._clock = EngineClock()
 

@@ -120,7 +120,9 @@ class _PatchCache:
         features = [self._patches(image, options) for image in flat]
         if set(features[0]) != _FEATURES:
             return self.process(images, **options)
-        return BatchFeature({name: _joined([feature[name] for feature in features]) for name in features[0]})
+        columns = {name: [feature[name] for feature in features] for name in features[0]}
+        join = torch.cat if torch.is_tensor(features[0]["pixel_values"]) else np.concatenate
+        return BatchFeature({name: join(parts) for name, parts in columns.items()})
 
     def _patches(self, image: Image.Image, options: dict[str, Any]) -> Any:
         key = (self._digest(image), repr(sorted(options.items())))
@@ -133,8 +135,3 @@ class _PatchCache:
             name = f"{image.mode} {image.width} {image.height} ".encode()
             self._digests[id(image)] = image, blake2b(name + image.tobytes(), digest_size=16).digest()
         return self._digests[id(image)][1]
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    """Join the rows of all images: (rows, …), as tensors where they are tensors."""
-    return torch.cat(list(parts)) if torch.is_tensor(parts[0]) else np.concatenate(parts)

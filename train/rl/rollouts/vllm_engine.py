@@ -123,8 +123,13 @@ class VllmServer:
     """The server that TRL's ``VLLMGeneration`` talks to; every process of a training has its own connections."""
 
     def __init__(self, generation: Any) -> None:
-        self._generation = generation
-        self._client = getattr(generation, "vllm_client", None) or _own_client(generation)
+        client: Any = getattr(generation, "vllm_client", None)
+        if client is None:  # TRL gives only the first process one
+            from trl.generation.vllm_client import VLLMClient
+
+            url = generation.server_base_url or f"http://{generation.server_host}:{generation.server_port}"
+            client = VLLMClient(base_url=url, connection_timeout=generation.server_timeout)
+        self._generation, self._client = generation, client
         self._client.session.get_adapter(self._client.base_url).init_poolmanager(1, _MOST_REQUESTS)
         self._threads = ThreadPoolExecutor(_MOST_REQUESTS, thread_name_prefix="darkroom-vllm")
 
@@ -168,14 +173,6 @@ class VllmServer:
             yield
         except Exception as error:  # TRL's client raises Exception itself for a failed request
             raise EngineDown(self._client.base_url, _one_line(error)) from error
-
-
-def _own_client(generation: Any) -> Any:
-    """TRL gives only the first process a client."""
-    from trl.generation.vllm_client import VLLMClient
-
-    url = generation.server_base_url or f"http://{generation.server_host}:{generation.server_port}"
-    return VLLMClient(base_url=url, connection_timeout=generation.server_timeout)
 
 
 def require_nccl() -> None:
