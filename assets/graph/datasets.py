@@ -19,15 +19,8 @@ from darkroom.assets.graph.families import stage_key
 from darkroom.assets.graph.partitions import SHIPS
 from darkroom.assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result
+from darkroom.assets.pages import metadata as pages
 from darkroom.assets.pages.declared_metadata import dataset_columns, table_columns
-from darkroom.assets.pages.metadata import (
-    N_PREVIEWED,
-    rl_dataset_metadata,
-    samples_examples,
-    samples_preview,
-    table,
-    trajectories_preview,
-)
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
@@ -114,9 +107,9 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
             details: dict[str, Any] = {
-                **rl_dataset_metadata(opened.tables.stream(KEY, RLRow)),
-                **samples_examples(_rl_samples(opened.tables), opened.images),
-                "preview": samples_preview(_rl_samples(opened.tables), opened.images),
+                **pages.rl_dataset_metadata(opened.tables.stream(KEY, RLRow)),
+                **pages.samples_examples(_rl_samples(opened.tables), opened.images),
+                "preview": pages.samples_preview(_rl_samples(opened.tables), opened.images),
                 "megabytes": _megabytes(shipped),
                 **dataset_columns("prompts", {SAMPLES_KEY: Sample, dg.AssetKey(Candidates.asset): Candidates.kind}),
             }
@@ -151,7 +144,7 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
         head, rows = ("family", "reviewed", "accepted", "share"), []
         for family, accepted in proportions.items():
             rows.append((family, accepted.of, accepted.n, str(accepted)))
-        shown = table(head, rows) if rows else dg.MetadataValue.text("no family")
+        shown = pages.table(head, rows) if rows else dg.MetadataValue.text("no family")
         n_rows = sum(report.n_out for report in reports.values())
         return dg.MaterializeResult(metadata={"dagster/row_count": n_rows, "waiting": n_waiting, "acceptance": shown})
 
@@ -174,7 +167,7 @@ def _shipped_metadata(
 ) -> dict[str, dg.MetadataValue]:
     tables = workspace.tables
     rows = (row for row in tables.stream(TableKey(("sft_dataset",), family), Trajectory) if row.rounds)
-    previewed = list(islice(rows, N_PREVIEWED))
+    previewed = list(islice(rows, pages.N_PREVIEWED))
     sample_ids = {row.sample_id for row in previewed}
     keys = [TableKey(SAMPLES, partition) for partition in partitions if previewed]
     pairs = (row for key in tables.existing(keys) for row in tables.columns(key, "sample_id", "question"))
@@ -184,7 +177,7 @@ def _shipped_metadata(
         f"{family}_rows": dg.MetadataValue.int(shipped.n_rows),
         f"{family}_images": dg.MetadataValue.int(shipped.n_images),
         f"{family}_megabytes": _megabytes(shipped),
-        f"{family}_preview": trajectories_preview(previewed, questions, workspace.images),
+        f"{family}_preview": pages.trajectories_preview(previewed, questions, workspace.images),
     }
 
 

@@ -11,15 +11,8 @@ import dagster as dg
 from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF
 from darkroom.assets.graph.resources import DraftSettings, VerdictSettings
 from darkroom.assets.graph.stage_assets import SPECS, StageContext, StageInputs, stage_asset, stage_result
+from darkroom.assets.pages import metadata as pages
 from darkroom.assets.pages.declared_metadata import code_references
-from darkroom.assets.pages.metadata import (
-    funnel,
-    judging_metadata,
-    samples_examples,
-    samples_preview,
-    trajectories_examples,
-    trajectories_preview,
-)
 from darkroom.pipelines.generation import engine, stage
 from darkroom.pipelines.generation.engine import STAGES, Family
 from darkroom.pipelines.generation.recipes import Recipe
@@ -61,7 +54,7 @@ def _read_shard(run: StageContext) -> dg.MaterializeResult:
     source, shard = catalog.partitions()[run.partition]
     report = engine.intake(run.workspace, catalog.open(source), shard, run.partition)
     samples = tables.read(TableKey(stage.SAMPLES, run.partition), Sample)
-    details = {**samples_examples(samples, images), "preview": samples_preview(samples, images)}
+    details = {**pages.samples_examples(samples, images), "preview": pages.samples_preview(samples, images)}
     return stage_result(tables, report, n_in=report.n_in, details=details)
 
 
@@ -82,7 +75,7 @@ def family_funnel(family: Family) -> dg.MetadataValue:
     tables = family.workspace.tables
     n_not_applicable = sum(tables.facts(family.key(stage))["n_not_applicable"] for stage in STAGES)
     counts = {"applicable": tables.n_rows(family.samples_key) - n_not_applicable}
-    return funnel(counts | {stage: tables.n_rows(family.key(stage)) for stage in STAGES})
+    return pages.funnel(counts | {stage: tables.n_rows(family.key(stage)) for stage in STAGES})
 
 
 STAGE_SETTINGS: Mapping[str, type[dg.Config]] = {"drafts": DraftSettings, "verdicts": VerdictSettings}
@@ -153,11 +146,11 @@ def _details(family: Family, stage: str, report: StageReport) -> dict[str, Any]:
     questions = dict(tables.columns(family.samples_key, "sample_id", "question"))
     trajectories = tables.read(report.key, Trajectory)
     details: dict[str, Any] = {
-        **trajectories_examples(trajectories, questions, images),
-        "preview": trajectories_preview(trajectories, questions, images),
+        **pages.trajectories_examples(trajectories, questions, images),
+        "preview": pages.trajectories_preview(trajectories, questions, images),
     }
     if stage in ("verdicts", "trajectories"):
-        details |= judging_metadata(judge_stats_of(tables, family.recipe.family, [family.partition]))
+        details |= pages.judging_metadata(judge_stats_of(tables, family.recipe.family, [family.partition]))
     if stage == "trajectories":
         details["funnel"] = family_funnel(family)
     return details

@@ -11,15 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from darkroom.pipelines.publishing.dataset_reader import (
-    DatasetError,
-    columns_of,
-    dataset_files,
-    kind_of,
-    n_rows_of,
-    read_files,
-    split_of,
-)
+from darkroom.pipelines.publishing import dataset_reader
 from darkroom.pipelines.records import Grader, Sample, from_row
 from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.records.digest import digest
@@ -137,18 +129,18 @@ def of_dataset(folder: Path, store: ImageStore, *, split: str = "validation", li
     from darkroom.pipelines.publishing.features import check_columns  # `datasets` takes a second
 
     files = _files(folder, split)
-    kind = kind_of(files[0])
+    kind = dataset_reader.kind_of(files[0])
     try:
         check_columns(files[0], kind)
-    except DatasetError as error:
-        columns = ", ".join(sorted(columns_of(files[0])))
+    except dataset_reader.DatasetError as error:
+        columns = ", ".join(sorted(dataset_reader.columns_of(files[0])))
         raise TrainError(
             f"{folder} is neither an RL nor an SFT dataset: it has the columns {columns}. For other files "
             "write a mapping: --benchmark NAME=FILE.yaml"
         ) from error
     read = _of_prompt if kind == "prompts" else _of_trajectory
     questions: dict[str, Question] = {}
-    for row in read_files(files):
+    for row in dataset_reader.read_files(files):
         if row["sample_id"] not in questions and (limit is None or len(questions) < limit):
             questions[row["sample_id"]] = read(folder.name, row, store)
     return QuestionSet(folder.name, tuple(questions.values()))
@@ -202,10 +194,10 @@ def _files(folder: Path, split: str) -> list[Path]:
         raise TrainError(
             f"no dataset folder {folder}. Run: darkroom materialize SOURCE or darkroom rl SOURCE, or name its folder"
         )
-    splits = [file for file in dataset_files(folder) if split_of(file) in SPLITS]
-    files = [file for file in splits if split in ("all", split_of(file))]
-    if not n_rows_of(files):
-        existing = ", ".join(dict.fromkeys(map(split_of, splits))) or "none"
+    splits = [file for file in dataset_reader.dataset_files(folder) if dataset_reader.split_of(file) in SPLITS]
+    files = [file for file in splits if split in ("all", dataset_reader.split_of(file))]
+    if not dataset_reader.n_rows_of(files):
+        existing = ", ".join(dict.fromkeys(map(dataset_reader.split_of, splits))) or "none"
         raise TrainError(f"{folder} has no rows in the split {split!r} (it has: {existing}); name another with --split")
     return files
 

@@ -24,14 +24,7 @@ from darkroom.train.examples.conformance import ConformanceGate, examine, explan
 from darkroom.train.examples.datasets import HeldOut, held_out, open_dataset, presented
 from darkroom.train.examples.encoding import RowCache, RowReader
 from darkroom.train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
-from darkroom.train.models.loading import (
-    context_length,
-    load_model,
-    lora_config,
-    save_checkpoint,
-    score_only_trained_tokens,
-    trainer_arguments,
-)
+from darkroom.train.models import loading
 from darkroom.train.models.sharding import always_sees, note_on_launch
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.checkpoints import RestoresCheckpoints, Staging
@@ -72,7 +65,7 @@ class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer)
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        score_only_trained_tokens()
+        loading.score_only_trained_tokens()
         super().__init__(*args, **kwargs)
         self.model_accepts_loss_kwargs = True
         if self.accelerator.num_processes > 1:
@@ -116,7 +109,7 @@ class SftRun:
         return prepared
 
     def _conforming(self, name: str, part: HeldOut, reports: Path) -> Sequence[int]:
-        max_tokens = self.settings.max_tokens or context_length(self.model)
+        max_tokens = self.settings.max_tokens or loading.context_length(self.model)
         gate = ConformanceGate(part.folders, self.model, self.reader, max_tokens, part.part)
         conformance = examine(gate, reports, writes=self.staging.writes, progress=_progress(self.report))
         self.report.line(f"{name}: {summary(conformance)}")
@@ -168,7 +161,7 @@ class SftRun:
         trainer.train(resume_from_checkpoint=self.staging.last_step(folder))
         trainer.accelerator.wait_for_everyone()
         best = trainer.periodic and trainer.periodic.best_weights
-        save_checkpoint(trainer, processor, into, base=self.model, chat_template=own_template, best=best)
+        loading.save_checkpoint(trainer, processor, into, base=self.model, chat_template=own_template, best=best)
         processor.chat_template = own_template
         trainer.accelerator.wait_for_everyone()
         steps = read_steps(trainer.state.log_history, "sft")
@@ -179,12 +172,12 @@ class SftRun:
         settings = self.settings
         arguments = _config(prepared.phase, settings, folder, self.save_steps)  # before the model: starts the processes
         own = split_options(settings.trainer, "sft")[1]
-        loaded = load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights, **own)
+        loaded = loading.load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights, **own)
         if settings.freeze_vision:
             loaded.model.visual.requires_grad_(False)  # the tower and its projector
         rows, cache = open_dataset(*prepared.folders).select(prepared.rows), RowCache(self.reader)
         parts = {"train_dataset": presented(rows, cache.present, decode=False), "data_collator": cache.collate}
-        adapter = lora_config(settings.lora, vision=not settings.freeze_vision)
+        adapter = loading.lora_config(settings.lora, vision=not settings.freeze_vision)
         processor = self.reader.processor
         return StepwiseSFTTrainer(loaded, args=arguments, processing_class=processor, peft_config=adapter, **parts)
 
@@ -192,7 +185,7 @@ class SftRun:
 def _config(phase: PlannedPhase, settings: SftSettings, folder: Path, save_steps: int) -> Any:
     per_device, accumulation = share_of_batch(settings)
     arguments = {
-        **trainer_arguments(folder, seed=settings.seed, save_steps=save_steps),
+        **loading.trainer_arguments(folder, seed=settings.seed, save_steps=save_steps),
         "num_train_epochs": phase.epochs,
         "max_steps": phase.max_steps,
         "per_device_train_batch_size": per_device,

@@ -11,18 +11,7 @@ from datasets import Dataset
 from trl.trainer.grpo_config import GRPOConfig
 
 from darkroom.train.examples.datasets import HeldOut
-from darkroom.train.models.loading import (
-    context_length,
-    has_gpu,
-    load_model,
-    load_processor,
-    lora_config,
-    model_type,
-    save_checkpoint,
-    suppressed_tokens,
-    template,
-    trainer_arguments,
-)
+from darkroom.train.models import loading
 from darkroom.train.models.sharding import note_on_launch
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.rollouts.environment import PLAIN_RESPONSE
@@ -87,9 +76,10 @@ class GrpoRun:
         after saving a checkpoint to resume from."""
         job, settings, staging = self.job, self.settings, self.staging
         samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
-        processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
+        processor = loading.load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
         check_pixels(job.model, processor, settings.engine)
-        own_template, processor.chat_template = processor.chat_template, template("grpo", model_type(job.model))
+        stock = processor.chat_template
+        processor.chat_template = loading.template("grpo", loading.model_type(job.model))
         self._check_lengths(processor)
         track = (log_traces,) if "trackio" in trackers() else ()
         trainer = build_trainer(
@@ -116,14 +106,14 @@ class GrpoRun:
             raise
         processor.tokenizer.response_template = None
         best = trainer.periodic and trainer.periodic.best_weights
-        save_checkpoint(trainer, processor, staging.final, base=job.model, chat_template=own_template, best=best)
+        loading.save_checkpoint(trainer, processor, staging.final, base=job.model, chat_template=stock, best=best)
         if is_first_process() and samples.is_dir():
             samples.rename(staging.final / samples.name)
         trainer.accelerator.wait_for_everyone()
         return read_steps(trainer.state.log_history, "grpo")
 
     def _check_lengths(self, processor: Any) -> None:
-        settings, context = self.settings, context_length(self.job.model)
+        settings, context = self.settings, loading.context_length(self.job.model)
         limits: dict[str, Any] = {"protocol": settings.protocol, "max_tokens": settings.max_tokens}
         limits |= {"context": context, "wording": settings.prompt}
         check_lengths(self.job.dataset, processor, modes=set(self.method.modes(settings.generations)), **limits)
@@ -164,17 +154,17 @@ def build_trainer(
     sample_log: Any = None,
 ) -> Any:
     """Build a trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
-    processor.chat_template = template("grpo", model_type(model))
+    processor.chat_template = loading.template("grpo", loading.model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
     arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
-    if settings.engine == "vllm_colocate" and not has_gpu():
+    if settings.engine == "vllm_colocate" and not loading.has_gpu():
         prepare_vllm()
-    if settings.engine == "vllm_server" and has_gpu():
+    if settings.engine == "vllm_server" and loading.has_gpu():
         require_nccl()
     with readable_errors(settings.engine):
         own = split_options(settings.trainer, "grpo")[1]
         return SandboxGRPOTrainer(
-            load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights, **own),
+            loading.load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights, **own),
             settings=settings,
             method=method,
             judges=judges or Judges(),
@@ -182,19 +172,19 @@ def build_trainer(
             args=arguments,
             train_dataset=prompts(rows, protocol=settings.protocol, wording=settings.prompt),
             processing_class=processor,
-            peft_config=lora_config(settings.lora),
+            peft_config=loading.lora_config(settings.lora),
         )
 
 
 def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int) -> Any:
-    suppressed = suppressed_tokens(processor)
+    suppressed = loading.suppressed_tokens(processor)
     with_vllm = settings.engine != "transformers"
     # TRL suppresses <|image_pad|> only; any other vision token that is sampled crashes the step
     forbidden = {"logit_bias": dict.fromkeys(suppressed, -100.0)} if with_vllm else {"suppress_tokens": suppressed}
     same_names = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty"}
     arguments = {
         **settings.model_dump(include=same_names),
-        **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
+        **loading.trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
         "loss_type": "dapo",  # over a mask that weighs the tokens: darkroom.train.rl.rollouts.loss.weight_tokens
         "max_steps": settings.max_steps,
         "num_train_epochs": settings.epochs,
