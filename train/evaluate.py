@@ -145,8 +145,7 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
     ours = [path for path in (here / "evaluation").rglob("*") if path.suffix in (".py", ".toml", ".jinja", ".css")]
     code = digest_files([*ours, here / "models" / "local_policy.py", here / "examples" / "encoding.py"], here)
     questions = [
-        [question_set.name, [question.sample.sample_id for question in question_set.questions]]
-        for question_set in question_sets
+        [origin.name, [question.sample.sample_id for question in origin.questions]] for origin in question_sets
     ]
     who = evaluated.policy.identity.as_json()
     return digest([settings.as_json(), who, questions, code, code_digest(*_EVALUATION_CODE), sandbox.sandbox_digest()])

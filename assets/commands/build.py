@@ -175,10 +175,13 @@ def calibrate(
     with open_workspace() as workspace:
         settings = PolicyResource.from_environment("JUDGE")
         with progress_bar("rows") as progress:
+            policy, n_votes = settings.for_judging("calibration", workspace), votes or settings.n_votes
             calibration = calibrate_judge(
-                *(workspace, judge, labelled),
-                policy=settings.for_judging("calibration", workspace),
-                n_votes=votes or settings.n_votes,
+                workspace,
+                judge,
+                labelled,
+                policy=policy,
+                n_votes=n_votes,
                 target_precision=precision,
                 progress=progress,
             )

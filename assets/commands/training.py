@@ -52,9 +52,8 @@ def inspect_mask(
     with guarded():
         conversation = row_at(local_trajectories(dataset), row)  # before the model's libraries are imported: seconds
         ablations = {"train_observations": train_observations, "without_comments": without_comments}
-        reader = open_reader(
-            model, layout=layout, min_pixels=min_pixels, max_pixels=max_pixels, loss_policy=loss_policy, **ablations
-        )
+        pixels = {"min_pixels": min_pixels, "max_pixels": max_pixels}
+        reader = open_reader(model, layout=layout, loss_policy=loss_policy, **ablations, **pixels)
         show(mask_of(conversation, reader, model), out)
 
 

@@ -134,12 +134,10 @@ class ImageTracer:
         own, as of a wall around a sign, and not that of a figure around its panel."""
         for number, image in enumerate(images):
             # sides of the same ratio, up to a pixel by which each may be rounded
-            boxes = [
-                box
-                for box in _spelled_boxes(code, image, number)
-                if abs(box.width * pixels.height - box.height * pixels.width)
-                <= max(*pixels.size, box.width, box.height)
-            ]
+            boxes = []
+            for box in _spelled_boxes(code, image, number):
+                excess = abs(box.width * pixels.height - box.height * pixels.width)
+                boxes += [box] if excess <= max(*pixels.size, box.width, box.height) else []
             if not boxes:
                 continue
             original = self._store.open(image)

@@ -108,12 +108,8 @@ def faithfulness(sections: Results) -> bytes:
     }
     figure, axes = _axes(0.46 * len(bars) + 1.1)
     start = [0.0] * len(bars)
-    kinds = {
-        "faithful": (GREEN, "shows the target"),
-        "unfaithful": (ORANGE, "does not"),
-        "no_picture": (LINE, "no image"),
-    }
-    for kind, (colour, label) in kinds.items():
+    kinds = {"faithful": "shows the target", "unfaithful": "does not", "no_picture": "no image"}
+    for (kind, label), colour in zip(kinds.items(), (GREEN, ORANGE, LINE), strict=True):
         widths = [shares[kind] for shares in bars.values()]
         patches = axes.barh(list(bars), widths, left=start, color=colour, height=0.6, label=label)
         axes.bar_label(patches, [f"{w:.0%}" if w >= 0.06 else "" for w in widths], label_type="center", fontsize=9)

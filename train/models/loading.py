@@ -177,12 +177,11 @@ def suppressed_tokens(processor: Any) -> list[int]:
     return [vocabulary[token] for token in VISION_TOKENS if token in vocabulary]
 
 
-TemplateName = Literal["sft", "grpo"]
 MODEL_TYPES = tuple(DEFAULT_SYSTEM)
 """The model types that the templates fit."""
 
 
-def template(name: TemplateName, model_type: str = "qwen2_5_vl") -> str:
+def template(name: Literal["sft", "grpo"], model_type: str = "qwen2_5_vl") -> str:
     """The Jinja source for one of ``MODEL_TYPES``; ``darkroom.train.models.loading.model_type`` reads a folder's."""
     path = TEMPLATE if name == "sft" else Path(__file__).parents[1] / "templates" / "qwen_vl_grpo.jinja"
     return chat_template(path.read_text(), model_type)

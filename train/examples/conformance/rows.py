@@ -116,14 +116,12 @@ def _read(rows: Sequence[IndexedRow], reader: RowReader) -> Iterator[tuple[Index
 
 def _verdict(entry: IndexedRow, tokens: Tokens | RowMisfit, reader: RowReader, max_tokens: int) -> RowVerdict:
     place, row = entry
-    verdict = RowVerdict(place, row["trajectory_id"], row["family"])
+    about = (place, row["trajectory_id"], row["family"])
     if isinstance(tokens, RowMisfit):
-        return verdict.refused(tokens)
-    n_trained, n_images = sum(label != IGNORED for label in tokens.labels), len(row["images"])
+        return RowVerdict(*about).refused(tokens)
+    n_trained = sum(label != IGNORED for label in tokens.labels)
     n_of_images = tokens.ids.count(reader.processor.image_token_id)
-    verdict = RowVerdict(
-        verdict.row, verdict.trajectory_id, verdict.family, len(tokens.ids), n_trained, n_images, n_of_images
-    )
+    verdict = RowVerdict(*about, len(tokens.ids), n_trained, len(row["images"]), n_of_images)
     try:
         _check_image_tokens(row, tokens, reader)
         _check_trained(row, tokens, reader)

@@ -105,12 +105,7 @@ def opening(
 
 
 def check_prompts(
-    folder: Path,
-    *,
-    protocol: str,
-    modes: Iterable[str] = ("free",),
-    wording: str | None = None,
-    part: Part = "train",
+    folder: Path, *, protocol: str, modes: Iterable[str] = ("free",), wording: str | None = None, part: Part = "train"
 ) -> None:
     """Render every row in every mode. Raises ``TrainError`` for the first that cannot be."""
     for row in read_files(dataset_files(folder, part=part), without=("images", "videos")):

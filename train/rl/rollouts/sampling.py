@@ -11,13 +11,7 @@ from typing import Any, Literal
 
 import torch
 from tokenizers.decoders import DecodeStream
-from transformers import (
-    GenerationConfig,
-    LogitsProcessor,
-    LogitsProcessorList,
-    StoppingCriteria,
-    StoppingCriteriaList,
-)
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from darkroom.pipelines.models.protocols import ParsedTurn, Protocol
 from darkroom.pipelines.verification.repetition import RULES, Repetition, RepetitionRule

@@ -119,14 +119,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         return super()._generate(prompts)
 
     def _tool_call_loop(
-        self,
-        prompts: list[Any],
-        prompt_ids: list[list[int]],
-        completion_ids: list[list[int]],
-        completions: list[Any],
-        logprobs: list[Any] | None,
-        images: list[Any] | None,
-        multimodal_fields: dict[str, Any],
+        self, prompts: Any, prompt_ids: Any, completion_ids: list[list[int]], completions: Any, logprobs: Any, *_: Any
     ) -> Any:
         self._outcomes, waiting_share = self._finish(completion_ids, logprobs)
         self._log_metrics({"sandbox/waiting_share": [waiting_share]})

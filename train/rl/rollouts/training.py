@@ -50,12 +50,9 @@ def held_out_accuracy(trainer: Any, rows: Sequence[Any], *, size: int) -> dict[s
     right, answered, used_tool, n_whole, n_broken = accelerator.reduce(counts, reduction="sum").tolist()
     if not n_whole:
         raise TrainError(f"all {n_broken:.0f} held-out rollouts are broken: the sandbox failed in each")
-    return {
-        "eval_accuracy": right / n_whole,
-        "eval_answered": answered / n_whole,
-        "eval_tool_use": used_tool / n_whole,
-        "eval_broken_rate": n_broken / (n_whole + n_broken),
-    }
+    figures = {"eval_accuracy": right, "eval_answered": answered, "eval_tool_use": used_tool}
+    broken_rate = n_broken / (n_whole + n_broken)
+    return {**{name: count / n_whole for name, count in figures.items()}, "eval_broken_rate": broken_rate}
 
 
 @dataclass(frozen=True, slots=True)
