@@ -12,7 +12,12 @@ def decoded(monkeypatch):
     """The images that were decoded."""
     found = []
     decode = Image.decode_example
-    monkeypatch.setattr(Image, "decode_example", lambda self, image: found.append(image) or decode(self, image))
+
+    def counted(self, image, **options):
+        found.append(image)
+        return decode(self, image, **options)
+
+    monkeypatch.setattr(Image, "decode_example", counted)
     return found
 
 
