@@ -134,7 +134,7 @@ def test_a_source_that_is_wrong_fails_the_tick_and_changes_nothing(
 ) -> None:
     tick(instance)
     before = keys_of(instance)
-    (workspace.sources / "streets.yaml").write_text("kind: csv\npath: /data\n")
+    (workspace.sources / "streets.yaml").write_text("kind: cards\npath: /data\n")
     with pytest.raises(Exception, match=r"streets.yaml: kind: Input should be"):
         tick(instance)
     assert keys_of(instance) == before
