@@ -150,7 +150,7 @@ def test_without_a_dataset_the_command_that_makes_it_is_named(command: str, stat
 def test_gallery_writes_the_page_with_the_rejects(shipped: Path, workspace: Workspace) -> None:
     said = runner.invoke(app, ["gallery", "crop", "--rejects"])
     assert said.exit_code == 0, said.output
-    assert "4 trajectories, 1 rejects" in said.output
+    assert "4 trajectories, 0 rejects, 1 not applicable" in said.output
     assert (workspace.home / "views" / "crop.html").exists()
 
 
