@@ -5,7 +5,7 @@ from darkroom.annotation.commands.copies import backup, export_campaign, import_
 from darkroom.annotation.commands.queues import review, suitability, verify
 from darkroom.annotation.commands.server import down, service, status, up
 from darkroom.annotation.commands.users import users
-from darkroom.pipelines.command_line.groups import panelled_group
+from darkroom.pipelines.command_line.console import panelled_group
 
 app = panelled_group(
     {

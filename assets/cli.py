@@ -20,7 +20,7 @@ from darkroom.assets.commands.sources import app as sources_app
 from darkroom.assets.commands.sources import ingest
 from darkroom.assets.commands.training import app as train_app
 from darkroom.assets.commands.training import inspect_mask
-from darkroom.pipelines.command_line.groups import Aliases, OrderedGroup, panelled_group, words_of
+from darkroom.pipelines.command_line.console import Aliases, OrderedGroup, panelled_group, words_of
 from darkroom.pipelines.models.serving.cli import serve
 from darkroom.pipelines.services.cli import serve_sandbox
 from darkroom.sandbox.cli import app as sandbox_app

@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
-from darkroom.pipelines.inspection.meanings import Meaning, flaws, reject_reasons, rows_of_families
+from darkroom.pipelines.inspection.explain import Meaning, flaws, reject_reasons, rows_of_families
 from darkroom.pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.verification.checks import EVERY_FAMILY

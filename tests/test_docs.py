@@ -13,7 +13,7 @@ import yaml
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.generation.recipes import load_recipes
-from darkroom.pipelines.inspection.meanings import flaws, reject_reasons, rows_of_families
+from darkroom.pipelines.inspection.explain import flaws, reject_reasons, rows_of_families
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.verification.checks.check import Flaw
 from scripts import benchmarks_page, llms_page, method_terms, reference_pages, settings_page

@@ -9,8 +9,15 @@ from rich.table import Table
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.commands.opened import print_role_preview, print_shortages
-from darkroom.pipelines.command_line.console import CONSOLE, AsJson, DryRun, open_workspace, print_json, print_plain
-from darkroom.pipelines.command_line.groups import command_group
+from darkroom.pipelines.command_line.console import (
+    CONSOLE,
+    AsJson,
+    DryRun,
+    command_group,
+    open_workspace,
+    print_json,
+    print_plain,
+)
 
 users = command_group(
     help="Accounts of annotators, checkers and experts. A campaign needs three who write or check (four where records "

@@ -10,8 +10,14 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from darkroom.assets.commands.choices import public_datasets
-from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
-from darkroom.pipelines.command_line.groups import command_group
+from darkroom.pipelines.command_line.console import (
+    CONSOLE,
+    AsJson,
+    command_group,
+    open_workspace,
+    print_json,
+    print_line,
+)
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from darkroom.assets.commands.choices import datasets
-from darkroom.pipelines.command_line.console import open_workspace, print_line
-from darkroom.pipelines.command_line.groups import panelled_group
+from darkroom.pipelines.command_line.console import open_workspace, panelled_group, print_line
 from darkroom.pipelines.models.serving.engines import Device
 from darkroom.pipelines.records.trajectories import LossPolicy
 from darkroom.train import grpo, sft, tiny

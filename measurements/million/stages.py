@@ -22,8 +22,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.explain import explain as explain_row
 from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
 from darkroom.pipelines.publishing.rl_dataset import Mix, RlDataset
-from darkroom.pipelines.publishing.sample_join import SampleJoin
-from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.publishing.sft_dataset import SampleJoin, SftDataset
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.selection.decontamination.images import ImageIndex

@@ -27,8 +27,6 @@ UNFORESEEN = 70
 """As ``sysexits.h`` has it: an internal error of the software."""
 CLOSED_PIPE = 141
 """Where the output's reader has ended (``| head``): the shell's status for what SIGPIPE ends."""
-
-
 TABLE_COLUMNS = 80
 """In a narrower terminal typer's tables cut the names of options."""
 
@@ -52,9 +50,8 @@ class _Boundary:
             with errors_as_messages(with_traceback=is_debugging):
                 return super().main(words, *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
         except SystemExit as end:
-            if (
-                end.code == 1 and _output() != output
-            ):  # rich, whose status is 1, had it go nowhere: its reader has ended
+            # rich, whose status is 1, had the output go nowhere: its reader has ended
+            if end.code == 1 and _output() != output:
                 raise SystemExit(CLOSED_PIPE) from None
             raise
 
@@ -124,10 +121,8 @@ def describe(error: Exception) -> tuple[str, int]:
     if kind.__module__.split(".")[0] in DATABASES:
         mend = sqlite_mend(reason) or "check DARKROOM_LEDGER and the disk"
         return f"a database failed ({reason}). To do: {mend}, then run again: finished work is kept", 1
-    return (
-        f"unforeseen {kind.__name__}: {reason}. Run the command again with {DEBUG} and report what it prints",
-        UNFORESEEN,
-    )
+    what_to_do = f"Run the command again with {DEBUG} and report what it prints"
+    return f"unforeseen {kind.__name__}: {reason}. {what_to_do}", UNFORESEEN
 
 
 def _file_message(error: OSError) -> str | None:

@@ -1,6 +1,8 @@
 """Explain one row or reject: its history through every family and partition, from the tables and the ledger.
 
-A row is named by an id, the beginning of one, or its place in its source.
+A row is named by an id, the beginning of one, or its place in its source. Also here: the meaning of every reject reason
+and flaw with what to do about it, and which rows each family takes. Those texts lie beside this module, outside of what
+decides rows: editing them makes no table stale.
 """
 
 from __future__ import annotations
@@ -8,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
 
 import polars as pl
+import yaml
 
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
@@ -197,15 +201,11 @@ def _passages(files: Sequence[TableFile], subject: Subject) -> Iterator[tuple[st
             trajectory_id = match.get("trajectory_id", "")
             if subject.kind != "trajectory" or file.asset == SAMPLES or trajectory_id == subject.id:
                 family = RL if file.asset[0] in _RL_TABLES else match.get("family") or file.asset[0]
-                yield family, trajectory_id, _passage(file, match)
-
-
-def _passage(file: TableFile, row: Mapping[str, Any]) -> Passage:
-    stage = "/".join(file.asset)
-    if not file.holds_rejects:
-        return Passage(stage, file.partition, "kept", "", "", "", row)
-    outcome, inner = disposition_of(row["reason"], row["disposition"]), json.loads(row["row"])
-    return Passage(stage, file.partition, outcome, row["reason"], row["check"], row["evidence"], inner)
+                outcome, why, written = "kept", ("", "", ""), match
+                if file.holds_rejects:
+                    outcome, written = disposition_of(match["reason"], match["disposition"]), json.loads(match["row"])
+                    why = (match["reason"], match["check"], match["evidence"])
+                yield family, trajectory_id, Passage("/".join(file.asset), file.partition, outcome, *why, row=written)
 
 
 def _history(
@@ -220,3 +220,35 @@ def _history(
     else:
         calls = rollout_calls(workspace.ledger, row, sample, family=family, trajectory_id=trajectory_id)
     return FamilyHistory(family, trajectory_id, tuple(passages), row, calls)
+
+
+class Meaning(NamedTuple):
+    """A reason for which a row is not kept, in words."""
+
+    means: str
+    do: str
+    """Remedy; "Nothing" where the row is rightly left out."""
+
+
+def reject_reasons() -> dict[str, dict[str, Meaning]]:
+    """Every ``Reason``, by the stage that gives it."""
+    return _meanings("reject_reasons")
+
+
+def flaws() -> dict[str, dict[str, Meaning]]:
+    """Every ``Flaw`` of a bundled check, by what the check looks at."""
+    return _meanings("flaws")
+
+
+def rows_of_families() -> dict[str, str]:
+    """Rows that each bundled family takes, in a sentence."""
+    return cast(dict[str, str], _read("families"))
+
+
+def _meanings(name: str) -> dict[str, dict[str, Meaning]]:
+    groups = _read(name)
+    return {group: {reason: Meaning(**words) for reason, words in reasons.items()} for group, reasons in groups.items()}
+
+
+def _read(name: str) -> Any:
+    return yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8"))

@@ -70,13 +70,9 @@ def find_trajectories(name: str, root: StorePath, *, may_be_empty: bool = False)
 
 def dataset_folders(root: P) -> list[P]:
     """The folders in ``root`` that hold a dataset, sorted. Hidden ones are being written."""
-    folders = [cast(P, root / name) for name in _names_of(root)]
-    return [folder for folder in folders if dataset_files(folder)]
-
-
-def _names_of(root: StorePath) -> list[str]:
     with storage_errors(str(root)):
-        return [folder.name for folder in children(root) if not folder.name.startswith(".") and folder.is_dir()]
+        names = [folder.name for folder in children(root) if not folder.name.startswith(".") and folder.is_dir()]
+    return [folder for name in names if dataset_files(folder := cast(P, root / name))]
 
 
 def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) -> list[P]:
@@ -85,19 +81,12 @@ def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) 
     Hidden files and folders are being written, and so is a folder in an object store that has no marker.
     """
     with storage_errors(str(folder)):
-        names = sorted(_file_names(folder, nested=nested))
+        paths = folder.rglob("*.parquet") if nested else children(folder)
+        names = sorted(str(path)[len(str(folder)) + 1 :] for path in paths if path.suffix == ".parquet")
         if not isinstance(folder, Path) and not nested and names and not has_file(folder / MARKER):
             return []
     files = [cast(P, folder / name) for name in names if not any(part.startswith(".") for part in name.split("/"))]
     return [file for file in files if split in (None, split_of(file))]
-
-
-def _file_names(folder: StorePath, *, nested: bool) -> list[str]:
-    """Names of parquet files, relative to the folder."""
-    if not nested:
-        return [path.name for path in children(folder) if path.suffix == ".parquet"]
-    n_before = len(str(folder)) + 1
-    return [str(path)[n_before:] for path in folder.rglob("*.parquet")]
 
 
 def marker_facts(folder: StorePath) -> dict[str, Any]:
@@ -201,8 +190,7 @@ def count_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> int
 
 def map_in_threads(rows: Iterable[R], perform: Callable[[R], T]) -> Iterator[T]:
     """``perform`` on every row, in the rows' order, a thread for each CPU; at most two rows a thread are in memory."""
-    waiting: deque[Future[T]] = deque()
-    n_threads = os.cpu_count() or 1
+    waiting, n_threads = deque[Future[T]](), os.cpu_count() or 1
     with ThreadPoolExecutor(n_threads) as threads:
         for row in rows:
             waiting.append(threads.submit(perform, row))

@@ -23,7 +23,7 @@ from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import reject
 from darkroom.pipelines.selection.decontamination import read_benchmarks
-from darkroom.pipelines.selection.sampling import SPLITS, Split
+from darkroom.pipelines.selection.sampling import SPLITS, Split, Splits
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
 from darkroom.pipelines.storage.row_files import RowSpill, RowStream
@@ -40,7 +40,6 @@ ROWS_CODE = (
     __name__,
     "darkroom.pipelines.publishing.judge_stats",
     "darkroom.pipelines.publishing.row_selection",
-    "darkroom.pipelines.publishing.sample_join",
     "darkroom.pipelines.rl.rows",
     "darkroom.pipelines.selection",
     "darkroom.pipelines.verification.grading",
@@ -54,7 +53,6 @@ FILES_CODE = (
     "darkroom.pipelines.publishing.parquet_shards",
     "darkroom.pipelines.publishing.judge_stats",
     "darkroom.pipelines.publishing.replay",
-    "darkroom.pipelines.publishing.sample_join",
     "darkroom.pipelines.publishing.rendering",
 )
 """The code that decides the bytes of files and cards."""
@@ -65,13 +63,6 @@ class RowFacts(Protocol):
 
     def add(self, row: Any, sample: Sample) -> None:
         """The next row that ships, with its sample."""
-
-
-class SampleSplits(Protocol):
-    """The split of each sample."""
-
-    def of(self, sample_id: str) -> Split:
-        """The split of one sample."""
 
 
 class Publication(ABC, Generic[R, F]):
@@ -116,7 +107,7 @@ class Publication(ABC, Generic[R, F]):
         """The columns by which a reject names its row."""
 
     @abstractmethod
-    def splits(self) -> SampleSplits:
+    def splits(self) -> Splits:
         """The groups of samples that stay in one split; the table is complete when this is computed."""
 
     @abstractmethod

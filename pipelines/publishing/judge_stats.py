@@ -76,12 +76,9 @@ def necessity_stats(checks: Iterable[Mapping[str, Any]], limits: Mapping[str, An
     for check in checks:
         if check["name"] in _HOW:
             score, n_trials = check["score"] or 0, check["n_trials"]
+            n_right, n_failed = round(score * n_trials), int(not check["passed"])
             sums[check["name"]].update(
-                n_rows=1,
-                n_right=round(score * n_trials),
-                n_trials=n_trials,
-                n_ever=int(bool(score)),
-                n_failed=int(not check["passed"]),
+                n_rows=1, n_right=n_right, n_trials=n_trials, n_ever=int(bool(score)), n_failed=n_failed
             )
     return tuple(NecessityStats(name, **sums[name], rule=_rule(name, limits)) for name in _HOW if name in sums)
 
@@ -120,19 +117,14 @@ def acceptance(reviews: Iterable[Review]) -> Proportion:
 
 
 def _review_check(reviews: Sequence[Review]) -> Check:
-    n_accepted = sum(review.accepted for review in reviews)
+    n, n_accepted = len(reviews), sum(review.accepted for review in reviews)
     reasons = Counter(reason for review in reviews for reason in review.reasons)
-    reason_counts = [f"{reason} {n}" for reason, n in sorted(reasons.items())]
+    reason_counts = [f"{reason} {count}" for reason, count in sorted(reasons.items())]
     comments = [review.comment for review in reviews if review.comment]
-    passed = 2 * n_accepted > len(reviews)
-    return Check(
-        name=REVIEW_CHECK,
-        passed=passed,
-        score=n_accepted / len(reviews),
-        detail="; ".join([f"{n_accepted} of {len(reviews)} experts accept it", *reason_counts, *comments]),
-        reason="" if passed else "expert_rejected",
-        n_trials=len(reviews),
-    )
+    detail = "; ".join([f"{n_accepted} of {n} experts accept it", *reason_counts, *comments])
+    passed = 2 * n_accepted > n
+    reason = "" if passed else "expert_rejected"
+    return Check(REVIEW_CHECK, passed, score=n_accepted / n, detail=detail, reason=reason, n_trials=n)
 
 
 def _keys(tables: Tables, family: str, partitions: Sequence[str]) -> list[TableKey]:

@@ -133,7 +133,9 @@ def in_sandbox(row: Mapping[str, Any]) -> Iterator[sandbox.Observation]:
         pool.group(images=images, videos=videos, names=image_names(row["question"])) as group,
         group.session(seed=row["provenance"]["seed"]) as session,
     ):
-        _set_up(session, row["protocol"])
+        if (setup := setup_of(row["protocol"])) and not (observation := session.run(setup)).ok:
+            error = observation.error or observation.text
+            raise SetupFailed(f"{row['protocol']}: {observation.status}: {error}")
         for turn in row["rounds"]:
             yield session.run(turn["code"])
 
@@ -143,12 +145,6 @@ def setup_of(protocol: str) -> str:
     if protocol not in PROTOCOLS:
         raise SetupFailed(f"no protocol {protocol!r} here; there are {', '.join(PROTOCOLS)}")
     return PROTOCOLS[protocol].setup
-
-
-def _set_up(session: sandbox.Session, protocol: str) -> None:
-    setup = setup_of(protocol)
-    if setup and not (observation := session.run(setup)).ok:
-        raise SetupFailed(f"{protocol}: {observation.status}: {observation.error or observation.text}")
 
 
 def _compared(
@@ -166,16 +162,10 @@ def _compared(
         return
     for place, image in zip(recorded["images"], replayed.images, strict=True):
         before, after = decode(images[place]["bytes"]), eight_bit(image.pixels)
-        if difference := _other_pixels(before, after):
-            yield "pixels", f"image {place}: {_described(before)}", difference
-
-
-def _other_pixels(before: Image.Image, after: Image.Image) -> str:
-    """Empty where every pixel is the same."""
-    if (before.size, before.mode) != (after.size, after.mode):
-        return _described(after)
-    most = int(np.abs(np.asarray(before, np.int16) - np.asarray(after, np.int16)).max())
-    return f"differs by up to {most} of 255" if most else ""
+        if (before.size, before.mode) != (after.size, after.mode):
+            yield "pixels", f"image {place}: {_described(before)}", _described(after)
+        elif most := int(np.abs(np.asarray(before, np.int16) - np.asarray(after, np.int16)).max()):
+            yield "pixels", f"image {place}: {_described(before)}", f"differs by up to {most} of 255"
 
 
 def _described(image: Image.Image) -> str:

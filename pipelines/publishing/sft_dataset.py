@@ -4,10 +4,11 @@ A family's quota takes exactly so many rows (``pipelines/selection/sampling.py``
 family (``pipelines/selection/sampling.py``).
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +30,57 @@ from darkroom.pipelines.publishing.judge_stats import (
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, trajectory_row
 from darkroom.pipelines.publishing.replay import replay
 from darkroom.pipelines.publishing.row_selection import Selection
-from darkroom.pipelines.publishing.sample_join import SampleJoin
 from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
-from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.digest import digest, key64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, Splits, Strata, difficulty, grouped
 from darkroom.pipelines.selection.screening import Screening
-from darkroom.pipelines.storage.row_files import RowStream
+from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
 from darkroom.pipelines.storage.stage_runs import StageReport, code_digest
 from darkroom.pipelines.storage.store_paths import StorePath
-from darkroom.pipelines.storage.tables import Mask, TableKey
+from darkroom.pipelines.storage.tables import Mask, TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
 
 ASSET = ("sft_dataset",)
+
+
+class SampleJoin:
+    """``join[sample_id]``; of a sample that several partitions hold, the last one's.
+
+    In memory are the samples of one partition and 12 bytes of every sample. Those that several partitions hold wait on
+    disk, so that no order of look-ups reads a partition again and again.
+    """
+
+    def __init__(self, tables: Tables, partitions: Sequence[str]) -> None:
+        self._tables, self._partitions = tables, partitions
+        keys, places = array("Q"), array("i")
+        for place, partition in enumerate(partitions):
+            own = [key64(sample_id) for (sample_id,) in tables.columns(TableKey(SAMPLES, partition), "sample_id")]
+            keys.extend(own)
+            places.extend([place] * len(own))
+        self._keys, first, counts = np.unique(np.frombuffer(keys, np.uint64), return_index=True, return_counts=True)
+        self._places = np.frombuffer(places, np.int32)[first]
+        self._repeated, repeated = KeyedSpill(tables.scratch), set(self._keys[counts > 1].tolist())
+        for place in range(len(partitions)) if repeated else ():
+            for sample_id, sample in self._read(place).items():
+                if (key := key64(sample_id)) in repeated:
+                    self._repeated.add(key, sample)
+        self._samples_at = lru_cache(maxsize=1)(self._read)
+
+    def __getitem__(self, sample_id: str) -> Sample:
+        """Raises ``KeyError`` for a sample that no partition holds."""
+        key = key64(sample_id)
+        repeated: Sample | None = self._repeated.get(key)
+        if repeated is not None:
+            return repeated
+        place = int(np.searchsorted(self._keys, np.uint64(key)))
+        if place == len(self._keys):
+            raise KeyError(sample_id)
+        return self._samples_at(int(self._places[place]))[sample_id]
+
+    def _read(self, place: int) -> dict[str, Sample]:
+        rows = self._tables.stream(TableKey(SAMPLES, self._partitions[place]), Sample)
+        return {sample.sample_id: sample for sample in rows}
 
 
 @dataclass
@@ -192,9 +231,8 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         n_each = min(map(len, by_kind.values()))
         if self.n_rows is not None:
             n_each = min(n_each, -(-self.n_rows // len(by_kind)))
-        for kind in sorted(by_kind):
-            of = f"the quota of rows {kind}, as many as of the rarest kind,"
-            selection.fill_quota(by_kind[kind], n_each, of=of)
+        for kind, candidates in sorted(by_kind.items()):
+            selection.fill_quota(candidates, n_each, of=f"the quota of rows {kind}, as many as of the rarest kind,")
 
     def _fill_quota(self, selection: Selection, n_rows: int) -> None:
         candidates, mask = Strata(), selection.mask

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from darkroom.pipelines.command_line.groups import command_group
+from darkroom.pipelines.command_line.console import command_group
 from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 from darkroom.pipelines.services.cli import Host, Port, require_extra
 from darkroom.sandbox.terminal import SafeConsole

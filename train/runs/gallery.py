@@ -15,8 +15,8 @@ from typing import Any
 
 from PIL import Image
 
+from darkroom.pipelines.inspection.gallery import write_entries
 from darkroom.pipelines.inspection.gallery.entries import Entry, code_html
-from darkroom.pipelines.inspection.gallery.page import write_entries
 from darkroom.pipelines.inspection.pages import cell, inline_example, markdown_table, thumbnail
 from darkroom.train.runs import history
 from darkroom.train.runs.history import CodeVersion

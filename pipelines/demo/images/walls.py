@@ -41,8 +41,7 @@ class Mounted(NamedTuple):
 
 def backdrop(number: int, width: int, height: int, rng: Random) -> Backdrop:
     """The wall of scene ``number``; four kinds take turns."""
-    draw = (_brick_courtyard, _plastered_gallery, _cork_board, _hedge)[number % 4]
-    return draw(width, height, rng)
+    return (_brick_courtyard, _plastered_gallery, _cork_board, _hedge)[number % 4](width, height, rng)
 
 
 def mounted(photograph: Image.Image, rng: Random, *, pinned: bool) -> Mounted:

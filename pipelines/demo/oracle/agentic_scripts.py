@@ -3,7 +3,7 @@
 Each family has its phrases and code in a TOML file of its name.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 
 from darkroom.pipelines.demo import data_beside
@@ -34,32 +34,29 @@ _CODE = _IMAGE["code"]
 MARGIN = 0.3
 """How far the zoom reaches beyond the target, as a share of the target's longer side."""
 OVERVIEW_SIDE, READABLE_SIDE = 800, 600
-Look = Callable[[Task, Random], tuple[Sequence[str], str]]
-"""The thoughts to choose from, with the slot ``label``, and the code."""
 
 
 def _look_or_answer(turn: CompletionRequest) -> str:
-    looks: list[Look] = [_overview, _zoom]
-    if turn.task.sample.truth.boxes and Random(turn.task.seed).random() < 1 / 3:
-        looks.append(_enhance)
-    sample = turn.task.sample
-    if len(turn.rounds) == len(looks):
+    sample, n = turn.task.sample, len(turn.rounds)
+    enhances = bool(sample.truth.boxes) and Random(turn.task.seed).random() < 1 / 3
+    if n == 2 + enhances:
         region = _region(sample)
         scale = region and enlargement(region, readable_side=READABLE_SIDE)
         return answer_turn(turn, PyVision(), after_crop(sample, scale, _IMAGE) if scale else _IMAGE["shows"])
     # seed_from gives every turn its own seed: its words don't depend on the other turns'
     rng = Random(turn.seed)
-    thoughts, code = looks[len(turn.rounds)](turn.task, rng)
+    if n == 0:
+        thoughts, code = _IMAGE["first"], rng.choice(_CODE["overview"]).format(n=_index(sample), side=OVERVIEW_SIDE)
+    elif n == 1:
+        thoughts, code = _zoom(turn.task, rng)
+    else:
+        thoughts, code = _IMAGE["sure"], rng.choice(_CODE["sharper"])
     thought = before_look(sample, rng, thoughts, label=label_of(sample))
-    return PyVision().write_round(thought, code, first=not turn.rounds)
-
-
-def _overview(task: Task, rng: Random) -> tuple[Sequence[str], str]:
-    return _IMAGE["first"], rng.choice(_CODE["overview"]).format(n=_index(task.sample), side=OVERVIEW_SIDE)
+    return PyVision().write_round(thought, code, first=not n)
 
 
 def _zoom(task: Task, rng: Random) -> tuple[Sequence[str], str]:
-    """The target closer; where none is known, what the measurements ask for, or the halves one by one."""
+    """Thoughts to choose from and code for the target; where none is known, for what was measured, or the halves."""
     region = _region(task.sample)
     if region is None:
         return _whole(task)
@@ -74,10 +71,6 @@ def _whole(task: Task) -> tuple[Sequence[str], str]:
     kind = "turned" if visible.is_turned else "faint" if visible.is_faint else "halves"
     back = f"{-(visible.angle or 0) % 360:g}"
     return _IMAGE["whole"][kind], _CODE["whole"][kind].format(n=_index(task.sample), back=back)
-
-
-def _enhance(_: Task, rng: Random) -> tuple[Sequence[str], str]:
-    return _IMAGE["sure"], rng.choice(_CODE["sharper"])
 
 
 def _index(sample: Sample) -> int:

@@ -58,6 +58,12 @@ class Sheet(NamedTuple):
     draw: ImageDraw.ImageDraw
     license: str
 
+    def bar(self, sides: tuple[int, int, int, int], colour: str) -> Box:
+        """Paint a box."""
+        box = Box(*sides)
+        self.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS[colour])
+        return box
+
     def asks(
         self,
         question: str,

@@ -65,8 +65,7 @@ def _hang(on: Sheet, text: str, colour: str, size: int, rng: Random, *, upper: b
     half = SIZE[1] // 2
     x = rng.randint(2, max(2, SIZE[0] - wide - 2))
     y = rng.randint(2, half - high - 2) + (0 if upper else half)
-    box = Box(x, y, min(x + wide, SIZE[0]), y + high)
-    on.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS[colour])
+    box = on.bar((x, y, min(x + wide, SIZE[0]), y + high), colour)
     write(on.draw, ((box.x1 + box.x2) / 2, (box.y1 + box.y2) / 2), text, size, PAPER)
     return box
 
@@ -86,8 +85,7 @@ def ruler(rng: Random, n: int) -> DrawnQuestion:
         on.draw.line((at, y, at, y + (18 if tenth % 10 == 0 else 12 if tenth % 5 == 0 else 6)), fill=INK)
         if tenth % 10 == 0:
             write(on.draw, (at, y + 32), str(tenth // 10), 13)
-    box = Box(round(x + start * step), y - 24, round(x + (start + length) * step), y - 4)
-    on.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS[colour])
+    box = on.bar((round(x + start * step), y - 24, round(x + (start + length) * step), y - 4), colour)
     question = _WORDS["ruler"][n // len(COLOURS) % 2].format(colour)
     return on.asks(question, f"{length:g} cm", "measure", ("bar", box), tolerance=TOLERANCE, unit="cm")
 
@@ -122,8 +120,7 @@ def thermometer(rng: Random, n: int) -> DrawnQuestion:
         on.draw.line((x + 4, y, x + (14 if long else 9), y), fill=INK)
         if long:
             write(on.draw, (x + 23, y), str(degree), 9)
-    box = Box(x - 4, bottom - warmth * step, x + 4, bottom + 12)
-    on.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS["red"])
+    box = on.bar((x - 4, bottom - warmth * step, x + 4, bottom + 12), "red")
     room = _WORDS["rooms"][n % len(_WORDS["rooms"])]
     question = f"A thermometer hangs in the {room}. What does it read, in °C?"
     return on.asks(question, f"{warmth} °C", "measure", ("column", box), tolerance=TOLERANCE, unit="°C")

@@ -6,6 +6,7 @@ Everything is compared with what the files say. Nothing is written; rows are rea
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby, islice
 from typing import Literal, NamedTuple, get_args
 
@@ -13,10 +14,9 @@ from cattrs import BaseValidationError
 
 from darkroom import sandbox
 from darkroom.pipelines.inspection.audit.conversations import Conversations, execute_rounds, find_conversations, row_of
-from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditReport, shortened
+from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditReport, DatasetTotals, shortened
 from darkroom.pipelines.inspection.audit.row_checks import recount, regrade, remeasure, stated_counts, stored_failures
 from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, case_of, changed_images
-from darkroom.pipelines.inspection.audit.totals import DatasetTotals
 from darkroom.pipelines.publishing.dataset_reader import (
     KEYS,
     DatasetError,
@@ -133,7 +133,10 @@ class _RowAudit:
         report, dataset = AuditReport(n_rows=1), split.folder.name
         try:
             if "checks" in self.parts:
-                _compare_images(row, str(row.get(KEYS[split.kind])), dataset, report)
+                report.checked["bytes of images"] += 1
+                for place in changed_images(row):
+                    reason = f"image {place} is not the one of its digest"
+                    report.add([AuditFinding("changed image", dataset, str(row.get(KEYS[split.kind])), reason)])
             if split.kind == "prompts":
                 self._prompt(row, dataset, report)
             else:
@@ -162,12 +165,6 @@ class _RowAudit:
             report.add(stated_counts(row, dataset))
 
 
-def _compare_images(row: Row, row_id: str, dataset: str, report: AuditReport) -> None:
-    report.checked["bytes of images"] += 1
-    for place in changed_images(row):
-        report.add([AuditFinding("changed image", dataset, row_id, f"image {place} is not the one of its digest")])
-
-
 def _replay(row: Row, dataset: str, execute: Execute, report: AuditReport) -> None:
     report.n_rounds = len(row["rounds"])
     try:
@@ -180,9 +177,8 @@ def _replay(row: Row, dataset: str, execute: Execute, report: AuditReport) -> No
     report.n_executed = report.n_rounds
     report.n_images = sum(len(turn["observation"]["images"]) for turn in row["rounds"])
     for difference in replayed.differences:
-        reason = shortened(f"stored {difference.recorded!r}, now {difference.replayed!r}")
-        row_id = row["trajectory_id"]
-        report.add([AuditFinding(f"replay: {difference.what}", dataset, row_id, reason, difference.round)])
+        kind, reason = f"replay: {difference.what}", f"stored {difference.recorded!r}, now {difference.replayed!r}"
+        report.add([AuditFinding(kind, dataset, row["trajectory_id"], shortened(reason), difference.round)])
 
 
 def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, report: AuditReport) -> None:
@@ -199,15 +195,12 @@ def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, report: AuditRe
 def _audit_conversations(
     conversations: Conversations, parts: frozenset[Part], execute: Execute, limit: int | None, progress: Progress | None
 ) -> AuditReport:
-    report = AuditReport()
-
-    def audit_row(source: SourceRow | BadRow) -> AuditReport:
-        return _audit_conversation(source, conversations, parts, execute)
-
-    for result in map_in_threads(islice(conversations.rows, limit), audit_row):
+    report, n_all = AuditReport(), conversations.n_rows if limit is None else limit
+    perform = partial(_audit_conversation, conversations=conversations, parts=parts, execute=execute)
+    for result in map_in_threads(islice(conversations.rows, limit), perform):
         report.take(result)
         if progress is not None:
-            progress(report.n_rows, max(report.n_rows, conversations.n_rows if limit is None else limit))
+            progress(report.n_rows, max(report.n_rows, n_all))
     return report
 
 
@@ -217,8 +210,7 @@ def _audit_conversation(
     """The code is executed for ``checks``, too, which read whether it ran."""
     report, dataset = AuditReport(n_rows=1), conversations.name
     if isinstance(source, BadRow):
-        reason = shortened(source.evidence)
-        report.add([AuditFinding(f"unreadable: {source.reason}", dataset, source.row, reason)])
+        report.add([AuditFinding(f"unreadable: {source.reason}", dataset, source.row, shortened(source.evidence))])
         return report
     row = row_of(source, is_escaped=conversations.is_escaped)
     report.n_rounds = len(row["rounds"])

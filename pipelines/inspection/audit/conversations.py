@@ -94,7 +94,6 @@ def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:
     return {
         "trajectory_id": source.row,
         "sample_id": source.row,
-        "family": "",
         "protocol": protocol.name,
         "images": [{"bytes": data} for data in source.images],
         "image_refs": [to_row(ref) for ref in refs],
@@ -106,12 +105,10 @@ def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:
         "mode": "free",
         "checks": [],
         "provenance": facts | {"sandbox_digest": "", "seed": 0},
-        "question": source.question,
         "choices": list(source.choices),
-        "source": "",
         "source_row": source.row,
-        "license": source.license,
-        "category": source.category,
+        **{name: getattr(source, name) for name in ("question", "license", "category")},
+        **dict.fromkeys(("family", "source"), ""),
     }
 
 

@@ -1,14 +1,36 @@
-"""The report of an audit: findings by kind, and how much was compared or could not be."""
+"""The report of an audit: findings by kind, and how much was compared or could not be; totals over a dataset's rows.
 
-from collections import Counter
-from collections.abc import Iterable
+Totals are the card's figures, the marker's counts, repeated rows and images in two splits; of each row only digests
+stay in memory.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
+
+from darkroom.pipelines.inspection.audit.row_records import Row
+from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.atomic_write import MARKER
+from darkroom.pipelines.storage.store_paths import StorePath
 
 MAX_FINDINGS = 10_000
 """Kept with their rows; further ones are counted only, so that an audit of a bad release fits into memory."""
 _MAX_DETAIL = 300
+_ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader) (.+?) \| (\d+) \|$", re.MULTILINE)
+_ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
+_SFT_SIZE = re.compile(r"^(\d+) trajectories with (\d+) images", re.MULTILINE)
+_RL_SIZE = re.compile(r"^(\d+) questions with", re.MULTILINE)
+_STEP = re.compile(
+    r"^\| (samples|drafts|runs|verdicts|trajectories|dataset) \| (\d+) \| ([^|\n]*)\|(?: (\d*) ?\|)?$", re.MULTILINE
+)
+"""The last column is missing in cards of earlier versions, where its rows are among the rejected ones."""
+_TAKEN = re.compile(r" (\d+)(?:, | ?$)")
 _COUNTS = ("n_rows", "n_rounds", "n_executed", "n_images", "n_replayed", "n_same", "n_other_sandbox")
+_COUNTERS = ("kinds", "checked", "not_measured")
+_FINDING = ("kind", "dataset", "row", "round", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +83,8 @@ class AuditReport:
         """Add the report of a row or a part."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(part, name))
-        self.checked.update(part.checked)
-        self.not_measured.update(part.not_measured)
-        self.kinds.update(part.kinds)
+        for name in _COUNTERS:
+            getattr(self, name).update(getattr(part, name))
         self.findings += part.findings[: MAX_FINDINGS - len(self.findings)]
         self.notes += part.notes
 
@@ -79,20 +100,105 @@ class AuditReport:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in _COUNTS},
-            "n_findings": self.n_findings,
-            "kinds": dict(sorted(self.kinds.items())),
-            "checked": dict(sorted(self.checked.items())),
-            "not_measured": dict(sorted(self.not_measured.items())),
+            **{name: getattr(self, name) for name in (*_COUNTS, "n_findings")},
+            **{name: dict(sorted(getattr(self, name).items())) for name in _COUNTERS},
             "notes": self.notes,
-            "findings": [
-                {"kind": finding.kind, "dataset": finding.dataset, "row": finding.row, "round": finding.round}
-                | {"reason": finding.reason}
-                for finding in self.findings
-            ],
+            "findings": [{name: getattr(finding, name) for name in _FINDING} for finding in self.findings],
         }
 
 
 def shortened(text: str) -> str:
     """The reason, cut to 300 characters: texts of rows may have any length."""
     return text if len(text) <= _MAX_DETAIL else f"{text[: _MAX_DETAIL - 2]} …"
+
+
+class DatasetTotals:
+    """Counts of one dataset's folder; ``row`` takes each row in, ``findings`` compares at the end."""
+
+    def __init__(self, folder: StorePath, kind: Kind) -> None:
+        self._folder, self._kind = folder, kind
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._first: dict[bytes, str] = {}
+        self._splits: dict[bytes, str] = {}
+        self._n_rows = self._n_images = 0
+
+    def row(self, row: Row, split: str) -> Iterator[AuditFinding]:
+        """Count a row of ``split``; findings are contradictions to the rows before."""
+        self._n_rows += 1
+        self._n_images += len(row["images"])
+        self._count(row, split)
+        row_id = row[KEYS[self._kind]]
+        before = self._first.setdefault(self._content(row), row_id)
+        if before is not row_id:
+            yield AuditFinding("repeated row", self._folder.name, row_id, f"the same content as {before}")
+        for ref in row["image_refs"][: row.get("n_question_images", len(row["image_refs"]))]:
+            image = bytes.fromhex(ref.get("parent") or ref["sha256"])
+            if self._splits.setdefault(image, split) != split:
+                reason = f"an image of its question is in {self._splits[image]}, too"
+                yield AuditFinding("image in two splits", self._folder.name, row_id, reason)
+
+    def findings(self) -> Iterator[AuditFinding]:
+        """The marker and the card against what was counted."""
+        card = self._folder / "README.md"
+        try:
+            stated = read_marker(self._folder)
+        except ValueError as error:
+            stated = {}
+            yield self._finding(f"{MARKER}: {error}")
+        for name, n in (("n_rows", self._n_rows), ("n_images", self._n_images)):
+            if stated.get(name, n) != n:
+                yield self._finding(f"{MARKER}: {name} is {stated[name]}, counted {n}")
+        if card.is_file():
+            text = card.read_text(encoding="utf-8")
+            for reason in (*self._sizes(text), *self._tables(text), *_funnel(text)):
+                yield self._finding(f"README.md: {reason}")
+
+    def _content(self, row: Row) -> bytes:
+        content: Any = [row["question"], row["answer"], [ref["sha256"] for ref in row["image_refs"]]]
+        if self._kind == "trajectories":
+            content += [row["final_thought"], [[turn["thought"], turn["code"]] for turn in row["rounds"]]]
+        return bytes.fromhex(digest(content))
+
+    def _count(self, row: Row, split: str) -> None:
+        counts = self._counts
+        counts["split"][split] += 1
+        counts["source"][row["source"]] += 1
+        counts["category"][row["category"] or "none"] += 1
+        counts["licence"][row["license"] or "not stated"] += 1
+        if self._kind == "trajectories":
+            counts["rounds"][str(len(row["rounds"]))] += 1
+        else:
+            for name in ("origin", "difficulty"):
+                counts[name][row[name]] += 1
+            counts["grader"][row["grader"]["kind"]] += 1
+
+    def _sizes(self, text: str) -> Iterator[str]:
+        if (size := _SFT_SIZE.search(text)) and (int(size[1]), int(size[2])) != (self._n_rows, self._n_images):
+            yield f"says {size[0]}; counted {self._n_rows} trajectories with {self._n_images} images"
+        if (size := _RL_SIZE.search(text)) and int(size[1]) != self._n_rows:
+            yield f"says {size[1]} questions; counted {self._n_rows}"
+
+    def _tables(self, text: str) -> Iterator[str]:
+        """Every figure of the card that counts rows by what they are, in both directions."""
+        stated: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for kind, value, n in _ROW.findall(text):
+            stated[kind][value] = int(n)
+        stated["rounds"] = {n_rounds: int(n) for n_rounds, n in _ROUNDS.findall(text)}
+        for kind, values in stated.items():
+            counted = self._counts[kind]
+            for value in sorted(values.keys() | counted.keys()) if values else ():
+                if values.get(value, 0) != counted[value]:
+                    yield f"{kind} {value}: {values.get(value, 0)}; counted {counted[value]}"
+
+    def _finding(self, reason: str) -> AuditFinding:
+        return AuditFinding("card", self._folder.name, "", shortened(reason))
+
+
+def _funnel(text: str) -> Iterator[str]:
+    """Rows in = rows out + rejected rows + those that are not applicable, from stage to stage of the card's yield."""
+    before: int | None = None
+    for step, n_out, reasons, n_not_applicable in _STEP.findall(text):
+        n_in = int(n_out) + sum(map(int, _TAKEN.findall(reasons))) + int(n_not_applicable or 0)
+        if before is not None and n_in != before:
+            yield f"{step}: {n_out} rows and the rejected ones are {n_in}; the stage before has {before}"
+        before = int(n_out)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import (
@@ -76,13 +76,11 @@ class KnownTruth:
                 self._families.add(family)
                 for draft in self._read((family, "drafts"), Draft):
                     self._put("hint", draft.trajectory_id, json.loads(draft.hint))
-        hint: dict[str, Any] | None = self._get("hint", trajectory_id)
-        return hint
+        return cast(dict[str, Any] | None, self._get("hint", trajectory_id))
 
     def votes(self, asset: str, sample_id: str) -> dict[str, int] | None:
         """``yes``, ``no`` and ``n`` of a stage's ballots; of necessity as ``forced`` and ``forbidden``."""
-        counts: dict[str, int] | None = self._get(asset, sample_id)
-        return counts
+        return cast(dict[str, int] | None, self._get(asset, sample_id))
 
     def _read(self, asset: tuple[str, ...], kind: type[R]) -> Iterator[R]:
         for key in self.workspace.tables.keys(asset):
@@ -131,8 +129,8 @@ def trajectory_of(row: Row) -> Trajectory:
     refs = [from_row(ImageRef, ref) for ref in row["image_refs"]]
     names = ("trajectory_id", "sample_id", "family", "protocol", "final_thought", "answer", "loss_policy", "mode")
     rounds = [
-        {**turn, "observation": {**turn["observation"], "images": [row["image_refs"][n] for n in shown_by(turn)]}}
-        for turn in row["rounds"]
+        turn | {"observation": seen | {"images": [row["image_refs"][n] for n in seen["images"]]}}
+        for turn, seen in ((turn, turn["observation"]) for turn in row["rounds"])
     ]
     record = {name: row[name] for name in names} | {
         "images": [],
@@ -150,11 +148,6 @@ _SAMPLE = ("sample_id", "source", "source_row", "license", "question", "category
 def sample_of(row: Row, **known: Any) -> Sample:
     """The row's question as a sample; images, answer and truth are ``known``: kinds of rows have them elsewhere."""
     return Sample(**{name: row[name] for name in _SAMPLE}, choices=tuple(row["choices"]), **known)
-
-
-def shown_by(turn: Mapping[str, Any]) -> list[int]:
-    """Indexes of an observation's images."""
-    return list(turn["observation"]["images"])
 
 
 class UnknownHint(Mapping[str, Any]):
@@ -195,21 +188,19 @@ def case_of(row: Row, truth: KnownTruth | None) -> Case:
     store = RowImages({ref["sha256"]: file["bytes"] for ref, file in media}, truth.workspace.images if truth else None)
     sample = truth.sample(trajectory.sample_id) if truth else None
     hint = truth.hint(trajectory.family, trajectory.trajectory_id) if truth else None
-    return Case(sample or _sample_of(row, trajectory), trajectory, UnknownHint() if hint is None else hint, store)
+    if sample is None:
+        prepared = any(image.made_by for image in trajectory.images)
+        sample = sample_of(
+            row,
+            images=_Unknown("the images before the recipe changed them") if prepared else trajectory.images,
+            answer=trajectory.answer,
+            truth=_Unknown("the truth about the sample"),
+            videos=tuple(from_row(VideoRef, ref) for ref in row.get("video_refs") or ()),
+        )
+    return Case(sample, trajectory, UnknownHint() if hint is None else hint, store)
 
 
 def changed_images(row: Row) -> list[int]:
     """Indexes of images whose bytes do not have the digest that the row states."""
     pairs = zip(row["image_refs"], row["images"], strict=True)
     return [n for n, (ref, image) in enumerate(pairs) if digest_bytes(image["bytes"]) != ref["sha256"]]
-
-
-def _sample_of(row: Row, trajectory: Trajectory) -> Sample:
-    prepared = any(image.made_by for image in trajectory.images)
-    return sample_of(
-        row,
-        images=_Unknown("the images before the recipe changed them") if prepared else trajectory.images,
-        answer=trajectory.answer,
-        truth=_Unknown("the truth about the sample"),
-        videos=tuple(from_row(VideoRef, ref) for ref in row.get("video_refs") or ()),
-    )

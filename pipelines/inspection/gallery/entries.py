@@ -125,20 +125,11 @@ class RejectedRows:
     n_not_applicable: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Media:
-    """The decoded images of a row: of its question, and of each round's observation."""
-
-    question: Sequence[Image.Image]
-    rounds: Sequence[tuple[Mapping[str, Any], Sequence[Image.Image]]]
-    n_videos: int = 0
-
-
 def entry_of_row(row: Mapping[str, Any]) -> Entry:
     """A row of a shipped dataset, its images' bytes included."""
     images = [decode(image["bytes"]) for image in row["images"]]
     rounds = [(turn, [images[place] for place in turn["observation"]["images"]]) for turn in row["rounds"]]
-    return _entry(row, row, _Media(images[: row["n_question_images"]], rounds, len(row.get("videos") or ())))
+    return _entry(row, row, images[: row["n_question_images"]], rounds, n_videos=len(row.get("videos") or ()))
 
 
 def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) -> Entry:
@@ -151,15 +142,10 @@ def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) ->
         observed, n_lost = _opened(turn["observation"]["images"], store)
         rounds.append((turn, observed))
         n_missing += n_lost
-    why = {
-        "stage": reject.stage,
-        "reason": reason_of(reject),
-        "disposition": reject.disposition,
-        "evidence": reject.evidence,
-        "missing": n_missing,
-        "raw": "" if sample else json.dumps(row, indent=1, ensure_ascii=False),
-    }
-    return _entry(row, question, _Media(images, rounds, len(sample.videos) if sample else 0), why=why)
+    why = {name: getattr(reject, name) for name in ("stage", "disposition", "evidence")}
+    raw = "" if sample else json.dumps(row, indent=1, ensure_ascii=False)
+    why |= {"reason": reason_of(reject), "missing": n_missing, "raw": raw}
+    return _entry(row, question, images, rounds, n_videos=len(sample.videos) if sample else 0, why=why)
 
 
 def entry_of_record(sample: Sample, trajectory: Trajectory | None = None) -> Entry:
@@ -200,8 +186,15 @@ def _opened(images: Sequence[Any], store: ImageStore) -> tuple[list[Image.Image]
 
 
 def _entry(
-    row: Mapping[str, Any], question: Mapping[str, Any], media: _Media, *, why: Mapping[str, Any] | None = None
+    row: Mapping[str, Any],
+    question: Mapping[str, Any],
+    question_images: Sequence[Image.Image],
+    rounds: Sequence[tuple[Mapping[str, Any], Sequence[Image.Image]]],
+    *,
+    n_videos: int,
+    why: Mapping[str, Any] | None = None,
 ) -> Entry:
+    """The entry of decoded images: of the question, and of each round's observation."""
     files: dict[str, bytes] = {}
 
     def encoded(images: Sequence[Image.Image], side: int) -> list[str]:
@@ -210,8 +203,8 @@ def _entry(
         return [_name_of(jpeg) for jpeg in jpegs]
 
     provenance = row.get("provenance") or {}
-    crops = [(image, turn["code"]) for turn, observed in media.rounds for image in observed]
-    images, n_outlined = list(media.question), 0
+    crops = [(image, turn["code"]) for turn, observed in rounds for image in observed]
+    images, n_outlined = list(question_images), 0
     if images and crops:
         images[0], n_outlined = outlined(images[0], crops)
     text, *choices = numbered_marks((question.get("question") or "", *(question.get("choices") or ())))
@@ -222,11 +215,11 @@ def _entry(
         **{name: question.get(name) or "" for name in ("category", "source", "source_row", "license")},
         "question": text,
         "choices": choices,
-        "sizes": [f"{image.width} × {image.height}" for image in media.question],
+        "sizes": [f"{image.width} × {image.height}" for image in question_images],
         "n_outlined": n_outlined,
-        "n_videos": media.n_videos,
+        "n_videos": n_videos,
         "images": encoded(images, QUESTION_SIDE),
-        "rounds": [{**_round(turn), "images": encoded(observed, OBSERVATION_SIDE)} for turn, observed in media.rounds],
+        "rounds": [{**_round(turn), "images": encoded(observed, OBSERVATION_SIDE)} for turn, observed in rounds],
         "draft": row.get("text") or "",
         "thought": row.get("final_thought") or "",
         "answer": row.get("answer") or "" if "rounds" in row else "",

@@ -202,15 +202,8 @@ def _packed(reject: Reject, sample: Sample | None) -> bytes:
 
 def _condition(filters: Mapping[str, str]) -> tuple[str, list[str]]:
     """SQL and its values."""
-    terms, values = ["1"], list[str]()
-    for name in FILTERS:
-        if filters.get(name):
-            terms.append(f"{name} = ?")
-            values.append(filters[name])
-    if filters.get("check"):
-        terms.append("n IN (SELECT n FROM checks WHERE outcome = ?)")
-        values.append(filters["check"])
-    if words := filters.get("search", "").strip().lower():
-        terms.append("instr(texts, ?) > 0")
-        values.append(words)
-    return " AND ".join(terms), values
+    values = {f"{name} = ?": filters.get(name, "") for name in FILTERS}
+    values["n IN (SELECT n FROM checks WHERE outcome = ?)"] = filters.get("check", "")
+    values["instr(texts, ?) > 0"] = filters.get("search", "").strip().lower()
+    values = {term: value for term, value in values.items() if value}
+    return " AND ".join(["1", *values]), [*values.values()]

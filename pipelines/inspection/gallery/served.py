@@ -13,9 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from darkroom.pipelines.inspection.gallery import gallery_page
 from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_row
 from darkroom.pipelines.inspection.gallery.index import EntryPlace, GalleryIndex
-from darkroom.pipelines.inspection.gallery.page import gallery_page
 from darkroom.pipelines.inspection.pages import data_url, embedded_json
 from darkroom.pipelines.publishing.dataset_reader import row_at
 from darkroom.pipelines.records import Reject, Sample, from_row

@@ -5,12 +5,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from darkroom.pipelines.generation.funnel import Funnel
 from darkroom.pipelines.generation.recipes import Recipe
-from darkroom.pipelines.publishing.cards.row_facts import ReleaseFacts, RlFacts, SampleFacts, SftFacts
-from darkroom.pipelines.publishing.judge_stats import JudgeStats
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts, SftFacts
 from darkroom.pipelines.publishing.rendering import render, text_bars
-from darkroom.pipelines.publishing.replay import Replay
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.origin_labels import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability
@@ -18,7 +15,6 @@ from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
 from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks.check import CheckFunction, MeasuredCheck
-from darkroom.pipelines.verification.proportion import Proportion
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -31,46 +27,27 @@ _SEVERAL = "several licences"
 
 
 def sft_card(
-    recipe: Recipe,
-    facts: SftFacts,
-    report: StageReport,
-    *,
-    n_by_split: Mapping[str, int],
-    funnel: Funnel,
-    benchmarks: Sequence[str],
-    replayed: Replay | None,
-    judging: JudgeStats,
-    reviewed: Proportion,
-    languages: Mapping[str, str],
-    release: ReleaseFacts | None = None,
+    recipe: Recipe, facts: SftFacts, report: StageReport, *, languages: Mapping[str, str], **stated: Any
 ) -> str:
-    """The card of one family's trajectories.
+    """The card of one family's trajectories. ``languages``: by source.
 
-    ``replayed`` None: not measured. ``languages``: by source. ``release``: of a family of released trajectories.
+    ``stated``: ``n_by_split``, ``funnel``, ``benchmarks``, ``replayed`` (None: not measured), ``judging``,
+    ``reviewed``, and ``release`` of a family of released trajectories.
     """
     from darkroom.pipelines.publishing.features import TRAJECTORIES  # `datasets` takes a second
 
     title, tags = f"Darkroom SFT: {recipe.family}", [recipe.family, recipe.protocol.name]
+    stated |= {"asked": asked, "labelled_by": _labelled_by, "in_words": in_words, "interval": _interval}
     return _render(
         "cards/sft_card.md.jinja",
         front_matter=front_matter(title, facts, TRAJECTORIES, tags=tags, languages=languages),
-        asked=asked,
-        labelled_by=_labelled_by,
         recipe=recipe,
         facts=facts,
-        checks=recipe.checks,
-        in_words=in_words,
-        has_code=any(facts.rounds),
         report=report,
-        n_by_split=n_by_split,
-        benchmarks=benchmarks,
-        replayed=replayed,
-        funnel=funnel,
-        judging=judging,
-        reviewed=reviewed,
-        release=release,
-        interval=_interval,
+        checks=recipe.checks,
+        has_code=any(facts.rounds),
         example=_example(*facts.first) if facts.first else "",
+        **stated,
     )
 
 
@@ -80,29 +57,27 @@ def rl_card(
     facts: RlFacts,
     report: StageReport,
     *,
-    n_by_split: Mapping[str, int],
-    benchmarks: Sequence[str],
-    agreement: str,
     languages: Mapping[str, str],
+    **stated: Any,
 ) -> str:
-    """The card of all RL rows. ``agreement``: of votes with people, in words; ``languages``: by source."""
+    """The card of all RL rows. ``languages``: by source.
+
+    ``stated``: ``n_by_split``, ``benchmarks``, and the ``agreement`` of votes with people, in words.
+    """
     from darkroom.pipelines.publishing.features import PROMPTS  # `datasets` takes a second
 
     title, tags = "Darkroom RL prompts", ["reinforcement-learning"]
+    stated |= {"asked": asked, "measured_on": measured_on}
     return _render(
         "cards/rl_card.md.jinja",
         front_matter=front_matter(title, facts, PROMPTS, tags=tags, languages=languages),
-        asked=asked,
-        measured_on=measured_on,
         facts=facts,
         report=report,
-        n_by_split=n_by_split,
-        benchmarks=benchmarks,
         stages=stage_facts(workspace, partitions),
         solved=polled(all_votes(workspace, partitions, pass_rates.ASSET)),
         voted=polled(all_votes(workspace, partitions, suitability.VOTES)),
-        agreement=agreement,
         bars=lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
+        **stated,
     )
 
 
@@ -135,12 +110,9 @@ def _interval(estimate: Mapping[str, float | None]) -> str:
 
 
 def _example(trajectory: Trajectory, sample: Sample) -> str:
-    row = {
-        "question": sample.question,
-        "rounds": [{"thought": turn.thought, "code": turn.code} for turn in trajectory.rounds[:1]],
-        "final_thought": trajectory.final_thought,
-        "answer": trajectory.answer,
-    }
+    rounds = [{"thought": turn.thought, "code": turn.code} for turn in trajectory.rounds[:1]]
+    row = {"question": sample.question, "rounds": rounds}
+    row |= {"final_thought": trajectory.final_thought, "answer": trajectory.answer}
     return json.dumps(row, indent=2, ensure_ascii=False)
 
 

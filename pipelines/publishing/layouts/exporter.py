@@ -14,9 +14,8 @@ from uuid import uuid4
 
 from darkroom.pipelines.models.messages import Message, as_json
 from darkroom.pipelines.publishing.dataset_reader import KEYS, marker_facts
-from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout
+from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout, grader_of, prompt
 from darkroom.pipelines.publishing.layouts.export_source import ExportSource, LayoutError
-from darkroom.pipelines.publishing.layouts.prompt_rows import grader_of, prompt
 from darkroom.pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
 from darkroom.pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
 from darkroom.pipelines.publishing.rendering import render
@@ -48,10 +47,11 @@ def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
     """
     if layout.of != dataset.kind:
         raise LayoutError(f"{layout.name} is a layout of {layout.of}; {dataset.name} holds {dataset.kind}")
-    inputs = _inputs(dataset, layout)
-    if (existing := _existing(out, inputs)) is not None:
-        return existing
-    _require_ours(out)
+    inputs, facts = _inputs(dataset, layout), marker_facts(out)
+    if facts.get("inputs") == inputs and "layout" in facts and facts.get("files") == _sizes(out):
+        return _exported(out, facts, reused=True)
+    if "layout" not in facts and out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise LayoutError(f"{out} holds something that no export made: name another folder, or empty it yourself")
     out.parent.mkdir(parents=True, exist_ok=True)
     for orphan in out.parent.glob(f".{out.name}.*.part"):
         shutil.rmtree(orphan)  # left by a process that was killed while it wrote
@@ -135,14 +135,8 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
     if layout.of == "prompts":
         shutil.copyfile(REWARD, folder / REWARD.name)
     (folder / "README.md").write_text(render(_README, layout=layout, facts=facts) + "\n")
-    marker = {
-        "layout": layout.name,
-        "inputs": inputs,
-        "n_rows": facts.n_rows,
-        "n_images": facts.n_images,
-        "reasons": facts.reasons,
-        "files": _sizes(folder),
-    }
+    counts = {"n_rows": facts.n_rows, "n_images": facts.n_images}
+    marker = {"layout": layout.name, "inputs": inputs, **counts, "reasons": facts.reasons, "files": _sizes(folder)}
     (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
 
 
@@ -169,20 +163,5 @@ def _sizes(folder: Path) -> dict[str, int]:
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
 
 
-def _existing(out: Path, inputs: str) -> Exported | None:
-    """The complete folder that was made from the same inputs."""
-    facts = marker_facts(out)
-    if facts.get("inputs") != inputs or "layout" not in facts or facts.get("files") != _sizes(out):
-        return None
-    return _exported(out, facts, reused=True)
-
-
 def _exported(out: Path, facts: Mapping[str, Any], *, reused: bool) -> Exported:
     return Exported(out, facts["n_rows"], facts["n_images"], facts["reasons"], reused)
-
-
-def _require_ours(out: Path) -> None:
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return
-    if "layout" not in marker_facts(out):
-        raise LayoutError(f"{out} holds something that no export made: name another folder, or empty it yourself")

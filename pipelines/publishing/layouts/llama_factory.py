@@ -32,15 +32,9 @@ def _render(row: ExportRow) -> dict[str, Any]:
 def _dataset_info(facts: ExportFacts) -> dict[str, str]:
     columns = {"messages": "conversations", "system": "system", "images": "images"}
     tags = {"role_tag": "from", "content_tag": "value", "user_tag": "human", "assistant_tag": "gpt"}
-    info = {
-        f"darkroom_{Path(file).stem.removeprefix(f'{facts.source.split}_')}": {
-            "file_name": file,
-            "formatting": "sharegpt",
-            "columns": columns,
-            "tags": tags,
-        }
-        for file in facts.files
-    }
+    form = {"formatting": "sharegpt", "columns": columns, "tags": tags}
+    names = {file: Path(file).stem.removeprefix(f"{facts.source.split}_") for file in facts.files}
+    info = {f"darkroom_{name}": {"file_name": file, **form} for file, name in names.items()}
     return {"dataset_info.json": json.dumps(info, indent=2) + "\n"}
 
 

@@ -19,8 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from darkroom.pipelines.publishing.adapters import adapter_files
-from darkroom.pipelines.publishing.layouts.base import MESSAGE, TEXT, Layout, sft_record
-from darkroom.pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
+from darkroom.pipelines.publishing.layouts.base import MESSAGE, TEXT, Layout, prompt_columns, prompt_record, sft_record
 from darkroom.pipelines.publishing.layouts.turns import Turn, with_placeholders
 
 GRPO_SCHEMA = pa.schema(prompt_columns(("messages", pa.list_(MESSAGE)), image=TEXT, answer="solution"))

@@ -13,8 +13,15 @@ from typing import Any
 import pyarrow as pa
 
 from darkroom.pipelines.publishing.adapters import adapter_files
-from darkroom.pipelines.publishing.layouts.base import BYTES, MESSAGE, ExportRow, Layout, texts
-from darkroom.pipelines.publishing.layouts.prompt_rows import ground_truth, without_videos
+from darkroom.pipelines.publishing.layouts.base import (
+    BYTES,
+    MESSAGE,
+    ExportRow,
+    Layout,
+    ground_truth,
+    texts,
+    without_videos,
+)
 from darkroom.pipelines.publishing.layouts.turns import Unfit, Unrenderable
 
 

@@ -81,7 +81,13 @@ class RecordWriter:
             self._lines[part].write(json.dumps(record, ensure_ascii=False) + "\n")
         else:
             name = f"{stem}.parquet"
-            self._parquet_row(name, record, self._layout.schema)
+            if name not in self._parquet:
+                writer = pq.ParquetWriter(self._folder / name, self._layout.schema, compression="zstd")
+                self._parquet[name] = self._open.enter_context(writer)
+                self._waiting[name] = []
+            self._waiting[name].append(record)
+            if len(self._waiting[name]) == ROWS_PER_GROUP:
+                self._flush(name)
         self.n_rows[name] += 1
         if grader:
             self.graders[grader] += 1
@@ -92,15 +98,6 @@ class RecordWriter:
         self.reasons[error.reason.value] += 1
         line = {KEYS[self._layout.of]: row_id, "reason": error.reason.value, "evidence": error.evidence}
         self._rejects.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-    def _parquet_row(self, name: str, record: dict[str, Any], schema: pa.Schema) -> None:
-        if name not in self._parquet:
-            writer = pq.ParquetWriter(self._folder / name, schema, compression="zstd")
-            self._parquet[name] = self._open.enter_context(writer)
-            self._waiting[name] = []
-        self._waiting[name].append(record)
-        if len(self._waiting[name]) == ROWS_PER_GROUP:
-            self._flush(name)
 
     def _flush(self, name: str) -> None:
         rows, self._waiting[name] = self._waiting[name], []
@@ -153,9 +150,8 @@ def _verify_roles(roles: Sequence[str], layout: Layout) -> None:
     last = "user" if layout.prompts_only else "assistant"
     expected = ["user" if index % 2 == 0 else "assistant" for index in range(len(turns))]
     if turns != expected or turns[-1:] != [last]:
-        raise Unrenderable(
-            Unfit.ROLES_DIFFER, f"the roles are {', '.join(roles)}; they must alternate, ending in {last}"
-        )
+        evidence = f"the roles are {', '.join(roles)}; they must alternate, ending in {last}"
+        raise Unrenderable(Unfit.ROLES_DIFFER, evidence)
 
 
 def _role(message: Mapping[str, Any]) -> str:

@@ -32,10 +32,11 @@ from darkroom.pipelines.publishing.layouts.base import (
     ExportFacts,
     Layout,
     hf_schema,
+    prompt_columns,
+    prompt_record,
     sft_record,
     texts,
 )
-from darkroom.pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
 from darkroom.pipelines.publishing.layouts.turns import Turn, plain
 
 TEMPLATE = Path(__file__).with_name("qwen_vl_sft.jinja")

@@ -82,11 +82,8 @@ def turns(row: Row) -> tuple[Turn, ...]:
 
 def opening(row: Row) -> tuple[Turn, ...]:
     """The conversation before the model's first turn."""
-    require_types(
-        row,
-        texts=("trajectory_id", "question", "final_thought", "answer", "mode"),
-        lists=("choices", "rounds", "image_refs"),
-    )
+    texts = ("trajectory_id", "question", "final_thought", "answer", "mode")
+    require_types(row, texts=texts, lists=("choices", "rounds", "image_refs"))
     if row["loss_policy"] not in get_args(LossPolicy):
         raise Unrenderable(Unfit.MALFORMED_ROW, f"unknown loss policy {row['loss_policy']!r}")
     for number, turn in enumerate(row["rounds"], start=1):
@@ -154,12 +151,8 @@ def _observation(turn: Mapping[str, Any], row: Row) -> Observation:
             f"an observation names images {list(observation['images'])}, the row has {len(images)}; "
             "export the dataset again",
         )
-    return Observation(
-        status=observation["status"],
-        text=observation["text"],
-        images=tuple(images[index] for index in observation["images"]),
-        error=observation["error"],
-    )
+    visible = tuple(images[index] for index in observation["images"])
+    return Observation(observation["status"], observation["text"], visible, observation["error"])
 
 
 def require_types(row: Row, *, texts: Iterable[str], lists: Iterable[str]) -> None:

@@ -28,43 +28,34 @@ import pyarrow as pa
 from darkroom.pipelines.models.protocols.tools import CODE, CROP
 from darkroom.pipelines.publishing.adapters import adapter_files
 from darkroom.pipelines.publishing.layouts.base import (
+    FACTS,
+    GRADED,
     IMAGE,
     MESSAGE,
     TEXT,
     Column,
     ExportRow,
     Layout,
-    sft_record,
-    texts,
-)
-from darkroom.pipelines.publishing.layouts.prompt_rows import (
-    FACTS,
-    GRADED,
     graded,
     ground_truth,
     measured,
+    sft_record,
+    texts,
     without_videos,
 )
 
 SFT_SCHEMA = pa.schema([("trajectory_id", TEXT), ("messages", pa.list_(MESSAGE)), ("images", pa.list_(IMAGE))])
 _create = pa.struct([("create_kwargs", pa.struct(texts("ground_truth")))])
-_tools: list[Column] = [
-    ("need_tools_kwargs", pa.bool_()),
-    ("tools_kwargs", pa.struct([(CROP, _create), (CODE, _create)])),
-]
+_kwargs = ("tools_kwargs", pa.struct([(CROP, _create), (CODE, _create)]))
+_tools: list[Column] = [("need_tools_kwargs", pa.bool_()), _kwargs]
 _place: list[Column] = [("split", TEXT), ("index", pa.int64())]
 
 
 def _rl_schema(*extra: Column) -> pa.Schema:
+    asked: list[Column] = [("prompt", pa.list_(MESSAGE)), ("images", pa.list_(IMAGE)), ("ability", TEXT)]
+    reward = ("reward_model", pa.struct(texts("style", "ground_truth")))
     return pa.schema(
-        [
-            *texts("data_source", "agent_name"),
-            ("prompt", pa.list_(MESSAGE)),
-            ("images", pa.list_(IMAGE)),
-            ("ability", TEXT),
-            ("reward_model", pa.struct(texts("style", "ground_truth"))),
-            ("extra_info", pa.struct([*_place, *extra, *_tools])),
-        ]
+        [*texts("data_source", "agent_name"), *asked, reward, ("extra_info", pa.struct([*_place, *extra, *_tools]))]
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.sample_join import SampleJoin
+from darkroom.pipelines.publishing.sft_dataset import SampleJoin
 from darkroom.pipelines.records import Sample, Truth
 from darkroom.pipelines.storage.tables import TableKey, Tables
 

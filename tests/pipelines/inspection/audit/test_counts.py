@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from darkroom.pipelines.inspection.audit.findings import MAX_FINDINGS, AuditFinding, AuditReport, shortened
+from darkroom.pipelines.inspection.audit.findings import (
+    MAX_FINDINGS,
+    AuditFinding,
+    AuditReport,
+    DatasetTotals,
+    shortened,
+)
 from darkroom.pipelines.inspection.audit.row_checks import checks_of, recount, regrade, stated_counts, stored_failures
 from darkroom.pipelines.inspection.audit.row_records import NotKnown, UnknownHint
-from darkroom.pipelines.inspection.audit.totals import DatasetTotals
 from darkroom.pipelines.verification.checks import EVERY_FAMILY
 
 REF = {"sha256": "ab" * 32, "width": 100, "height": 80, "mode": "RGB", "format": "PNG", "parent": None, "made_by": None}

@@ -20,10 +20,9 @@ from typer.testing import CliRunner
 from darkroom.assets.cli import app
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS, LayoutError, Unfit, Unrenderable, layout_of
-from darkroom.pipelines.publishing.layouts.base import ExportRow
+from darkroom.pipelines.publishing.layouts.base import FACTS, ExportRow, prompt
 from darkroom.pipelines.publishing.layouts.export_source import find_source
 from darkroom.pipelines.publishing.layouts.exporter import export
-from darkroom.pipelines.publishing.layouts.prompt_rows import FACTS, prompt
 from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, placeholders, verify, verify_written
 from darkroom.pipelines.publishing.layouts.turns import unescaped
 from darkroom.pipelines.records import Grader, from_row
