@@ -126,7 +126,6 @@ def describe(error: Exception) -> tuple[str, int]:
 
 
 def _file_message(error: OSError) -> str | None:
-    """Message of an error that names a file or the disk; None for any other."""
     where = str(error.filename or "")
     if message := disk_message(where or "the disk", error):
         return message

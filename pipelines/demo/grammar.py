@@ -14,32 +14,19 @@ from random import Random
 _CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 
 
-class Forms:
-    """Every form of some sentences, made when it is asked for."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = [_parts(text) for text in texts]
-        self._sizes = [math.prod(map(len, parts)) for parts in self._texts]
-
-    def __len__(self) -> int:
-        return sum(self._sizes)
-
-    def __getitem__(self, place: int) -> str:
-        for parts, size in zip(self._texts, self._sizes, strict=True):
-            if 0 <= place < size:
-                return _form(parts, place)
-            place -= size
-        raise IndexError("there are fewer forms")
+_STEP = 7919
+"""A prime that divides no number of forms here."""
 
 
 def nth_form(texts: Sequence[str], n: int) -> str:
     """One form of all: another one for every ``n`` below their number, and neighbours far apart."""
-    forms = Forms(texts)
-    return forms[n * _STEP % len(forms)]
-
-
-_STEP = 7919
-"""A prime that divides no number of forms here."""
+    of_texts = [_parts(text) for text in texts]
+    place = n * _STEP % sum(map(_n_forms, of_texts))
+    for parts in of_texts:
+        if place < _n_forms(parts):
+            break
+        place -= _n_forms(parts)
+    return _form(parts, place)
 
 
 def some_form(texts: Sequence[str], rng: Random) -> str:
@@ -49,13 +36,16 @@ def some_form(texts: Sequence[str], rng: Random) -> str:
 
 def one_form(text: str, rng: Random) -> str:
     """Some form of one text."""
-    return rng.choice(Forms([text]))
+    parts = _parts(text)
+    return _form(parts, rng.randrange(_n_forms(parts)))
 
 
 def _parts(text: str) -> list[list[str]]:
-    """Fixed pieces and alternatives in turn."""
-    pieces = _CHOICE.split(text)
-    return [piece.split("|") if n % 2 else [piece] for n, piece in enumerate(pieces)]
+    return [piece.split("|") if n % 2 else [piece] for n, piece in enumerate(_CHOICE.split(text))]
+
+
+def _n_forms(parts: Sequence[Sequence[str]]) -> int:
+    return math.prod(map(len, parts))
 
 
 def _form(parts: Sequence[Sequence[str]], place: int) -> str:

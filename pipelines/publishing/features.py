@@ -15,7 +15,6 @@ _text, _int, _float, _bool = Value("string"), Value("int64"), Value("float64"), 
 
 
 def _columns(kind: type[Any], *names: str) -> dict[str, Any]:
-    """The features of a record's fields: of ``names``, or of all."""
     features = Features.from_arrow_schema(schema_of(kind))
     return {name: features[name] for name in names or features}
 
@@ -54,20 +53,10 @@ PROMPTS = Features(
         **_columns(RLRow, "grader"),
         **_columns(Sample, "category"),
         **_columns(RLRow, "difficulty", "origin"),
-        "pass_rate": _float,
-        "n_right": _int,
-        "n_answers": _int,
-        "never_solved": _bool,
-        "student": _text,
-        "necessity_prior": _float,
-        "accuracy_forced": _float,
-        "accuracy_forbidden": _float,
-        "necessity_model": _text,
-        "suitable": _bool,
-        "suitability_majority": _text,
-        "suitability_yes": _int,
-        "suitability_no": _int,
-        "visual_search": _bool,
+        **{"pass_rate": _float, "n_right": _int, "n_answers": _int, "never_solved": _bool, "student": _text},
+        **dict.fromkeys(("necessity_prior", "accuracy_forced", "accuracy_forbidden"), _float),
+        **{"necessity_model": _text, "suitable": _bool, "suitability_majority": _text},
+        **{"suitability_yes": _int, "suitability_no": _int, "visual_search": _bool},
         "boxes": List(_columns(TruthBox)),
         **_columns(Sample, "source", "source_row", "license"),
         **_refs,

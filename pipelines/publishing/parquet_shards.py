@@ -171,20 +171,12 @@ def _measurements(row: RLRow) -> dict[str, Any]:
         votes = row.pass_rate.votes
         columns |= {"pass_rate": votes.share, "n_right": votes.n_yes, "n_answers": votes.n, "student": votes.judge}
         columns["never_solved"] = row.pass_rate.never_solved
-    if row.necessity is not None:
-        columns |= {
-            "necessity_prior": row.necessity.prior,
-            "accuracy_forced": row.necessity.forced.share,
-            "accuracy_forbidden": row.necessity.forbidden.share,
-            "necessity_model": row.necessity.forced.judge,
-        }
+    if (necessity := row.necessity) is not None:
+        columns |= {"necessity_prior": necessity.prior, "necessity_model": necessity.forced.judge}
+        columns |= {"accuracy_forced": necessity.forced.share, "accuracy_forbidden": necessity.forbidden.share}
     if (label := row.suitability) is not None:
-        columns |= {
-            "suitable": label.suitable,
-            "suitability_majority": label.majority,
-            "suitability_yes": label.n_yes,
-            "suitability_no": label.n_no,
-        }
+        columns |= {"suitable": label.suitable, "suitability_majority": label.majority}
+        columns |= {"suitability_yes": label.n_yes, "suitability_no": label.n_no}
     return columns
 
 

@@ -97,15 +97,12 @@ def replay_row(row: Mapping[str, Any], *, execute: Execute) -> RowReplay:
     """One row, by ``execute``. Rows without code have nothing that could differ."""
     other_sandbox = row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest()
     names = (row["family"], row["trajectory_id"], row["source_row"])
-    differences: list[Difference] = []
-    number = 0
+    differences, number = list[Difference](), 0
     try:
         for number, replayed in enumerate(execute(row), start=1):
             recorded = row["rounds"][number - 1]["observation"]
-            differences += [
-                Difference(*names, number, *difference, other_sandbox)
-                for difference in _compared(row["images"], recorded, replayed)
-            ]
+            compared = _compared(row["images"], recorded, replayed)
+            differences += [Difference(*names, number, *difference, other_sandbox) for difference in compared]
     except sandbox.SandboxUnavailable:
         raise
     except (sandbox.SandboxError, SetupFailed) as error:

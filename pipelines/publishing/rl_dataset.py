@@ -161,7 +161,6 @@ class RlDataset(Publication[RLRow, RlFacts]):
         )
 
     def _gathered(self) -> Selection:
-        """The rows of the campaign and of all shards, each question once."""
         selection = Selection()
         for sample in self.annotated:
             row = _annotated(sample)
@@ -175,7 +174,6 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return selection
 
     def _read_rows(self, selection: Selection) -> Iterator[tuple[int, RLRow]]:
-        """The rows that still ship."""
         return ((position, row) for position, row in self.read(selection.mask) if isinstance(row, RLRow))
 
     def _apply_quotas(self, selection: Selection) -> None:

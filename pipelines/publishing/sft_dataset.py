@@ -195,7 +195,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         )
 
     def _gathered(self) -> Selection:
-        """The trajectories of all partitions, each once."""
         selection, tables = Selection(), self.workspace.tables
         for key in self._keys:
             samples = {name for (name,) in tables.columns(TableKey(SAMPLES, key.partition), "sample_id")}
@@ -210,7 +209,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return selection
 
     def _pairs(self, selection: Selection) -> Iterator[tuple[Sample, Trajectory]]:
-        """The rows that still ship, with their samples."""
         return ((self._samples[row.sample_id], row) for _, row in self.read(selection.mask))
 
     def _apply_reviews(self, selection: Selection) -> None:
@@ -261,7 +259,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
 
     @cached_property
     def _samples(self) -> SampleJoin:
-        """The samples of the partitions with trajectories."""
         return SampleJoin(self.workspace.tables, self._partitions)
 
     @cached_property

@@ -91,7 +91,6 @@ def _chart(row: str, number: int, seed: int, n: int = 0) -> SourceRow:
 
 @lru_cache(maxsize=2)
 def _drawn(number: int, seed: int) -> tuple[bytes, list[tuple[Ask, Box]]]:
-    """A chart, drawn once for all of its questions."""
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -241,12 +240,8 @@ def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
 
 
 PLOTS = (
-    Drawing(_iris_means, 0, 4),
-    Drawing(_wine_means, 0, 4),
-    Drawing(_iris_scatter, 0, 4),
-    Drawing(_exercise_line, 0, 4),
-    Drawing(_pulse_bars, 0, 3),
-    Drawing(_radius_bins, 0, 3),
+    *(Drawing(plot, 0, 4) for plot in (_iris_means, _wine_means, _iris_scatter, _exercise_line)),
+    *(Drawing(plot, 0, 3) for plot in (_pulse_bars, _radius_bins)),
     *(Drawing(plot, turn, 4) for plot in (_iris_means, _wine_means) for turn in (1, 2)),
     *(Drawing(_pulse_bars, turn, 3) for turn in (1, 2)),
     Drawing(_exercise_line, 1, 4),

@@ -182,6 +182,5 @@ def _put(rng: Random, shot: Shot, target: Target, *, first: int, n_frames: int) 
 
 
 def _large(target: Target) -> Target:
-    """Twice as large: a frame is small."""
     size = target.image.width * 2, target.image.height * 2
     return target._replace(image=target.image.resize(size, Image.Resampling.LANCZOS))

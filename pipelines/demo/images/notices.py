@@ -83,7 +83,6 @@ class Notice(NamedTuple):
 
 @lru_cache(maxsize=2)
 def _printed(number: int, seed: int) -> Notice:
-    """A notice, printed once for all of its questions."""
     rng = Random(f"{seed}/notice/{number:02d}")
     # kind and photograph meet each other once in the first 32 rows, so that no question is asked twice
     kinds = TABLE["notices"]
@@ -105,7 +104,6 @@ def _value(content: str | list[int], rng: Random) -> str:
 
 
 def _background(name: str) -> Image.Image:
-    """The middle of a photograph, as large as the canvas."""
     (width, height), whole = SIZE, covering(photograph_image(name), *SIZE)
     x, y = (whole.width - width) // 2, (whole.height - height) // 2
     return whole.crop((x, y, x + width, y + height))

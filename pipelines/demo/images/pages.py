@@ -158,7 +158,6 @@ def _more(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, num
 
 
 def _questions(marked: Marked, number: int) -> list[Marked]:
-    """Questions about a mark, in words that no other page has."""
     says = _WORDINGS[marked.label]
     n_words = len(marked.line)
     whole = marked._replace(question=nth_form(says["whole"], number))

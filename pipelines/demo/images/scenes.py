@@ -43,6 +43,8 @@ NOT_HUNG = ("motorcycle", "page", "officer", "cell", "clock")
 HUNG = tuple(PHOTOGRAPHS[name] for name in PHOTOGRAPHS if name not in NOT_HUNG)
 # pixels: left of an image, right of it for what hangs beside it (180 wide at most), and the widest frame
 LEFT, GUTTER, RIM = 34, 212, 62
+Contents = dict[tuple[str, Photograph], Target]
+"""Things by their kind and the image that they belong to."""
 BESIDE = ("sign", "dots", "pictogram", "bars", "clock")
 
 
@@ -185,9 +187,7 @@ def _choices(kind: str, thing: Placed, photographs: Sequence[Photograph], place:
     return lettered(phrase, rng.sample(others, 3), place=place, rng=rng)
 
 
-def _contents(
-    topic: str, photographs: Sequence[Photograph], subject: Photograph, rng: Random
-) -> dict[tuple[str, Photograph], Target]:
+def _contents(topic: str, photographs: Sequence[Photograph], subject: Photograph, rng: Random) -> Contents:
     """Owners of the topics by image; ``topic`` to ``subject`` and to at least two others."""
     others = [photograph for photograph in photographs if photograph is not subject]
     beside = topic if topic in BESIDE else rng.choice(BESIDE)
@@ -204,11 +204,7 @@ def _contents(
 
 
 def _hung(
-    number: int,
-    photographs: Sequence[Photograph],
-    contents: dict[tuple[str, Photograph], Target],
-    size: tuple[int, int],
-    rng: Random,
+    number: int, photographs: Sequence[Photograph], contents: Contents, size: tuple[int, int], rng: Random
 ) -> Scene:
     wall = backdrop(number, *size, rng)
     scene = Scene(wall.image)

@@ -160,7 +160,6 @@ def _frames_of(moment: TemporalSegment, *, few: bool) -> Iterable[int]:
 
 
 def _part(numbers: list[int], video: VideoRef) -> str:
-    """Part of the video that holds the frames, in words."""
     first, last = numbers[0] / video.n_frames, numbers[-1] / video.n_frames
     if last - first > 0.5:
         return "at several places of the video"

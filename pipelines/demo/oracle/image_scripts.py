@@ -59,7 +59,6 @@ def _look_or_answer(turn: CompletionRequest) -> str:
 
 
 def _regions(turn: CompletionRequest) -> list[Box]:
-    """Regions to look at, in order."""
     region, rng = hinted_region(turn), Random(turn.task.seed)
     if is_named(region, turn.task.sample) or rng.random() >= TOO_WIDE:
         return [region]
@@ -125,7 +124,6 @@ def _right_crop(turn: CompletionRequest) -> str:
 
 
 def _way(first: Box, region: Box) -> str:
-    """The direction from the middle of the first region to the right one."""
     across, down = (region.x1 + region.x2 - first.x1 - first.x2) / 2, (region.y1 + region.y2 - first.y1 - first.y2) / 2
     column = ("left" if across < 0 else "right") if abs(across) > abs(down) / 2 else ""
     row = ("up" if down < 0 else "down") if abs(down) > abs(across) / 2 else ""

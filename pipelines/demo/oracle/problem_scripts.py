@@ -18,7 +18,6 @@ _MATHS = data_beside(__file__, "math_code")
 
 
 def _solution(turn: CompletionRequest) -> str:
-    """The idea, every step, the answer in its box."""
     solution = reference_solution(turn.task.sample)
     answer = turn.task.sample.answer.strip("$")
     return "\n\n".join([solution.idea, *solution.steps, f"The final answer is {write_box(answer)}."])

@@ -137,17 +137,13 @@ def _other_words(right: str, rng: Random) -> str:
     words = re.findall(r"\w+|\W+", right)
     for place, word in enumerate(words):
         plain = word.casefold()
-        if plain in _COLOURS:
-            words[place] = rng.choice([colour for colour in _COLOURS if colour != plain])
-            return "".join(words)
-        if plain in _TURNED:
-            words[place] = _TURNED[plain]
+        if plain in _COLOURS or plain in _TURNED:
+            words[place] = _TURNED.get(plain) or rng.choice([colour for colour in _COLOURS if colour != plain])
             return "".join(words)
     return _misread(right, rng) if len(right.split()) <= _LONGEST_READ else "It cannot be made out."
 
 
 def _misread(right: str, rng: Random) -> str:
-    """Every third letter is taken for another."""
     start = rng.randrange(min(3, len(right)))
     letters = [letter.translate(_MISREAD) if n % 3 == start else letter for n, letter in enumerate(right)]
     misread = "".join(letters)

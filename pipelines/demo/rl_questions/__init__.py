@@ -78,7 +78,6 @@ def _wrong_result(n: int, row: str, rng: Random) -> SourceRow:
 
 
 def _falsified(source_row: SourceRow) -> SourceRow:
-    """The row with another answer than the right one."""
     right = source_row.answer
     if source_row.choices:
         wrong = next(choice[0] for choice in source_row.choices if choice[0] != right)

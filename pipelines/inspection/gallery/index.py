@@ -201,7 +201,6 @@ def _packed(reject: Reject, sample: Sample | None) -> bytes:
 
 
 def _condition(filters: Mapping[str, str]) -> tuple[str, list[str]]:
-    """SQL and its values."""
     values = {f"{name} = ?": filters.get(name, "") for name in FILTERS}
     values["n IN (SELECT n FROM checks WHERE outcome = ?)"] = filters.get("check", "")
     values["instr(texts, ?) > 0"] = filters.get("search", "").strip().lower()

@@ -79,10 +79,8 @@ class RlFacts(SampleFacts):
     partitions: Sequence[str] = field(kw_only=True)
     annotators: Annotators = field(kw_only=True)
     from_drafts: Collection[str] = field(kw_only=True)
-    rows: dict[str, Counter[str]] = field(
-        default_factory=lambda: {name: Counter() for name in ("origin", "difficulty", "grader")}
-    )
     n_with_accepted: int = 0
+    rows: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     necessity_models: set[str | None] = field(default_factory=set)
     priors: array[float] = field(default_factory=lambda: array("d"))
     _origins: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -104,7 +102,7 @@ class RlFacts(SampleFacts):
         """Rows by what they are."""
         of_samples = {"source": self.sources, "category": self.categories, "licence": self.licenses}
         names = ("origin", "source", "category", "difficulty", "grader", "licence")
-        return {name: (self.rows | of_samples)[name] for name in names}
+        return {name: of_samples.get(name) or self.rows[name] for name in names}
 
     @property
     def origins(self) -> list[tuple[str, str, int]]:

@@ -102,7 +102,6 @@ def find_source(dataset: str, datasets: StorePath, *, split: str, prompts: Store
 
 
 def _name(dataset: str) -> str:
-    """Name of the family, or of the folder."""
     return Path(dataset).resolve().name if "://" in dataset or Path(dataset).is_dir() else dataset
 
 

@@ -85,7 +85,6 @@ def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -
 
 
 def _export_row(row: Row, layout: Layout, split: str, index: int) -> tuple[ExportRow, dict[str, bytes]]:
-    """The row's turns, and the image files that they need."""
     turns_of = opening if layout.prompts_only else turns
     row_turns = (prompt if layout.of == "prompts" else turns_of)(row)
     images = list(_images(row))[: sum(len(turn.images) for turn in row_turns)]
