@@ -106,10 +106,7 @@ class Explanation:
 
 
 def explain(workspace: Workspace, query: str) -> Explanation:
-    """Everything about the row that ``query`` means: a trajectory's own history, or all of a sample's.
-
-    Raises ``RowUnknown``, ``RowAmbiguous``.
-    """
+    """The history of the row that ``query`` means, all of a sample's. Raises ``RowUnknown``, ``RowAmbiguous``."""
     files = sorted(table_files(workspace.tables), key=_order)
     subject = _find_subject(files, query, workspace.tables.root)
     intake: list[Passage] = []

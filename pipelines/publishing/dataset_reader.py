@@ -116,10 +116,7 @@ def columns_of(file: StorePath) -> set[str]:
 
 
 def kind_of(file: StorePath) -> Kind:
-    """The kind by the columns: prompts have graders and no rollout.
-
-    Raises ``DatasetError`` for single decisions ("pivots"), which earlier versions shipped.
-    """
+    """The kind by the columns. Raises ``DatasetError`` for single decisions ("pivots") of earlier versions."""
     columns = columns_of(file)
     if "pivot_id" in columns:
         raise DatasetError(
@@ -129,10 +126,7 @@ def kind_of(file: StorePath) -> Kind:
 
 
 def require_columns(file: StorePath, kind: Kind, needed: Collection[str], *, only: bool = False) -> None:
-    """Raise ``DatasetError`` unless the file has the columns ``needed``; ``only``: and no others.
-
-    Columns that later versions added may be missing.
-    """
+    """Raise ``DatasetError`` unless the file has the columns ``needed``, but later ones; ``only``: and no others."""
     columns = columns_of(file)
     unknown = columns.difference(needed) if only else set()
     missing = set(needed) - columns - _ADDED[kind]
@@ -149,10 +143,7 @@ def n_rows_of(files: Iterable[StorePath]) -> int:
 
 
 def read_files(files: Iterable[StorePath], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
-    """The rows of files, a few in memory at a time.
-
-    ``without``: columns of media (``images``, ``videos``) of which only the names are read, no bytes.
-    """
+    """The rows of files, a few in memory at a time; of media ``without`` (``images``, ``videos``) no bytes are read."""
     n_rows = _ROWS_WITHOUT_IMAGES_AT_ONCE if "images" in without else _ROWS_AT_ONCE
     for path in files:
         with storage_errors(str(path)), opened(path) as source, pq.ParquetFile(source) as file:

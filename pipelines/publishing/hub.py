@@ -53,10 +53,7 @@ class HubDataset:
         return counts
 
     def problems(self) -> list[str]:
-        """Why the hub or a reader would misread the dataset; empty when nothing was noticed.
-
-        Raises ``StorageError`` for a file that is damaged.
-        """
+        """Why hub or reader would misread the dataset, if so. Raises ``StorageError`` for a file that is damaged."""
         if not dataset_files(self.folder) or not marker_facts(self.folder):
             return [f"{self.folder} holds no complete dataset: materialise it again"]
         if not (self.folder / _CARD).is_file():
@@ -85,10 +82,7 @@ class HubDataset:
                 yield f"the columns of {path.name} are not those of the card"
 
     def upload(self, repository: str, *, private: bool) -> str:
-        """Makes the repository if it is not there, and a commit with all files; older data files go. Returns its URL.
-
-        Raises ``HubError``.
-        """
+        """Commits all files, into a new repository if need be; old data files go. Returns its URL; raises ``HubError``."""
         from httpx2 import HTTPError, TransportError
         from huggingface_hub import HfApi
 

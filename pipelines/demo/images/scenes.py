@@ -73,10 +73,7 @@ class Scene:
     placed: dict[str, list[Placed]] = field(default_factory=dict)
 
     def put(self, kind: str, photograph: Photograph, target: Target, x: int, y: int) -> Box:
-        """Draws a thing with its left upper corner at ``x, y`` and notes where it is.
-
-        Raises ``ValueError`` when it would touch another thing or leave the canvas: no row may have such a box.
-        """
+        """Draws a thing and notes its place. Raises ``ValueError`` when it would touch another or leave the canvas."""
         box = Box(x, y, x + target.image.width, y + target.image.height)
         others = [thing.box for things in self.placed.values() for thing in things]
         if not box.fits(*self.canvas.size) or any(box.grown(4).intersection(neighbour).area for neighbour in others):

@@ -65,10 +65,7 @@ def visibility(task: Task) -> Visibility:
 
 
 def obstacles(task: Task) -> tuple[Operation, ...]:
-    """Measured obstacles to reading the image, the most important first.
-
-    Raises ``RowError`` (not_applicable) for a sample without an image.
-    """
+    """Measured obstacles, most important first. Raises ``RowError`` (not_applicable) for a sample without an image."""
     if not task.sample.images:
         raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
     view = visibility(task)

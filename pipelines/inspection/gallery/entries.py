@@ -255,10 +255,7 @@ def code_html(code: str) -> Markup:
 
 
 def outlined(image: Image.Image, crops: Sequence[tuple[Image.Image, str]]) -> tuple[Image.Image, int]:
-    """A copy with the regions of ``crops`` outlined, each given with its code; and how many there are.
-
-    A crop of the whole image is not outlined.
-    """
+    """A copy with the regions of ``crops``, each with its code, outlined, whole images apart; and their number."""
     plain, width = on_white(image).convert("RGB"), max(4, max(image.size) // 250)
     located = [locate_crop(on_white(crop).convert("RGB"), plain, literal_boxes(code)) for crop, code in crops]
     boxes = [match.box for match in located if match is not None and match.box.area < plain.width * plain.height]

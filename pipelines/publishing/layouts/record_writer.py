@@ -122,10 +122,7 @@ def verify(layout: Layout, record: Mapping[str, Any]) -> None:
 
 
 def verify_written(folder: Path, layout: Layout, files: Mapping[str, int]) -> None:
-    """Reads the parquet files back: every row counted in ``files`` is there, and shows as many images as it has.
-
-    Raises ``LayoutError`` when a file differs from what was written.
-    """
+    """Read parquet files back. Raises ``LayoutError`` unless every row is there with as many images as it shows."""
     for name, n_rows in files.items() if layout.schema is not None else ():
         n_read = 0
         for n_read, record in enumerate(read_files([folder / name]), start=1):

@@ -185,10 +185,7 @@ _PLACEHOLDER_ESCAPED = re.compile(rf"< ( *)({_NAMES})>")
 
 
 def plain(text: str) -> str:
-    """``text`` with the model's special tokens made ordinary text: ``<|im_end|>`` becomes ``<| im_end|>``.
-
-    A question or a program may contain them; tokenized as they are, they would end turns or stand for images.
-    """
+    """Make special tokens, which would end turns or stand for images, plain text: ``<| im_end|>``."""
     return _TOKEN.sub(r"<| \1\2|>", text)
 
 
