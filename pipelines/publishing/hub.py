@@ -82,7 +82,7 @@ class HubDataset:
                 yield f"the columns of {path.name} are not those of the card"
 
     def upload(self, repository: str, *, private: bool) -> str:
-        """Commits all files, into a new repository if need be; old data files go. Returns its URL; raises ``HubError``."""
+        """Commit all files, in a new repository if need be; old data files go. Returns its URL; raises ``HubError``."""
         from httpx2 import HTTPError, TransportError
         from huggingface_hub import HfApi
 
