@@ -15,6 +15,7 @@ from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.catalog import open_source
 from darkroom.pipelines.sources.ingest import Intake, ingest_shard
 from darkroom.pipelines.sources.shapes import recognise
+from tests.pipelines.sources.published_shapes import PUBLISHED
 
 pytestmark = pytest.mark.usefixtures("offline")
 
@@ -84,3 +85,14 @@ def test_a_folder_of_nothing_known_says_what_is_known(tmp_path, picture):
     picture("a.jpg")
     with pytest.raises(SourceError, match=r"holds no questions or annotations \(\.jpg\)\. Known are: .*YOLO"):
         recognise(tmp_path)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_shape_loads_whole(tmp_path, loaded, name):
+    shape = PUBLISHED[name]
+    folder = tmp_path / "published"
+    path = shape.write(folder) or folder
+    intake = loaded(path, split=shape.split)
+    assert not intake.rejects
+    samples = [(sample.question, sample.answer, len(sample.images)) for sample in intake.samples]
+    assert samples == shape.samples
