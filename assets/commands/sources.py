@@ -167,6 +167,7 @@ def _ingest(name: str, config: "SourceConfig") -> None:
     from darkroom.assets.terminal.summary import print_intake
     from darkroom.pipelines.generation import engine
     from darkroom.pipelines.generation.stage import SAMPLES
+    from darkroom.pipelines.sources import SourceError
     from darkroom.pipelines.sources.catalog import Catalog, check_name, open_source, partition_key
     from darkroom.pipelines.storage.tables import TableKey
     from darkroom.pipelines.storage.workspace import Workspace
@@ -179,7 +180,9 @@ def _ingest(name: str, config: "SourceConfig") -> None:
             with CONSOLE.status(f"{key.partition} …"):
                 engine.intake(workspace, source, shard, key.partition)
         path = Catalog(workspace.sources).add(name, config)
-        print_intake(CONSOLE, workspace, keys)
+        if not print_intake(CONSOLE, workspace, keys):
+            remedy = f"correct its columns in {path} or by the options of this command, and run it again"
+            raise SourceError(f"source {name!r} has no sample: {remedy}")
         _print_added(workspace, name, config, path)
 
 

@@ -114,8 +114,11 @@ def print_annotated_summary(console: Console, workspace: Workspace) -> None:
     console.print("SFT from their boxes: `darkroom materialize accepted_annotations --family crop`", soft_wrap=True)
 
 
-def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> None:
-    """Print how many rows of a source became samples, what was not read of them, then its rejects with reasons."""
+def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> int:
+    """Print how many rows of a source became samples, what was not read of them, then its rejects with reasons.
+
+    The number of samples.
+    """
     n_in, n_out = _totals(workspace, keys)
     facts = [workspace.tables.facts(key) for key in workspace.tables.existing(keys)]
     n_not_applicable = sum(fact["n_not_applicable"] for fact in facts)
@@ -129,6 +132,7 @@ def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey
         console.print(counts("Worth a look", lines))
     listed = list(islice((reject for key in keys for reject in workspace.tables.stream_rejects(key)), _N_LISTED))
     print_rejects(console, listed, sum(map(workspace.tables.n_rejects, keys)), workspace.tables.rejects_path(keys[0]))
+    return n_out
 
 
 def print_rejects(console: Console, listed: Sequence[Reject], n_rejects: int, path: StorePath) -> None:

@@ -13,9 +13,12 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject, 
 from darkroom.pipelines.sources import BadRow, Source, SourceRow
 from darkroom.pipelines.sources.answers import shows_words
 from darkroom.pipelines.sources.intake_notes import IntakeNotes, NoteLine
+from darkroom.pipelines.sources.mapping import shortened
 from darkroom.pipelines.storage.images import ImageStore
 
 STAGE = "samples"
+_LONGEST = 200_000
+"""Characters of a text: about the tokens of a model's context."""
 Ref = TypeVar("Ref", ImageRef, VideoRef)
 
 
@@ -92,6 +95,8 @@ def _checked_answer(row: SourceRow) -> str:
     """The answer; of a multiple-choice question its letter, however the source spells it."""
     labels = [box.label for box in row.truth.boxes]
     texts = (row.row, row.question, row.answer, *row.choices, row.category, row.license, *labels)
+    if (longest := max(map(len, texts))) > _LONGEST:
+        raise RowError(Reason.MALFORMED_ROW, f"a text of {longest:,} characters, at most {_LONGEST:,}: cut it")
     if any(text != storable(text) or "\0" in text for text in (*texts, row.truth.details or "")):
         raise RowError(Reason.MALFORMED_ROW, "a text holds a lone surrogate or a NUL, which is no character")
     if not row.question.strip():
@@ -146,4 +151,11 @@ def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
         del content["unread"]
         if not any(content["files"]):
             del content["files"]
-    return reject(error.reason, error.evidence, stage=STAGE, row=content, source=source, source_row=row.row)
+    return reject(
+        error.reason,
+        error.evidence,
+        stage=STAGE,
+        row=shortened(content, longest=_LONGEST // 20),
+        source=source,
+        source_row=row.row,
+    )

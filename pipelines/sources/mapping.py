@@ -65,7 +65,7 @@ def map_row(
         boxes = tuple(boxes_of(row, columns, images))
         asked = list(talk.asked(columns, len(images), _choices(row, columns)))
     except RowError as error:
-        yield BadRow(where, error.reason, error.evidence, _short(row))
+        yield BadRow(where, error.reason, error.evidence, shortened(row))
         return
     for number, question in enumerate(asked):
         place = f"{where}#{number + 1}" if number else where
@@ -88,7 +88,7 @@ def map_row(
                 unread=() if number else (*unread_in(row, columns), *talk.unread),
             )
         except RowError as error:
-            yield BadRow(place, error.reason, error.evidence, _short(row))
+            yield BadRow(place, error.reason, error.evidence, shortened(row))
 
 
 def _check_excluded(row: Mapping[str, Any], columns: Columns) -> None:
@@ -142,22 +142,24 @@ def _answer(row: Mapping[str, Any], columns: Columns, asked: Asked) -> RowAnswer
 
 
 def _details(row: Mapping[str, Any], columns: Columns, answer: RowAnswer) -> str | None:
-    details = {name: _short(value_at(row, name)) for name in columns.details}
+    details = {name: shortened(value_at(row, name)) for name in columns.details}
     if answer.accepted:
         details |= {ACCEPTED: answer.accepted, "answer_votes": answer.votes}
     return json.dumps(details, sort_keys=True, default=str) if details else None
 
 
-def _short(value: Any, depth: int = 0) -> Any:
-    """A row for people: bytes become their number, deeply nested parts become "…"."""
+def shortened(value: Any, depth: int = 0, *, longest: int | None = None) -> Any:
+    """A row for people: bytes become their number, deeply nested parts and what is beyond ``longest`` become "…"."""
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
+    if isinstance(value, str) and longest is not None and len(value) > longest:
+        return f"{value[:longest]}… ({len(value):,} characters)"
     if isinstance(value, Mapping | list | tuple) and depth > _DEEPEST:
         return "…"
     if isinstance(value, Mapping):
-        return {name: _short(inner, depth + 1) for name, inner in value.items()}
+        return {name: shortened(inner, depth + 1, longest=longest) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_short(inner, depth + 1) for inner in value]
+        return [shortened(inner, depth + 1, longest=longest) for inner in value]
     return value
 
 

@@ -4,14 +4,17 @@ A list may be written as text. Paths are below a folder, or inside a ZIP archive
 """
 
 import os
+import re
 import stat
+import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import fsspec
 import pybase64
@@ -22,14 +25,17 @@ from darkroom.pipelines.sources.columns import alternatives, filled, list_in, ob
 _ARCHIVES = ("zip://", "hf://")
 """URLs of ``datasets`` for files in an archive or on the hub."""
 
-_BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk0", "SUkq", "TU0A")
-"""The first characters of PNG, JPEG, GIF, WebP, BMP and TIFF in base64."""
+_BASE64 = ("iVBORw0KGgo", "/9j/", "_9j_", "R0lGOD", "UklGR", "Qk0", "SUkq", "TU0A")
+"""The first characters of PNG, JPEG (also URL-safe), GIF, WebP, BMP and TIFF in base64."""
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 _PARTS = ("image", "image_url", "source", "url", "path")
 """Keys under which a part of a message has its image."""
 _INSIDE = ("path", "url", "data", "image_url", "image")
 """Keys under which an object has its image, besides ``bytes``."""
 
+_STANDARD = str.maketrans("-_", "+/")
 _LONGEST_NAME = 200
 _SHORTEST_BASE64 = 64
 """No image is shorter, and no real path begins so and is as long."""
@@ -160,15 +166,33 @@ def _bytes(value: Any, column: str, folder: Path, kind: MediaKind, prefix: str) 
         return _decoded(value, f"column {column!r}: begins as base64 and is none", kind)
     if value.startswith(_ARCHIVES):
         return _archived_bytes(value, kind)
-    path = value.removeprefix(prefix)
-    if os.path.normpath(path).split(os.sep)[0] == os.pardir:
+    if _URL.match(value) and not value.startswith("file://"):
+        why = "is a URL, and nothing is fetched: download the files, and name their paths in its column"
+        raise RowError(kind.missing, f"column {column!r}: {value[:_LONGEST_NAME]!r} {why}")
+    named = spellings(value.removeprefix("file://").removeprefix(prefix))
+    if any(os.path.normpath(path).split(os.sep)[0] == os.pardir for path in named):
         raise RowError(Reason.MALFORMED_ROW, f"column {column!r}: the path {value!r} leaves the folder")
-    return _zipped_bytes(folder, path, kind) if folder.suffix == ".zip" else _file_bytes(folder / path, kind)
+    if folder.suffix == ".zip":
+        return _zipped_bytes(folder, named, kind)
+    return _file_bytes(folder / next((path for path in named if os.path.exists(folder / path)), named[0]), kind)
+
+
+def spellings(path: str) -> list[str]:
+    """A path, and what it means where no file has the name: back slashes, ``%20``, Label Studio's ``?d=``, NFC, NFD."""
+    plain = path.replace("\\", "/")
+    unquoted = unquote(plain.partition("?d=")[2] or plain)
+    composed = [unicodedata.normalize(form, name) for name in (plain, unquoted) for form in ("NFC", "NFD")]
+    return list(dict.fromkeys([path, *composed]))
 
 
 def _decoded(text: str, problem: str, kind: MediaKind) -> bytes:
+    """Bytes of base64: standard or URL-safe, in one line or in MIME's."""
+    safe = text.translate(_STANDARD)
+    if safe != text or text[-1:].isspace() or "\n" in text:
+        safe = "".join(safe.split())
+        safe += "=" * (-len(safe) % 4)
     try:
-        return pybase64.b64decode(text, validate=True)
+        return pybase64.b64decode(safe, validate=True)
     except ValueError as error:  # binascii.Error is one
         raise RowError(kind.unreadable, f"{problem}: {error}") from error
 
@@ -194,9 +218,12 @@ def _archived_bytes(url: str, kind: MediaKind) -> bytes:
         raise RowError(kind.missing, f"{url} cannot be read: {error}") from error
 
 
-def _zipped_bytes(archive: Path, path: str, kind: MediaKind) -> bytes:
+def _zipped_bytes(archive: Path, named: Sequence[str], kind: MediaKind) -> bytes:
+    path = named[0]
     try:
-        return _zip(archive, archive.stat().st_mtime_ns).read(os.path.normpath(path))
+        opened = _zip(archive, archive.stat().st_mtime_ns)
+        members = [os.path.normpath(path) for path in named]
+        return opened.read(next((name for name in members if name in opened.NameToInfo), members[0]))
     except (KeyError, FileNotFoundError) as error:
         raise RowError(kind.missing, f"there is no {path} in {archive}") from error
     except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # RuntimeError: encrypted, or packed oddly

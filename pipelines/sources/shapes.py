@@ -7,6 +7,7 @@ first rows and from the files that are there; whether a row fits it, the mapping
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.columns import Columns, list_in, nested_names, value_at
 from darkroom.pipelines.sources.jsonl import parsed_json, parsed_lines, rows_at
-from darkroom.pipelines.sources.media import is_embedded, part_images
+from darkroom.pipelines.sources.media import is_embedded, part_images, spellings
 from darkroom.pipelines.sources.published_files import IMAGE_SUFFIXES, published_files, rows_of
 from darkroom.pipelines.sources.source_config import Join, SourceConfig
 from darkroom.pipelines.sources.splits import of_split
@@ -31,7 +32,19 @@ _MEDIA_SUFFIXES = IMAGE_SUFFIXES | {".mp4", ".mov", ".mkv", ".webm", ".avi"}
 _ROLES: Mapping[str, Sequence[str]] = {
     "images": (
         *("images", "image", "decoded_image", "image_path", "image_paths", "img", "img_path", "image_file"),
-        *("file_name", "filename", "image_name", "jpg", "jpeg", "png", "webp", "image_id", "imageId", "img_id"),
+        *(
+            "file_name",
+            "filename",
+            "image_name",
+            "image_local_name",
+            "jpg",
+            "jpeg",
+            "png",
+            "webp",
+            "image_id",
+            "imageId",
+            "img_id",
+        ),
     ),
     "videos": ("videos", "video", "video_path"),
     "question": ("question", "query", "problem", "prompt", "instruction", "conversations", "messages", "conversation"),
@@ -270,7 +283,7 @@ class _Files:
             below = self._below()
         self._by_name: dict[str, list[Path]] = {}
         for file in below:
-            self._by_name.setdefault(file.name, []).append(file)
+            self._by_name.setdefault(unicodedata.normalize("NFC", file.name), []).append(file)
 
     def _below(self) -> list[Path]:
         files = islice(self.root.rglob("*"), _MOST_FILES)
@@ -278,10 +291,10 @@ class _Files:
 
     def folder_of(self, names: Iterable[Any]) -> Path | None:
         """The folder that the first of these paths that is there is below."""
-        for name in names:
-            if isinstance(name, str) and name and "\n" not in name and len(name) < _LONGEST:
-                parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
-                for file in self._by_name.get(parts[-1] if parts else "", ()):
+        for name in (name for name in names if isinstance(name, str) and len(name) < _LONGEST):
+            for spelling in spellings(name):
+                parts = [part for part in spelling.split("/") if part not in ("", ".")]
+                for file in self._by_name.get(unicodedata.normalize("NFC", parts[-1]) if parts else "", ()):
                     if list(file.parts[-len(parts) :]) == parts:
                         return file.parents[len(parts) - 1]
         return None

@@ -3,7 +3,8 @@
 Accepted as they are: single-frame JPEG, PNG and WebP in modes L, RGB and RGBA whose orientation is already upright.
 Derived (a PNG whose parent is the original): other formats (TIFF, GIF, AVIF, BMP, …: few endpoints take them), EXIF
 orientation applied, palette, CMYK, 1-bit, 16-bit and float images brought to 8-bit RGB, RGBA or L. Refused with a
-reason: empty, unreadable (also every format that is not in ``FORMATS``: Pillow would run Ghostscript on an EPS file),
+reason: empty, unreadable (also every format that is not in ``FORMATS`` nor, by the extra ``heic``, HEIC: Pillow would
+run Ghostscript on an EPS file),
 truncated, animated, larger than ``MAX_PIXELS``. A PNG or GIF that lacks only its end mark holds
 every pixel and is accepted.
 
@@ -20,6 +21,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import cv2
@@ -42,7 +45,22 @@ LARGEST_PIXELS = 200_000_000
 PLAIN_MODES = frozenset({"L", "RGB", "RGBA"})
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")  # JPEG includes MPO
 PLAIN_FORMATS = frozenset({"JPEG", "MPO", "PNG", "WEBP"})
+_CONVERT = "convert it to PNG or JPEG"
+_FOREIGN = (
+    (rb"\A.{4}ftyp(hei|hev|mif1|msf1)", "HEIC", f"pip install 'darkroom-toolkit[heic]', or {_CONVERT}"),
+    (rb"\A(\xff\x0a|\0\0\0\x0cJXL )", "JPEG XL", _CONVERT),
+    (rb"\A\s*(<\?xml.{0,500})?<svg\b", "SVG", "draw it as PNG, large enough for its details"),
+    (rb"\A8BPS", "Photoshop's format", _CONVERT),
+    (rb"\A(.{4}ftypcrx|FUJIFILMCCD-RAW|II\*\0.{4}CR|IIRO|IIU\0|\0MRM)", "a camera's raw format", "develop it to JPEG"),
+    (rb"\A%PDF", "PDF", "draw its pages as PNG"),
+    (rb"\Aversion https://git-lfs", "a Git LFS pointer", "`git lfs pull` fetches the file"),
+    (rb"\A\s*<(!doctype html|html)", "an HTML page", "download the image again"),
+)
+"""Files that people have in place of images: how they begin, what they are, what to do."""
 _EXIF_ORIENTATION = 0x0112
+_SUBFILE, _DNG = 254, 50706
+"""TIFF's tags: whether an image is the reduced one of another, and the version of a digital negative."""
+_ANY_CASE = re.IGNORECASE | re.DOTALL
 _CUT_OFF = re.compile(r"truncated|incomplete|unexpected end", re.IGNORECASE)
 _SIXTEEN_TO_EIGHT = np.rint(np.arange(65536) / 257).astype(np.uint8)
 
@@ -67,7 +85,7 @@ def probe(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Probed:
         raise RowError(Reason.EMPTY_IMAGE, "the image file has 0 bytes")
     with _quiet():
         try:
-            image = Image.open(io.BytesIO(data), formats=FORMATS)
+            image = Image.open(io.BytesIO(data), formats=_formats())
             _check_header(image, max_pixels)
             image.load()
             plain, steps = _plain(image)
@@ -81,9 +99,20 @@ def probe(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Probed:
 def decode(data: bytes) -> Image.Image:
     """The pixels of an image that was probed before."""
     with _quiet():
-        image = Image.open(io.BytesIO(data), formats=FORMATS)
+        image = Image.open(io.BytesIO(data), formats=_formats())
         image.load()
     return image
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """``FORMATS``, and HEIC where the extra is installed."""
+    if find_spec("pi_heif") is None:
+        return FORMATS
+    from pi_heif import register_heif_opener
+
+    register_heif_opener()
+    return (*FORMATS, "HEIF")
 
 
 @contextmanager
@@ -123,7 +152,10 @@ def _error(error: Exception, data: bytes, max_pixels: int) -> RowError:
         pixels = int(next(iter(re.findall(r"\d+", str(error))), 0))  # Pillow names a limit of its own
         return RowError(Reason.TOO_LARGE_IMAGE, _too_large(f"{pixels:,} pixels", max_pixels))
     if isinstance(error, UnidentifiedImageError):
-        return RowError(Reason.UNREADABLE_IMAGE, f"{len(data)} bytes are no image in a known format")
+        begins = ((name, remedy) for pattern, name, remedy in _FOREIGN if re.match(pattern, data[:1024], _ANY_CASE))
+        name, remedy = next(begins, ("", ""))
+        what = f"are {name}: {remedy}" if name else "are no image in a known format"
+        return RowError(Reason.UNREADABLE_IMAGE, f"{len(data)} bytes {what}")
     reason = Reason.TRUNCATED_IMAGE if _CUT_OFF.search(str(error)) else Reason.UNREADABLE_IMAGE
     return RowError(reason, f"{len(data)} bytes: {type(error).__name__}: {error}")
 
@@ -133,6 +165,9 @@ def _check_header(image: Image.Image, max_pixels: int) -> None:
     if pixels > max_pixels:
         size = f"{image.width}x{image.height} = {pixels:,} pixels"
         raise RowError(Reason.TOO_LARGE_IMAGE, _too_large(size, max_pixels))
+    if image.format == "TIFF" and (image.tag_v2.get(_SUBFILE, 0) & 1 or _DNG in image.tag_v2):  # type: ignore[attr-defined]
+        why = "a camera's raw format, of which Pillow reads the small preview: develop it to JPEG"
+        raise RowError(Reason.UNREADABLE_IMAGE, why)
     # the further frames of an MPO are depth or gain maps that telephones add to a photograph
     frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
     if frames > 1:

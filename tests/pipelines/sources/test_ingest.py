@@ -211,3 +211,14 @@ def test_every_row_is_a_sample_or_a_reject_that_a_table_can_hold(make_image, enc
         to_table(Reject, taken.rejects)
 
     check()
+
+
+def test_a_text_that_no_model_could_read_is_a_short_reject(refused, row):
+    rejected = refused(replace(row, question="?" * 300_000))
+    assert (rejected.reason, rejected.evidence) == (
+        "malformed_row",
+        "a text of 300,000 characters, at most 200,000: cut it",
+    )
+    assert len(rejected.row) < 20_000
+    assert "(300,000 characters)" in rejected.row
+    assert len(refused(BadRow("a.jsonl:1", Reason.MALFORMED_ROW, "not JSON", {"line": "x" * 300_000})).row) < 20_000

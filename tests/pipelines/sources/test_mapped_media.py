@@ -258,3 +258,68 @@ def test_a_path_may_be_filled_from_columns(folder):
     assert lost.reason is Reason.MISSING_VIDEO
     (out,) = map_row({**row, "origin": "../.."}, columns, where="1", folder=folder, license="")
     assert (out.reason, "leaves the folder" in out.evidence) == (Reason.MALFORMED_ROW, True)
+
+
+# --- spellings
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda data: base64.encodebytes(data).decode(),
+        lambda data: base64.urlsafe_b64encode(data).decode().rstrip("="),
+        lambda data: {"url": f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"},
+        lambda data: {"image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"}},
+        lambda data: {"type": "base64", "media_type": "image/jpeg", "data": base64.b64encode(data).decode()},
+    ],
+)
+def test_base64_may_be_mimes_urls_or_inside_an_object(mapped, make_image, encoded, spell):
+    for seed in range(4):
+        data = encoded(make_image(seed), "JPEG")
+        assert mapped(image=spell(data)).images == (data,)
+
+
+@pytest.mark.parametrize(
+    ("name", "spelling"),
+    [
+        ("Café 1.png", "Cafe\u0301 1.png"),
+        ("Cafe\u0301.png", "Café.png"),
+        ("a street.png", "a%20street.png"),
+        ("a%20street.png", "a%20street.png"),
+        ("deep/1.png", "deep\\1.png"),
+        ("deep/1.png", "/data/local-files/?d=deep/1.png"),
+        ("a?b.png", "a?b.png"),
+    ],
+)
+def test_a_path_may_be_spelled_as_other_systems_do(mapped, folder, name, spelling):
+    (folder / name).write_bytes(b"image")
+    assert mapped(image=spelling).images == (b"image",)
+    with zipfile.ZipFile(folder / "images.zip", "w") as archive:
+        archive.write(folder / name, name)
+    row = {"image": spelling, "question": "?", "answer": "!"}
+    (from_zip,) = map_row(row, Columns(), where="1", folder=folder / "images.zip", license="")
+    assert isinstance(from_zip, SourceRow)
+    assert from_zip.images == (b"image",)
+
+
+@pytest.mark.parametrize("path", ["%2e%2e/secret.png", "..\\secret.png", "/files/?d=../secret.png"])
+def test_no_spelling_leaves_the_folder(refused, path):
+    assert refused(image=path).reason is Reason.MALFORMED_ROW
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/a.jpg", "https://example.org/a.jpg", "s3://bucket/a.jpg"])
+def test_nothing_is_fetched_and_the_reject_says_so(refused, url):
+    row = refused(image=url)
+    assert (row.reason, "nothing is fetched: download the files" in row.evidence) == (Reason.MISSING_IMAGE, True)
+    assert refused(image={"url": url}).reason is Reason.MISSING_IMAGE
+
+
+def test_a_file_url_is_a_path(mapped, folder):
+    assert mapped(image=(folder / "sign.png").as_uri()).images == ((folder / "sign.png").read_bytes(),)
+
+
+def test_rows_without_an_image_are_text_where_the_mapping_says_so(mapped, refused):
+    assert mapped(Columns(text_rows=True), image=None).images == ()
+    assert mapped(Columns(text_rows=True), image=...).images == ()
+    assert refused(Columns(), image=None).reason is Reason.MISSING_IMAGE
+    assert refused(Columns(text_rows=True), image="none.png").reason is Reason.MISSING_IMAGE

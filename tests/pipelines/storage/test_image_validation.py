@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import resource
 from contextlib import suppress
 
@@ -9,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, TiffImagePlugin
 
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage import media_validation
 from darkroom.pipelines.storage.media_validation import PLAIN_MODES, decode, eight_bit, probe
 
 
@@ -220,3 +223,57 @@ def test_an_upright_image_with_exif_stays(make_image, encoded, orientation):
 
 def test_a_broken_exif_block_does_no_harm(make_image, encoded):
     assert probe(encoded(make_image(), "JPEG", exif=b"Exif\0\0II*\0\x08\0\0\0\xff\xff\x12\x01")).width == 96
+
+
+HEIC = base64.b64decode(
+    "AAAAHGZ0eXBoZWljAAAAAG1pZjFoZWljbWlhZgAAAVZtZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAAAAAAACJpbG9jAAAA"
+    "AERAAAEAAQAAAAABegABAAAAAAAAABsAAAAjaWluZgAAAAAAAQAAABVpbmZlAgAAAAABAABodmMxAAAAAA5waXRtAAAAAAABAAAA1mlwcnAAAAC3"
+    "aXBjbwAAAHhodmNDAQNwAAAAkAAAAAAAHvAA/P34+AAADwNgAAEAGEABDAH//wNwAAADAJAAAAMAAAMAHroCQGEAAQArQgEBA3AAAAMAkAAAAwAA"
+    "AwAeoDCBBZbqSSmubgIaDAgAAAMAyAAAAwAIQGIAAQAHRAHBcrAiQAAAABNjb2xybmNseAABAA0ABoAAAAAUaXNwZQAAAAAAAABgAAAAQAAAABBw"
+    "aXhpAAAAAAMICAgAAAAXaXBtYQAAAAAAAAABAAEEgQIDBAAAACNtZGF0AAAAFygBrxmA93yFN//vj4R6nhv8iBXitCs8"
+)
+"""96x64, of one colour; (40, 120, 200)."""
+
+
+def test_a_photograph_of_an_iphone_is_read_with_its_extra():
+    probed = probe(HEIC)
+    assert (probed.width, probed.height, probed.format, probed.made_by) == (96, 64, "HEIF", "format HEIF")
+    assert probed.plain is not None
+    assert np.abs(np.asarray(probed.plain).mean((0, 1)) - (40, 120, 200)).max() < 4
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff\x0a\xfa\x7f", "are JPEG XL: convert it"),
+        (b"\0\0\0\x0cJXL \r\n\x87\n", "are JPEG XL"),
+        (b'<?xml version="1.0"?>\n<!-- a -->\n<svg xmlns="http://www.w3.org/2000/svg"/>', "are SVG: draw it as PNG"),
+        (b"8BPS\0\1", "are Photoshop's format: convert it"),
+        (b"\0\0\0\x18ftypcrx \0\0\0\1", "are a camera's raw format: develop it"),
+        (b"II*\0\x10\0\0\0CR\2\0", "raw format"),
+        (b"%PDF-1.7", "are PDF: draw its pages"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer: `git lfs pull`"),
+        (b"\n<!DOCTYPE html><html>", "an HTML page: download the image again"),
+        (b"anything else", "are no image in a known format"),
+    ],
+)
+def test_a_file_that_is_no_image_says_what_it_is_and_what_to_do(data, said):
+    with pytest.raises(RowError, match=re.escape(said)) as caught:
+        probe(data)
+    assert caught.value.reason is Reason.UNREADABLE_IMAGE
+
+
+def test_heic_without_its_extra_names_it(monkeypatch):
+    monkeypatch.setattr(media_validation, "_formats", lambda: media_validation.FORMATS)
+    with pytest.raises(RowError, match=r"are HEIC: pip install 'darkroom-toolkit\[heic\]', or convert it"):
+        probe(HEIC)
+
+
+@pytest.mark.parametrize("tags", [{254: 1}, {50706: b"\1\4\0\0"}])
+def test_the_preview_of_a_raw_photograph_is_not_taken_for_it(make_image, encoded, tags):
+    info = TiffImagePlugin.ImageFileDirectory_v2()
+    for tag, value in tags.items():
+        info[tag] = value
+    data = encoded(make_image(), "TIFF", tiffinfo=info)
+    with pytest.raises(RowError, match="a camera's raw format, of which Pillow reads the small preview"):
+        probe(data)
