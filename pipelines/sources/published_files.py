@@ -6,16 +6,16 @@ Each reader turns one file into plain rows for the ordinary mapping:
      "question": "What is in the box {box}?", "answer": "square", "question_template": "what"}
 
 Boxes without questions are asked about by a template, which the row names; ``{box}`` is filled after the conversion to
-pixels. Not read: masks, keypoints, points and lines.
+pixels. Not read: masks, keypoints; rows of crowds, difficult objects, points and lines have ``skip``.
 """
 
-import re
+import glob
 import tarfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
 import yaml
@@ -27,16 +27,14 @@ from darkroom.pipelines.sources.splits import of_split
 
 _READ = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".jp2", ".ppm", ".mpo")
 IMAGE_SUFFIXES = frozenset((*_READ, ".heic", ".heif", ".jxl", ".svg", ".psd"))
-_DESCRIBE = "Describe the image in one sentence."
+_QUESTIONS = {
+    "what": "What is in the box {box}?",
+    "says": "What does the text in the box {box} say?",
+    "how_many": "How many objects of the kind {label} are in the image?",
+    "caption": "Describe the image in one sentence.",
+}
 _YOLO_NAMES = ("data.yaml", "data.yml", "dataset.yaml", "classes.txt", "obj.names")
 _Row = Mapping[str, Any]
-
-
-class PublishedKind(NamedTuple):
-    """Files of a kind below a source's folder, and the rows of one of them."""
-
-    files: str
-    rows: Callable[[Path, SourceConfig], Iterator[_Row]]
 
 
 def published_files(name: str, config: SourceConfig) -> list[Path]:
@@ -45,7 +43,7 @@ def published_files(name: str, config: SourceConfig) -> list[Path]:
     patterns = (config.questions,) if isinstance(config.questions, str) else config.questions
     files = {
         file
-        for pattern in patterns or (PUBLISHED[config.kind].files,)
+        for pattern in patterns or (f"**/*{PUBLISHED[config.kind][0]}",)
         for file in ([Path(pattern)] if Path(pattern).is_absolute() else folder.glob(pattern))
         if file.is_file() and file.name not in _YOLO_NAMES
     }
@@ -58,7 +56,7 @@ def rows_of(path: Path, config: SourceConfig) -> Iterator[Row]:
     """The rows of one annotation file; a file that is not what its kind holds is one row with a problem."""
     number = 0
     try:
-        for number, row in enumerate(PUBLISHED[config.kind].rows(path, config), 1):
+        for number, row in enumerate(PUBLISHED[config.kind][1](path, config), 1):
             yield number, row, ""
     except tarfile.TarError as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
@@ -87,19 +85,14 @@ def _coco(path: Path, config: SourceConfig) -> Iterator[_Row]:
         name = image.get("file_name") or PurePosixPath(str(image.get("coco_url", ""))).name
         annotations = by_image.pop(image["id"], [])
         if captions := [one["caption"] for one in annotations if "caption" in one]:
-            yield {"image": name, "question": _DESCRIBE, "answer": captions, "question_template": "caption"}
-        uncounted = set(image.get("not_exhaustive_category_ids", ()))
-        boxed = [
-            {
-                "bbox": one["bbox"],
-                "label": labels.get(one.get("category_id"), ""),
-                "text": one.get("utf8_string", ""),
-                "skip": bool(one.get("iscrowd")),
-                "uncounted": one.get("category_id") in uncounted,
-            }
-            for one in annotations
-            if "bbox" in one
-        ]
+            yield {"image": name, "question": _QUESTIONS["caption"], "answer": captions, "question_template": "caption"}
+        uncounted = image.get("not_exhaustive_category_ids", ())
+        boxed = []
+        for one in (one for one in annotations if "bbox" in one):
+            category = one.get("category_id")
+            counted = {"skip": bool(one.get("iscrowd")), "uncounted": category in uncounted}
+            text = one.get("utf8_string", "")
+            boxed.append({"bbox": one["bbox"], "label": labels.get(category, ""), "text": text, **counted})
         yield from _asked(name, boxed, config)
     for image_id, annotations in by_image.items():
         yield from ({"image": None, "image_id": image_id} for _ in annotations)
@@ -110,36 +103,26 @@ def _asked(image: Any, objects: Sequence[_Row], config: SourceConfig) -> Iterato
     by_label: dict[str, list[_Row]] = defaultdict(list)
     for one in objects:
         by_label[one["label"]].append(one)
+        text, label = one.get("text"), one["label"]
         if "what" in config.ask:
-            is_text = bool(one.get("text"))
-            yield {
-                "image": image,
-                "boxes": [one],
-                "category": "text" if is_text else one["label"],
-                "question": "What does the text in the box {box} say?" if is_text else "What is in the box {box}?",
-                "answer": one["text"] if is_text else one["label"],
-                "question_template": "says" if is_text else "what",
-                "skip": one.get("skip", False),
-            }
+            asked = ("says", text, "text") if text else ("what", label, label)
+            yield _row(image, [one], *asked, skip=one.get("skip", False))
     for label, same in by_label.items() if "how_many" in config.ask else ():
-        yield {
-            "image": image,
-            "boxes": same,
-            "category": label,
-            "question": f"How many objects of the kind {label!r} are in the image?",
-            "answer": len(same),
-            "question_template": "how_many",
-            "skip": any(one.get("skip") or one.get("uncounted") for one in same),
-        }
+        skip = any(one.get("skip") or one.get("uncounted") for one in same)
+        yield _row(image, same, "how_many", len(same), label, skip=skip)
+
+
+def _row(image: Any, boxes: Sequence[_Row], template: str, answer: Any, category: str, *, skip: bool) -> _Row:
+    question = _QUESTIONS[template].replace("{label}", repr(category))
+    asked = {"question": question, "answer": answer, "category": category, "question_template": template}
+    return {"image": image, "boxes": boxes, **asked, "skip": skip}
 
 
 def _yolo(path: Path, config: SourceConfig) -> Iterator[_Row]:
     """One image's lines ``class cx cy w h``, or ``class x1 y1 x2 y2 x3 y3 …`` around a polygon, in fractions."""
     names, has_points = _yolo_classes(Path(config.path))
     objects = []
-    for line in _text(path).splitlines():
-        if not line.strip():
-            continue
+    for line in filter(str.strip, _text(path).splitlines()):
         number, *values = line.split()
         if not number.isdecimal() or int(number) not in names:
             raise ValueError(f"{line[:80]!r} begins with no class; there are {len(names)}")
@@ -174,14 +157,10 @@ def _image_of(annotation: Path, folder: Path) -> str:
     labels = [number for number, part in enumerate(parts) if part == "labels"]
     images = [folder.joinpath(*parts[:number], "images", *parts[number + 1 :]) for number in labels]
     for image in (*reversed(images), annotation):
-        for file in sorted(image.parent.glob(f"{_escaped(image.stem)}.*")):
+        for file in sorted(image.parent.glob(f"{glob.escape(image.stem)}.*")):
             if file.suffix.lower() in IMAGE_SUFFIXES:
                 return file.relative_to(folder).as_posix()
     return annotation.with_suffix(".jpg").name
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", name)
 
 
 def _voc(path: Path, config: SourceConfig) -> Iterator[_Row]:
@@ -212,38 +191,30 @@ def _labelme(path: Path, config: SourceConfig) -> Iterator[_Row]:
     image = beside.relative_to(folder).as_posix() if is_there else content.get("imageData") or content.get("imagePath")
     objects = []
     for shape in content["shapes"]:
-        kind, points = shape.get("shape_type", "polygon"), shape.get("points", ())
-        if kind not in ("rectangle", "polygon", "circle", "rotation"):
-            continue
+        kind, points = shape.get("shape_type", "polygon"), shape["points"]
         if kind == "circle":
             (x, y), (on_x, on_y) = points
             radius = ((on_x - x) ** 2 + (on_y - y) ** 2) ** 0.5
             points = [(x - radius, y - radius), (x + radius, y + radius)]
         xs, ys = [x for x, _ in points], [y for _, y in points]
-        objects.append({"box": [min(xs), min(ys), max(xs), max(ys)], "label": str(shape.get("label", ""))})
+        skip = kind not in ("rectangle", "polygon", "circle", "rotation")
+        objects.append({"box": [min(xs), min(ys), max(xs), max(ys)], "label": str(shape["label"]), "skip": skip})
     yield from _asked(image, objects, config)
 
 
 def _webdataset(path: Path, config: SourceConfig) -> Iterator[_Row]:
     """Consecutive members of one name: ``{"key": "000", "jpg": b"…", "json": {…}, "txt": "…"}``, in whatever order."""
-    key: tuple[PurePosixPath, str] | None = None
     row: dict[str, Any] = {}
     with tarfile.open(path, "r:*") as archive:
-        for member in archive:
+        for member in filter(tarfile.TarInfo.isfile, archive):
             name = PurePosixPath(member.name)
             stem, _, field = name.name.partition(".")
-            if not member.isfile() or not stem or not field:
-                continue
-            if key is not None and key != (name.parent, stem):
+            key = str(name.parent / stem)
+            if row and row["key"] != key:
                 yield row
                 row = {}
-            key = (name.parent, stem)
-            content = archive.extractfile(member)
-            row = {
-                "key": str(name.parent / stem),
-                **row,
-                field.lower(): _member(field.lower(), content.read() if content else b""),
-            }
+            if (content := archive.extractfile(member)) and field and stem:
+                row |= {"key": key, field.lower(): _member(field.lower(), content.read())}
     if row:
         yield row
 
@@ -254,10 +225,11 @@ def _member(field: str, data: bytes) -> Any:
     return data.decode("utf-8", "replace").strip() if field.endswith(("txt", "text", "cls", "caption")) else data
 
 
-PUBLISHED = {
-    "coco": PublishedKind("**/*.json", _coco),
-    "yolo": PublishedKind("**/*.txt", _yolo),
-    "voc": PublishedKind("**/*.xml", _voc),
-    "labelme": PublishedKind("**/*.json", _labelme),
-    "webdataset": PublishedKind("**/*.tar*", _webdataset),
+PUBLISHED: Mapping[str, tuple[str, Callable[[Path, SourceConfig], Iterator[_Row]]]] = {
+    "coco": (".json", _coco),
+    "yolo": (".txt", _yolo),
+    "voc": (".xml", _voc),
+    "labelme": (".json", _labelme),
+    "webdataset": (".tar*", _webdataset),
 }
+"""Each kind's files, and the rows of one of them."""

@@ -9,7 +9,6 @@ first rows and from the files that are there; whether a row fits it, the mapping
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -64,13 +63,11 @@ _TAGGED = re.compile(r"\\boxed\{|<answer>")
 _LISTED = re.compile(r"^\s*\(?A[).:]\s.*^\s*\(?B[).:]\s", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A source's config as its files suggest it, its shape in words, and the columns that the mapping does not read."""
+class Proposal(NamedTuple):
+    """A shape in words, and a source's config as its files suggest it."""
 
     shape: str
     config: SourceConfig
-    unread: tuple[str, ...] = ()
 
 
 class Shape(NamedTuple):
@@ -108,20 +105,12 @@ def _table(shape: Shape, path: Path, _: list[Path], split: str | None) -> Propos
 
 
 def _published(shape: Shape, path: Path, _: list[Path], split: str | None) -> Proposal:
-    questions = None if path.is_dir() else path.name
-    config = SourceConfig.model_validate(
-        {
-            "kind": shape.kind,
-            "path": str(path if path.is_dir() else path.parent),
-            "questions": questions,
-            "split": split,
-        }
-    )
+    folder, questions = (path, None) if path.is_dir() else (path.parent, path.name)
+    fields = {"kind": shape.kind, "path": str(folder), "questions": questions, "split": split}
+    config = SourceConfig.model_validate(fields)
     files = published_files("proposed", config)[:_N_ROWS]
     rows = [row for file in files for _, row, problem in islice(rows_of(file, config), _N_ROWS) if not problem]
-    if shape.kind == "webdataset":
-        return _mapped(shape.name, config, rows, path)
-    return _boxed(shape.name, config, rows, path)
+    return (_mapped if shape.kind == "webdataset" else _boxed)(shape.name, config, rows, path)
 
 
 def _boxed(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], path: Path) -> Proposal:
@@ -147,38 +136,32 @@ class _Document(NamedTuple):
     rows: Sequence[Mapping[str, Any]]
     is_coco: bool = False
 
-    def has(self, role: str) -> bool:
-        return _named(role, self.rows) is not None
-
 
 def _json(shape: Shape, path: Path, found: list[Path], split: str | None) -> Proposal:
     folder = path if path.is_dir() else path.parent
     documents = [_document(file) for file in of_split(found, folder, split)]
-    asking = [document for document in documents if document.is_coco or document.has("question")]
-    first = (asking or documents)[0]
-    others = [document for document in documents if document.file != first.file]
-    if path.is_file() and not first.is_coco and not first.has("answer"):
-        others = [_document(file) for file in sorted(folder.glob("*.json*")) if file != path and _holds_rows(file)]
-    joined = next((other for other in others if _key(first, other)), None) if not first.is_coco else None
-    is_one_set = all(
-        ".jsonl" in document.file.name and set(document.rows[0]) == set(first.rows[0]) for document in asking
-    )
-    if len(asking) > 1 and not is_one_set:
-        names = ", ".join(str(document.file.relative_to(folder)) for document in asking)
+    asking = [one for one in documents if one.is_coco or _named("question", one.rows)] or documents[:1]
+    first = asking[0]
+    if any(".jsonl" not in one.file.name or set(*one.rows[:1]) != set(*first.rows[:1]) for one in asking[1:]):
+        names = ", ".join(str(one.file.relative_to(folder)) for one in asking)
         raise SourceError(f"{folder} has several files of questions or annotations. Name one of them: {names}")
-    files = tuple(str(document.file.relative_to(folder)) for document in asking or documents[:1])
+    files = tuple(str(one.file.relative_to(folder)) for one in asking)
     located: dict[str, Any] = {"path": str(folder), "questions": files[0] if len(files) == 1 else files}
     if first.is_coco:
         config = SourceConfig(kind="coco", **located)
         rows = [row for _, row, _ in islice(rows_of(first.file, config), _N_ROWS)]
-        return _boxed("COCO captions" if "boxes" not in rows[0] else "COCO annotations", config, rows, path)
-    rows, join = list(first.rows[:_N_ROWS]), None
-    if joined is not None and (key := _key(first, joined)):
-        join = Join(file=str(joined.file.relative_to(first.file.parent)), rows=joined.keys, on=key)
-        by_key = {str(row.get(key)): row for row in joined.rows}
-        rows = [{**by_key.get(str(row[key]), {}), **row} for row in rows]
-    config = SourceConfig(kind="jsonl", rows=first.keys, join=join, **located)
-    return _mapped(shape.name if join is None else "questions and answers in two files", config, rows, path)
+        return _boxed("COCO annotations", config, rows, path)
+    if path.is_file() and not _named("answer", first.rows):
+        documents = [_document(file) for file in sorted(folder.glob("*.json*")) if file != path and _holds_rows(file)]
+    rows = list(first.rows[:_N_ROWS])
+    for key, other in ((_key(first, other), other) for other in documents if other.file != first.file):
+        if key:
+            join = Join(file=str(other.file.relative_to(first.file.parent)), rows=other.keys, on=key)
+            by_key = {str(row.get(key)): row for row in other.rows}
+            joined = [{**by_key.get(str(row[key]), {}), **row} for row in rows]
+            config = SourceConfig(kind="jsonl", rows=first.keys, join=join, **located)
+            return _mapped("questions and answers in two files", config, joined, path)
+    return _mapped(shape.name, SourceConfig(kind="jsonl", rows=first.keys, **located), rows, path)
 
 
 def _document(file: Path) -> _Document:
@@ -212,7 +195,7 @@ def _asks(value: Any) -> bool:
 
 def _key(first: _Document, other: _Document) -> str | None:
     """The field by which the second file's rows answer the first's."""
-    if not first.rows or not other.rows or not other.has("answer") or other.has("question"):
+    if not first.rows or not _named("answer", other.rows) or _named("question", other.rows):
         return None
     return next((key for key in _KEYS if key in first.rows[0] and key in other.rows[0]), None)
 
@@ -244,10 +227,7 @@ def _mapped(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], 
         columns["answer_list"] = "majority"
     if isinstance(images, str) and any(_is_empty(value_at(row, images)) for row in rows if "{" not in images):
         columns["text_rows"] = True
-    names = [name for value in columns.values() for name in (value if isinstance(value, tuple) else (value,))]
-    used = {str(name).partition(".")[0] for name in names} | set(re.findall(r"\{(\w+)", str(images)))
-    unread = dict.fromkeys(column for row in rows for column in row if column not in used)
-    return Proposal(name, _completed(config, columns, folder), tuple(unread))
+    return Proposal(name, _completed(config, columns, folder))
 
 
 def _images(
@@ -318,6 +298,7 @@ def _named(role: str, rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 def _candidates(role: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Columns of a role with a value of its kind in some row, those at the top first."""
+    rows = rows[:_N_ROWS]
     names = list(dict.fromkeys(name for row in rows for name in nested_names(row)))
     for is_nested in (False, True):
         for candidate in _ROLES[role]:
@@ -343,12 +324,8 @@ def _is_empty(value: Any) -> bool:
 
 
 def _is_conversation(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
-    replies = [list_in(value_at(row, column)) or [] for row in rows]
-    return any(
-        isinstance(turn, Mapping) and turn.get("role", turn.get("from")) in ("assistant", "gpt")
-        for turns in replies
-        for turn in turns
-    )
+    turns = [turn for row in rows for turn in list_in(value_at(row, column)) or [] if isinstance(turn, Mapping)]
+    return any(turn.get("role", turn.get("from")) in ("assistant", "gpt") for turn in turns)
 
 
 def _holds_rows(file: Path) -> bool:

@@ -177,7 +177,7 @@ def _(folder: Path) -> None:
 
 @published(
     "YOLO",
-    ("What is in the box (120, 90, 125, 94)?", "square", 1),
+    ("What is in the box (120, 90, 125, 105)?", "square", 1),
     ("What is in the box (40, 30, 120, 90)?", "dot", 1),
     split="train",
 )
@@ -187,7 +187,7 @@ def _(folder: Path) -> None:
         {"data.yaml": "path: ../datasets/shapes\ntrain: images/train\nval: images/val\nnc: 2\nnames: [square, dot]\n"},
     )
     labels = {
-        "train": "0 0.765625 0.76666666 0.03125 0.03333333\n1 0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75\n",
+        "train": "0 0.765625 0.8125 0.03125 0.125\n1 0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75\n",
         "val": "1 0.5 0.5 0.1 0.1\n",
     }
     for split, text in labels.items():
