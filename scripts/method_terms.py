@@ -77,8 +77,8 @@ DIFFERENCES = (
     (
         "Thyme, PyVision-RL",
         "§3.1; figures 11, 12",
-        "no source files for LLaVA-OV-Image, MM-RLHF, Retool, GMAI-Reasoning, MMPR, LLaVA-CoT, LongVILA",
-        "their columns are not known; a file of your own can name them (`darkroom sources`)",
+        "no source files for MM-RLHF and MMPR",
+        "[public datasets](public_sources.md#not-bundled) says why",
     ),
 )
 """Paper, where in it, what is done otherwise, and why. What the table of terms has is not repeated."""

@@ -49,7 +49,7 @@ def published_files(name: str, config: SourceConfig) -> list[Path]:
     }
     if not files:
         raise SourceError(f"source {name!r}: there are no files of the kind {config.kind} in {folder}")
-    return of_split(sorted(files), folder, config.split)
+    return of_split(sorted(files), folder, config.split, by_folder=config.kind in ("yolo", "voc", "labelme"))
 
 
 def rows_of(path: Path, config: SourceConfig) -> Iterator[Row]:
@@ -94,8 +94,8 @@ def _coco(path: Path, config: SourceConfig) -> Iterator[_Row]:
             text = one.get("utf8_string", "")
             boxed.append({"bbox": one["bbox"], "label": labels.get(category, ""), "text": text, **counted})
         yield from _asked(name, boxed, config)
-    for image_id, annotations in by_image.items():
-        yield from ({"image": None, "image_id": image_id} for _ in annotations)
+    for annotations in by_image.values():  # of images that are not listed: rejected for want of one
+        yield from (_row(None, [], "what", "unknown", "", skip=False) for _ in annotations)
 
 
 def _asked(image: Any, objects: Sequence[_Row], config: SourceConfig) -> Iterator[_Row]:

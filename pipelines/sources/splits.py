@@ -13,16 +13,22 @@ _SHARD = re.compile(r"\A(\w+)-\d{5}-of-\d{5}\b")
 _UNNAMED = ("data", "part", "")
 
 
-def split_of(file: Path) -> str:
-    """The split that a relative path names, the last word counts; empty where it names none."""
+def split_of(file: Path, *, by_folder: bool = False) -> str:
+    """The split that a relative path names, the last word counts; empty where it names none.
+
+    ``by_folder``: only folders, where files are named as their images are.
+    """
     shard = _SHARD.match(file.name)
-    words = [shard[1]] if shard and shard[1] not in _UNNAMED else _WORD.findall(file.with_suffix("").as_posix())
+    if shard and shard[1] not in _UNNAMED:
+        return _spelled(shard[1])
+    words = _WORD.findall((file.parent if by_folder else file.with_suffix("")).as_posix())
     return _spelled(words[-1]) if words else ""
 
 
-def of_split(files: Sequence[Path], folder: Path, split: str | None) -> list[Path]:
+def of_split(files: Sequence[Path], folder: Path, split: str | None, *, by_folder: bool = False) -> list[Path]:
     """The files of a split. Without ``split`` all, if they are of one. Raises ``SourceError`` that lists the splits."""
-    splits = {file: split_of(file.relative_to(folder) if file.is_relative_to(folder) else file) for file in files}
+    relative = {file: file.relative_to(folder) if file.is_relative_to(folder) else file for file in files}
+    splits = {file: split_of(path, by_folder=by_folder) for file, path in relative.items()}
     names = sorted(set(splits.values()))
     if split is None and len(names) < 2:
         return list(files)

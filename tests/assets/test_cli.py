@@ -127,6 +127,15 @@ def test_ingest_sets_bad_rows_aside_with_their_line_and_takes_in_the_rest(
     assert truncated.evidence.startswith("image 0 (5.jpg): ")
 
 
+@pytest.mark.parametrize("lines", ["", '{"image": "none.jpg", "question": "?", "answer": "x"}'])
+def test_ingest_of_no_row_that_is_kept_is_an_error(signs: Path, lines: str) -> None:
+    (signs / "bad.jsonl").write_text(lines)
+    said = runner.invoke(app, ["ingest", str(signs), "--questions", str(signs / "bad.jsonl"), "--name", "bad"])
+    assert said.exit_code == 1
+    assert "Next:" not in said.output
+    assert "source 'bad' has no sample: correct its columns in" in " ".join(said.output.split())
+
+
 def test_ingest_names_the_columns_that_are_there_when_the_mapping_is_wrong(signs: Path) -> None:
     arguments = ["ingest", str(signs), "--questions", str(signs / "questions.jsonl"), "--question", "prompt"]
     said = runner.invoke(app, arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -15,7 +16,7 @@ from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.ingest import ingest_shard
-from darkroom.pipelines.sources.jsonl import JsonLinesSource, parsed_value
+from darkroom.pipelines.sources.jsonl import JsonLinesSource, parsed_value, rows_at
 
 GOOD = b'{"image": "sign.png", "question": "Which colour?", "answer": "red"}'
 
@@ -256,3 +257,56 @@ def test_a_number_that_no_number_holds_is_named():
         "not JSON: 1e400 is beyond any number that can be compared",
     )
     assert parsed_value(b'{"answer": Infinity}') == ({"answer": math.inf}, "")
+
+
+# --- spellings of a file
+
+
+TWO = b"[" + GOOD + b",\n " + GOOD.replace(b"Which", b"What") + b"]"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        TWO,
+        b"\xef\xbb\xbf\n" + TWO,
+        json.dumps(json.loads(TWO), indent=2).encode(),
+        b"\n".join(json.dumps(row, indent=2).encode() for row in json.loads(TWO)),
+        b"\n".join(json.dumps(row).encode() for row in json.loads(TWO)).decode().encode("utf-16"),
+        gzip.compress(b"\n".join(json.dumps(row).encode() for row in json.loads(TWO))),
+        gzip.compress(TWO.decode().encode("utf-32")),
+    ],
+)
+def test_a_list_objects_over_several_lines_utf_16_and_gzip_are_read(source, content):
+    rows = list(source(content).rows(0))
+    assert [getattr(row, "question", row) for row in rows] == ["Which colour?", "What colour?"]
+
+
+@pytest.mark.parametrize("content", [gzip.compress(GOOD)[:-9], b"\xff\xfe\x00\xd8"])
+def test_a_file_that_cannot_be_unpacked_is_one_error(source, content):
+    with pytest.raises(SourceError, match=r"questions\.jsonl cannot be read"):
+        list(source(content).rows(0))
+
+
+def test_a_document_with_an_object_at_the_top_names_its_list(folder):
+    (folder / "train.json").write_bytes(b'{"version": 1, "data": [' + GOOD + b"]}")
+    with pytest.raises(SourceError, match=r"found dict\. `rows: data` in the source's file takes those"):
+        list(JsonLinesSource("streets", folder / "train.json", folder, Columns()).rows(0))
+
+
+@pytest.mark.parametrize(
+    ("value", "keys", "rows"),
+    [
+        ({"data": [{"a": 1}]}, "data", [{"a": 1}]),
+        ({"x": {"a": 1}, "y": {"a": 2}}, "*", [{"key": "x", "a": 1}, {"key": "y", "a": 2}]),
+        ([{"id": 7, "qas": [{"a": 1}, {"a": 2, "id": 8}]}], "*.qas", [{"id": 7, "a": 1}, {"id": 8, "a": 2}]),
+        ({"data": [{"id": 7, "qas": [{"a": 1}]}]}, "data.qas", [{"id": 7, "a": 1}]),
+    ],
+)
+def test_rows_may_lie_inside_a_document(value, keys, rows):
+    assert rows_at(value, keys, Path("a.json")) == rows
+
+
+def test_rows_that_are_nowhere_are_an_error():
+    with pytest.raises(SourceError, match=r"a\.json: there are no rows at 'data'"):
+        rows_at({"other": []}, "data", Path("a.json"))

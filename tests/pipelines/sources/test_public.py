@@ -113,6 +113,9 @@ def test_a_source_whose_images_are_files_says_how_to_get_them():
     assert {name for name, config in public_sources().items() if needs_folder(config)} == {
         "arxivqa",
         "deepeyes_calls",
+        "gmai_reasoning",
+        "llava_cot",
+        "longvideo_reason",
         "pixel_reasoner",
         "pixel_reasoner_sft",
         "spacer",

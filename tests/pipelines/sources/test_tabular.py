@@ -20,6 +20,7 @@ from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.source_config import SourceConfig
+from darkroom.pipelines.sources.splits import split_of
 from darkroom.pipelines.sources.tabular import TabularSource
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -285,3 +286,41 @@ def test_a_nested_column_is_found_in_the_schema(tmp_path, row):
     assert (one.question, one.answer) == ("Why?", "so")
     with pytest.raises(SourceError, match=r"no column 'extra.none'; it has .*'extra', .*'extra.deep.a', .*'note'"):
         taken(parquet(path, Columns(question="extra.none")))
+
+
+# --- splits
+
+
+def test_a_folder_of_several_splits_needs_one(folder, row):
+    for n, split in enumerate(("train", "test")):
+        datasets.Dataset.from_list([row(n)]).to_parquet(folder / f"{split}-00000-of-00001.parquet")
+    for path in folder.glob("?.parquet"):
+        path.unlink()
+    assert [one.question for one in taken(parquet(folder, split="test"))] == ["Question 1?"]
+    assert [one.question for one in taken(parquet(folder, files=("test-*",)))] == ["Question 1?"]
+    for kind in ("parquet", "huggingface"):
+        with pytest.raises(SourceError, match=r"several splits.* Set `split` to one of: (train, test|test, train)"):
+            list(dataset(folder, kind=kind).rows(0))
+        with pytest.raises(SourceError, match="validation"):
+            list(dataset(folder, kind=kind, split="validation").rows(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("train-00000-of-00002.parquet", "train"),
+        ("data/v_perception_40k-00000-of-00002.parquet", "v_perception_40k"),
+        ("test/data-00000-of-00001.arrow", "test"),
+        ("annotations/instances_val2017.json", "validation"),
+        ("eval.jsonl", "test"),
+        ("0000.parquet", ""),
+        ("trained/contest.json", ""),
+    ],
+)
+def test_a_file_names_its_split(name, split):
+    assert split_of(Path(name)) == split
+
+
+def test_files_that_are_named_as_their_images_are_of_the_split_of_their_folder():
+    assert split_of(Path("labels/train/a_test.txt"), by_folder=True) == "train"
+    assert split_of(Path("Annotations/test_1.xml"), by_folder=True) == ""
