@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
-from darkroom.pipelines.inspection.explain import Meaning, flaws, reject_reasons, rows_of_families
+from darkroom.pipelines.inspection.explain import Meaning, flaws, reject_reasons
 from darkroom.pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.verification.checks import EVERY_FAMILY
@@ -103,12 +103,13 @@ def _remedy(meaning: Meaning) -> str:
 
 def families_page() -> str:
     """Every family with the rows that it takes, and every check."""
-    recipes, rows = load_recipes(), rows_of_families()
+    recipes = load_recipes()
     checks = {check.name: check for recipe in recipes.values() for check in recipe.checks}
     common = [check.name for check in EVERY_FAMILY]
     families = (
-        (f"`{name}`", rows.get(name, ""), f"`{recipe.protocol.name}`", ", ".join(_own_checks(recipe, common)))
+        (f"`{name}`", samples.in_words, samples.also, f"`{recipe.protocol.name}`", _own_checks(recipe, common))
         for name, recipe in recipes.items()
+        for samples in (recipe.samples,)
     )
     described = (
         (f"`{name}`", f"{'judge: ' if isinstance(check, JudgedCheck) else ''}{_plain(check)}")
@@ -119,16 +120,18 @@ def families_page() -> str:
             "# Families and checks\n",
             f"What the families do is on the cards of their datasets; [add one](families.md). {GENERATED}",
             "## Families\n",
-            f"Every family also has the checks {', '.join(common)}.\n",
-            _table(("family", "rows that it takes", "protocol", "checks"), families),
+            "Rows without the facts under *samples* are not applicable: a source's mapping sets images, boxes and the "
+            "category (`category: {value: OCR}`), and `darkroom sources check` counts them. Others are unsuitable "
+            f"where the next column is not true of them. Every family also has the checks {', '.join(common)}.\n",
+            _table(("family", "samples", "suitable where", "protocol", "checks"), families),
             "## Checks\n",
             _table(("check", "what it asks"), described),
         ]
     )
 
 
-def _own_checks(recipe: Recipe, common: Sequence[str]) -> list[str]:
-    return [check.name for check in recipe.checks if check.name not in common]
+def _own_checks(recipe: Recipe, common: Sequence[str]) -> str:
+    return ", ".join(check.name for check in recipe.checks if check.name not in common)
 
 
 def _plain(check: CheckFunction) -> str:

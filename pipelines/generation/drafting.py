@@ -17,8 +17,6 @@ from darkroom.pipelines.models.prompts import Prompt, earlier_versions
 from darkroom.pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
 from darkroom.pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
 from darkroom.pipelines.records.digest import digest, seed_from
-from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.records.samples import families_of
 from darkroom.pipelines.selection.sampling import Candidate, difficulty, ordered
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.stage_runs import code_version
@@ -34,6 +32,7 @@ CONVERSATION_CODE = tuple(
 DRAFT_CODE = (
     *CONVERSATION_CODE,
     __name__,
+    "darkroom.pipelines.generation.applicability",
     "darkroom.pipelines.generation.operation_planning",
     "darkroom.pipelines.generation.recipes",
     "darkroom.pipelines.generation.rollout",
@@ -120,11 +119,8 @@ class Drafts(RecipeStage[Sample, Draft]):
             return Rejection(row_error(error), {**to_row(row), "text": spent.text, "usage": to_row(spent.usage)})
 
     async def _draft(self, sample: Sample, spent: UsageMeter) -> Draft:
-        families = families_of(sample)
-        if families is not None and self.family not in families:
-            raise RowError(Reason.NOT_APPLICABLE, f"its source keeps it for {', '.join(families)}")
         # in threads: what turns, encodes and measures images would keep every other row waiting
-        prepared = await asyncio.to_thread(self.recipe.prepare, sample, self.store)
+        prepared = await asyncio.to_thread(self.recipe.prepared, sample, self.store)
         visibility = await asyncio.to_thread(visibility_hint, sample, self.store)
         plan = await self._plan(sample, prepared, visibility, spent)
         prompt, task = await self._task(sample, prepared, {**prepared.hint, **visibility, **plan})

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 import yaml
@@ -237,15 +237,6 @@ def flaws() -> dict[str, dict[str, Meaning]]:
     return _meanings("flaws")
 
 
-def rows_of_families() -> dict[str, str]:
-    """Rows that each bundled family takes, in a sentence."""
-    return cast(dict[str, str], _read("families"))
-
-
 def _meanings(name: str) -> dict[str, dict[str, Meaning]]:
-    groups = _read(name)
+    groups = yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8"))
     return {group: {reason: Meaning(**words) for reason, words in reasons.items()} for group, reasons in groups.items()}
-
-
-def _read(name: str) -> Any:
-    return yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8"))

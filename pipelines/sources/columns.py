@@ -10,11 +10,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.sources.derived import DerivingColumns
 
 _FIELD = re.compile(r"\{([^{}:]+)(?::0(\d{1,2}))?\}")
 _ARRAY = re.compile(r"array\((\[.*\])(?:,\s*dtype=[\w.<>']+)?\)\Z", re.DOTALL)
@@ -99,7 +101,7 @@ class TranscriptColumns(BaseModel):
     """The column with the right answer, where the release has one besides what the model answered."""
 
 
-class Columns(BaseModel):
+class Columns(DerivingColumns):
     """Names of columns; ``None`` for what a source lacks.
 
     ``images`` contains one image or a list: bytes, a ``datasets`` image struct, a path, base64, a data URL, parts of
@@ -108,7 +110,8 @@ class Columns(BaseModel):
     ``{image_id:012}.jpg`` with zeros in front. Relative paths must stay below the folder; absolute ones are used
     unchanged. ``choices`` contains a list of texts, with or without letters, an object by letter, or one text
     (``A. red; B. blue``). ``boxes`` contains one box or a list, in ``box_frame``, or objects with ``box`` or ``bbox``
-    and ``label`` or ``name``. Where ``question`` and ``answer`` are chat messages, ``turns`` chooses among their
+    and ``label`` or ``name``. ``category``, ``license``, ``question`` and ``answer`` may be derived (``derived.py``).
+    Where ``question`` and ``answer`` are chat messages, ``turns`` chooses among their
     questions, and where ``images`` is ``None`` their parts have the images.
     """
 
@@ -129,7 +132,7 @@ class Columns(BaseModel):
     videos: str | None = None
     details: tuple[str, ...] = ()
     """Columns stored as privileged details of the row (``Truth.details``, JSON)."""
-    exclude: dict[str, tuple[bool | int | float | str, ...]] = {}
+    exclude: dict[str, tuple[bool | int | float | str, ...]] = Field(default={})
     """Values of columns whose rows are rejected as ``excluded``."""
     path_prefix: str = ""
     """Prefix of paths to remove."""
@@ -159,7 +162,7 @@ class Columns(BaseModel):
         """The required columns; of several names in one entry, one is required."""
         if self.transcript is not None:
             read = (self.transcript.column, self.transcript.label, self.category, self.license, self.row_id)
-            return [(name,) for name in read if name]
+            return [(name,) for field in read if field for name in self.sources_of(field)]
         choices = alternatives(self.choices) if self.choices else ()
         media = [column for column in (self.images, self.videos) if isinstance(column, str)]
         paths = [name for column in media for name in template_names(column) or (column,)]
@@ -168,6 +171,7 @@ class Columns(BaseModel):
         if self.json_beside:
             names = [name for name in names if not name.startswith(f"{BESIDE}.")]
         groups = [alternatives(self.question), alternatives(self.answer), *((name,) for name in dict.fromkeys(names))]
+        groups = [found for group in groups if (found := tuple(chain.from_iterable(map(self.sources_of, group))))]
         return [*groups, alternatives(self.images)] if isinstance(self.images, tuple) else groups
 
 

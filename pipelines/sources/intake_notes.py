@@ -69,7 +69,7 @@ class IntakeNotes:
 
 def unread_in(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
     """The labels of a row (``column id``, ``field extra.index``): what has a value, and no name in ``columns``."""
-    read = {name for group in columns.needed() for name in group}
+    read = {name for group in columns.needed() for name in group} | columns.derived.keys()
     if columns.transcript is not None:
         read |= {*alternatives(columns.question), *alternatives(columns.images or ())}
     return tuple(_unnamed(row, read))

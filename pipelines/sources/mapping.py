@@ -53,6 +53,7 @@ def map_row(
         if columns.json_beside:
             row = {**row, BESIDE: json_beside(row, columns.images, folder, prefix=columns.path_prefix)}
         _check_excluded(row, columns)
+        row = columns.with_derived(row, value_at)
         if columns.transcript is not None:
             released = released_row(row, columns, where=where, folder=folder, license=license)
             yield replace(released, unread=unread_in(row, columns))

@@ -14,7 +14,8 @@ from PIL import Image
 from darkroom.pipelines.demo.images import DEMO_VERSION
 from darkroom.pipelines.demo.images.material import jpeg_bytes
 from darkroom.pipelines.demo.street_sign_datasets import LEAST, HungSign, hung_signs
-from darkroom.pipelines.generation.recipes import Recipe, prepare_images
+from darkroom.pipelines.generation.applicability import Applicability
+from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.records import Truth, TruthBox
@@ -82,7 +83,7 @@ NEEDED_LOOKS = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("direct"),
     protocol=Thyme(),
-    prepare=prepare_images,
+    samples=Applicability(images=True),
     checks=(executes, shows_an_image, answer_matches),
     loss_policy="all_rounds",
 )

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.models.prompts import Prompt, bundled_prompt
 from darkroom.pipelines.models.protocols import Protocol, Thyme
 from darkroom.pipelines.models.tasks import PreparedSample, Task
@@ -24,6 +25,7 @@ from darkroom.pipelines.records import ImageRef, LossPolicy, Round, Sample, Traj
 from darkroom.pipelines.records.digest import digest, digest_bytes, seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import families_of
 from darkroom.pipelines.records.visibility import (
     FAINT_LEVELS,
     LARGE_SIDE,
@@ -108,13 +110,17 @@ class Plan:
     """The JSON schema of a plan that is JSON; endpoints that know it hold to it."""
 
 
+def as_given(sample: Sample, _store: ImageStore) -> PreparedSample:
+    """The sample's images as they are."""
+    return PreparedSample(sample.images)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """One family.
 
-    ``prepare`` makes a sample ready or raises ``RowError`` (not_applicable, unsuitable). The prompt's slots are
-    ``question``, ``sizes``, ``videos``, ``facts`` (what may be claimed of the image, as measured) and the names in the
-    prepared hint.
+    ``prepare`` makes a sample ready or raises ``RowError`` (unsuitable). The prompt's slots are ``question``,
+    ``sizes``, ``videos``, ``facts`` (what may be claimed of the image, as measured) and names in the prepared hint.
     """
 
     family: str
@@ -124,9 +130,11 @@ class Recipe:
     """``Path(__file__)`` of the recipe: its digest decides whether finished work still stands."""
     prompt: Prompt
     protocol: Protocol
-    prepare: Callable[[Sample, ImageStore], PreparedSample]
     checks: tuple[CheckFunction, ...]
     """Followed by those of ``EVERY_FAMILY``, which a recipe need not list."""
+    prepare: Callable[[Sample, ImageStore], PreparedSample] = as_given
+    samples: Applicability = Applicability()
+    """Which samples the family is for; others are not applicable, and ``prepare`` never sees them."""
     loss_policy: LossPolicy = "last_round"
     max_rounds: int = 4
     plan: Plan | None = None
@@ -155,6 +163,21 @@ class Recipe:
         prompts = [self.prompt.digest, *([self.plan.prompt.digest] if self.plan else [])]
         prompts += [FACTS_PROMPT.digest] if SLOT in self.prompt.slots else []
         object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), *prompts]))
+
+    def objection(self, sample: Sample) -> str:
+        """Why the family is not for the sample; empty where it is."""
+        families = families_of(sample)
+        if families is not None and self.family not in families:
+            return f"its source keeps it for {', '.join(families)}"
+        if sample.videos and not self.protocol.takes_videos:
+            return f"it has a video, which {self.protocol.name} does not show"
+        return self.samples.objection(sample)
+
+    def prepared(self, sample: Sample, store: ImageStore) -> PreparedSample:
+        """The sample made ready. Raises ``RowError``: not_applicable, unsuitable."""
+        if objection := self.objection(sample):
+            raise RowError(Reason.NOT_APPLICABLE, objection)
+        return self.prepare(sample, store)
 
 
 def load_recipes() -> dict[str, Recipe]:
@@ -195,11 +218,9 @@ MARGIN = 0.15
 def target_region(sample: Sample) -> Box:
     """The region to crop: the target with a margin.
 
-    Raises ``RowError``: not_applicable without a target's box, unsuitable where the target fills more than
-    ``SMALL_SHARE`` of the image or is large as the model sees it, because cropping it would be lazy.
+    Raises ``RowError`` (unsuitable) where the target fills more than ``SMALL_SHARE`` of the image or is large as the
+    model sees it, because cropping it would be lazy.
     """
-    if not sample.images or not sample.truth.boxes:
-        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image with a target's box")
     image, target = sample.images[0], sample.truth.boxes[0].box
     require_small(target, image, SMALL_SHARE)
     if (side := shown_side(target, image.width, image.height)) >= LARGE_SIDE:
@@ -262,13 +283,6 @@ def with_margin(target: Box, image: ImageRef, *, margin: float = MARGIN, min_pix
     return target.grown(pixels).clipped(image.width, image.height)
 
 
-def prepare_images(sample: Sample, store: ImageStore) -> PreparedSample:
-    """The images as they are. Raises ``RowError`` (not_applicable) without one."""
-    if not sample.images:
-        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
-    return PreparedSample(sample.images)
-
-
 def two_crops(
     family: str,
     *,
@@ -277,6 +291,7 @@ def two_crops(
     first_region: Callable[[Box, Sample, random.Random], Box],
     first_check: CheckFunction,
     follow_up: str,
+    also: str,
 ) -> Recipe:
     """A family of two rounds (Thyme App. B, multi-round): a first crop, then the exact one, explained by the first.
 
@@ -303,6 +318,7 @@ def two_crops(
         file=file,
         prompt=bundled_prompt(family),
         protocol=Thyme(),
+        samples=Applicability(images=True, box=True, also=also),
         prepare=prepare,
         checks=(
             executes,

@@ -7,12 +7,12 @@ unsuitable: there one look is enough.
 
 from pathlib import Path
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.generation.recipes import Recipe, require_small
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import PyVision
 from darkroom.pipelines.models.tasks import PreparedSample
 from darkroom.pipelines.records import Sample
-from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks import answer_matches, has_tool_turns, hint_stays_hidden, no_round_is_broken
 
@@ -21,8 +21,6 @@ MAX_TARGET_SHARE = 0.1
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The images as they are, and no hint."""
-    if not sample.images or sample.videos:
-        raise RowError(Reason.NOT_APPLICABLE, "the question is not about images alone")
     for target in sample.truth.boxes[:1]:
         require_small(target.box, sample.images[target.image], MAX_TARGET_SHARE)
     return PreparedSample(sample.images)
@@ -34,6 +32,7 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("agentic_image"),
     protocol=PyVision(),
+    samples=Applicability(images=True, videos=False, also="a target is small in its image"),
     prepare=prepare,
     checks=(answer_matches, has_tool_turns, no_round_is_broken, hint_stays_hidden),
     loss_policy="all_rounds",

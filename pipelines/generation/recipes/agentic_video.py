@@ -7,6 +7,7 @@ among them the ones that answer the question, where the truth names them (``pipe
 
 from pathlib import Path
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import PyVision
@@ -28,8 +29,6 @@ from darkroom.pipelines.verification.checks import (
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The images, if there are any, and no hint."""
-    if not sample.videos:
-        raise RowError(Reason.NOT_APPLICABLE, "the sample has no video")
     try:
         temporal_segments(sample)
     except ValueError as error:
@@ -43,6 +42,7 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("agentic_video"),
     protocol=PyVision(),
+    samples=Applicability(videos=True),
     prepare=prepare,
     checks=(
         answer_matches,

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Thyme
@@ -34,8 +35,6 @@ MIN_RECOVERABLE = 0.6
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The image faded, or as it is where it is faint; what is wrong with it, in a word, as the hint."""
     boxes = [truth.box for truth in sample.truth.boxes if truth.image == 0]
-    if not sample.images or not (boxes or sample.category.upper() == "OCR"):
-        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image with print or with a known place of detail")
     image = sample.images[0]
     if max(image.width, image.height) > MAX_SIDE:
         raise RowError(Reason.UNSUITABLE, f"{image.width}x{image.height} pixels: longer than {MAX_SIDE}")
@@ -64,6 +63,12 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("contrast"),
     protocol=Thyme(),
+    samples=Applicability(
+        images=True,
+        box=True,
+        categories=("ocr",),
+        also="at most 2,048 pixels a side, and what was faded can be restored",
+    ),
     prepare=prepare,
     checks=(executes, shows_an_image, legibility_gain, answer_matches, hint_stays_hidden),
     n_wanted=10_000,

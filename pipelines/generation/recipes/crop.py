@@ -1,14 +1,15 @@
 """Crop: look closer at the part of the image that the question is about (Thyme appendix B, Coding Data 1; table 10).
 
 The policy receives the target's place in round numbers, writes why a closer look helps and code that crops and
-enlarges, sees the crop, and answers. The numbers may show in the code only. Samples without a box are not applicable;
-a target that fills more than ``SMALL_SHARE`` of the image, or is large as a model sees it, is unsuitable, because
+enlarges, sees the crop, and answers. The numbers may show in the code only.
+A target that fills more than ``SMALL_SHARE`` of the image, or is large as a model sees it, is unsuitable, because
 cropping it would be lazy. Rows whose question is always answered without tools ship on request only
 (``max_without_tools=1``).
 """
 
 from pathlib import Path
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.generation.recipes import Recipe, as_text, target_region, told_region
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Thyme
@@ -40,6 +41,7 @@ recipe = Recipe(
     protocol=Thyme(),
     n_wanted=28_000,
     necessity=Necessity(),
+    samples=Applicability(images=True, box=True, also="the target is too small to see at the model's size"),
     prepare=prepare,
     checks=(executes, shows_an_image, crop_contains_target, crop_is_tight, answer_matches, hint_stays_hidden),
 )

@@ -1,14 +1,15 @@
 """Direct: the image answers the question as it is, so no code is written (Thyme appendix B, table 9).
 
 The policy decides first (``pipelines/generation/operation_planning.py``); what it calls directly answerable it answers
-in one turn. Samples that need work on their image are not applicable, nor are samples without one. Which of the right
+in one turn. Samples that need work on their image are not applicable. Which of the right
 answers are kept is the selection's business: a seeded sample of as many as are wanted.
 """
 
 from pathlib import Path
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.generation.operation_planning import plan
-from darkroom.pipelines.generation.recipes import Recipe, prepare_images
+from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.verification.checks import Necessity, answer_matches, consistency, hint_stays_hidden, no_program
@@ -19,7 +20,7 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("direct"),
     protocol=Thyme(),
-    prepare=prepare_images,
+    samples=Applicability(images=True, also="the policy calls the question directly answerable"),
     checks=(no_program, answer_matches, consistency, hint_stays_hidden),
     max_rounds=0,
     plan=plan(keeps=lambda decided: not decided.needs_work),

@@ -75,4 +75,5 @@ recipe = two_crops(
     first_region=first_region,
     first_check=first_crop_misses,
     follow_up=NEXT,
+    also="as for `crop`; the image has room for a crop that misses",
 )

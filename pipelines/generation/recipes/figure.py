@@ -8,6 +8,7 @@ say, the words of its question decide.
 import re
 from pathlib import Path
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import ToolCall
@@ -17,9 +18,6 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks import answer_verified, drawing_needed, executes, figure_rendered
-
-CATEGORIES = ("math", "geometry")
-"""Samples whose category has one of these in it are mathematical problems."""
 
 _DRAWABLE = re.compile(
     r"\b(?:triangles?|circles?|squares?|rectangles?|polygons?|quadrilaterals?|trapezoids?|hexagons?|parabolas?|ellipses?|"
@@ -31,8 +29,6 @@ _DRAWABLE = re.compile(
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The problem in words; nothing is shown."""
-    if not any(name in sample.category.casefold() for name in CATEGORIES) or sample.images or sample.videos:
-        raise RowError(Reason.NOT_APPLICABLE, "the sample is no mathematical problem in words alone")
     label = details_of(sample).get("drawing_helps")
     if not (_DRAWABLE.search(sample.question) if label is None else label):
         raise RowError(Reason.UNSUITABLE, "a drawing would not help with this problem")
@@ -45,6 +41,9 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("figure"),
     protocol=ToolCall(),
+    samples=Applicability(
+        images=False, videos=False, categories=("math", "geometry"), also="a drawing helps with the problem"
+    ),
     prepare=prepare,
     checks=(executes, figure_rendered, drawing_needed, answer_verified),
     max_rounds=4,

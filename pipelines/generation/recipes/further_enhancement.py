@@ -61,4 +61,5 @@ recipe = two_crops(
     first_region=first_region,
     first_check=first_crop_is_generous,
     follow_up=NEXT,
+    also="as for `crop`; the image has room for a generous crop",
 )

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.generation.recipes import Plan, Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Malformed, Thyme
 from darkroom.pipelines.models.protocols.markup import one_answer
-from darkroom.pipelines.models.tasks import PreparedSample
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks import (
     answer_verified,
     executes,
@@ -26,18 +25,8 @@ from darkroom.pipelines.verification.checks import (
 )
 from darkroom.pipelines.verification.grading import grade
 
-CATEGORY = "math"
-"""Samples whose category has this in it are problems to be computed."""
-
 MAX_SOLUTION_CHARS = 20_000
 """A longer solution is no material for a lean program."""
-
-
-def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
-    """The problem as it is, with its images if it has any."""
-    if CATEGORY not in sample.category.casefold() or sample.videos:
-        raise RowError(Reason.NOT_APPLICABLE, f"a {sample.category or 'nameless'} sample is no mathematical problem")
-    return PreparedSample(sample.images)
 
 
 def read_solution(text: str, sample: Sample) -> Mapping[str, Any]:
@@ -61,7 +50,7 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("math_code"),
     protocol=Thyme(),
-    prepare=prepare,
+    samples=Applicability(videos=False, categories=("math",), also="the answer can be verified"),
     plan=Plan(prompt=bundled_prompt("solution"), read=read_solution),
     writer="convert",
     checks=(executes, program_computes, output_supports_answer, answer_verified, solution_stays_hidden),

@@ -14,7 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from darkroom.pipelines.generation.recipes import Recipe, RecipeError, as_fractions, as_looked_up, with_margin
+from darkroom.pipelines.generation.applicability import Applicability
+from darkroom.pipelines.generation.recipes import (
+    Recipe,
+    RecipeError,
+    as_fractions,
+    as_looked_up,
+    with_margin,
+)
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import ToolCall
 from darkroom.pipelines.models.tasks import PreparedSample
@@ -44,8 +51,6 @@ MODES: dict[str, dict[Style, tuple[str, ...]]] = {
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The images as they are; how the row is to be written, and where it zooms in."""
-    if not sample.images or sample.videos:
-        raise RowError(Reason.NOT_APPLICABLE, "the question is not about images alone")
     visibility, target = visibility_of(sample, store), sample.truth.boxes[0] if sample.truth.boxes else None
     if visibility.is_turned or visibility.is_faint:
         flaw = "turned" if visibility.is_turned else "faint"
@@ -92,6 +97,7 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("operation_aware"),
     protocol=ToolCall(),
+    samples=Applicability(images=True, videos=False, also="the image is neither turned nor faint"),
     prepare=prepare,
     checks=(calls_are_valid, mode_is_obeyed, no_round_is_broken, zooms_on_target, answer_matches, hint_stays_hidden),
     loss_policy="all_rounds",

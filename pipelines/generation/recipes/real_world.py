@@ -7,8 +7,9 @@ came with it. Samples that can be answered directly are not applicable.
 
 from pathlib import Path
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.generation.operation_planning import plan
-from darkroom.pipelines.generation.recipes import Recipe, prepare_images
+from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.verification.checks import (
@@ -28,7 +29,7 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("real_world"),
     protocol=Thyme(),
-    prepare=prepare_images,
+    samples=Applicability(images=True, also="the policy decides to work on the image"),
     checks=(
         executes,
         shows_an_image,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from darkroom.pipelines.generation.applicability import Applicability
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Thyme
@@ -39,8 +40,6 @@ FILLS = ((0, 0, 0), (255, 255, 255), (124, 124, 124))
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The image turned; the angle, and the one that undoes it, as the hint."""
-    if not sample.images:
-        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
     image = sample.images[0]
     if max(image.width, image.height) > MAX_SIDE:
         raise RowError(Reason.UNSUITABLE, f"{image.width}x{image.height} pixels: longer than {MAX_SIDE}")
@@ -92,6 +91,7 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("rotation"),
     protocol=Thyme(),
+    samples=Applicability(images=True, also="upright, at most 2,048 pixels a side, its turn can be seen and measured"),
     prepare=prepare,
     checks=(executes, shows_an_image, upright, angle_undone, answer_matches, hint_stays_hidden, angle_unspoken),
     n_wanted=14_000,

@@ -121,7 +121,7 @@ def test_an_error_of_a_recipe_quarantines_the_row_and_the_run_goes_on(family: Fa
         raise KeyError("a bug in a recipe")
 
     faulty = dataclasses.replace(family, recipe=replace(family.recipe, prepare=broken))
-    assert run_all(faulty)["drafts"].n_quarantined == 5
+    assert run_all(faulty)["drafts"].n_quarantined == 4, "the fifth is not applicable"
 
 
 def test_an_error_of_the_oracles_script_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from PIL import Image
 
@@ -68,16 +66,6 @@ def test_an_image_that_needs_a_crop_first_is_unsuitable(store):
     with pytest.raises(RowError, match="longer than") as caught:
         prepare(sample_of(store, Image.new("RGB", (MAX_SIDE + 1, 40))), store)
     assert caught.value.reason == Reason.UNSUITABLE
-
-
-def test_a_sample_without_print_and_without_a_place_is_not_applicable(store):
-    for sample in (
-        sample_of(store, photograph_image("coffee"), category="object"),
-        replace(sample_of(store, photograph_image("coffee")), images=()),
-    ):
-        with pytest.raises(RowError) as caught:
-            prepare(sample, store)
-        assert caught.value.reason == Reason.NOT_APPLICABLE
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes.figure import prepare, recipe
 from darkroom.pipelines.models.protocols import ToolCall
-from darkroom.pipelines.records import ImageRef, Sample, Trajectory, Truth
+from darkroom.pipelines.records import Sample, Trajectory, Truth
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.storage.workspace import Workspace
@@ -107,8 +107,6 @@ def test_a_problem_in_words_that_can_be_drawn_is_prepared_without_an_image(sampl
 @pytest.mark.parametrize(
     ("sample", "reason"),
     [
-        (asked(category="OCR"), "not_applicable"),
-        (asked(images=(ImageRef("0" * 64, 1, 1, "L", "PNG"),)), "not_applicable"),
         (asked("What is 2 + 2?"), "unsuitable"),
         (asked(details={"drawing_helps": False}), "unsuitable"),
     ],

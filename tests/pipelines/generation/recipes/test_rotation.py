@@ -129,12 +129,6 @@ def test_an_image_that_is_turned_already_is_unsuitable(store, sample):
         prepare(sample(photograph_image("coffee"), angle=12.0), store)
 
 
-def test_a_sample_without_an_image_is_not_applicable(store, sample):
-    with pytest.raises(RowError) as caught:
-        prepare(replace(sample(photograph_image("coffee")), images=()), store)
-    assert caught.value.reason == Reason.NOT_APPLICABLE
-
-
 LOOK_AROUND = """\
 import os
 image = Image.open(image_path)
