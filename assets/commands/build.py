@@ -174,16 +174,10 @@ def calibrate(
 
     with open_workspace() as workspace:
         settings = PolicyResource.from_environment("JUDGE")
-        with progress_bar("rows") as progress:
+        with progress_bar("rows") as bar:
             policy, n_votes = settings.for_judging("calibration", workspace), votes or settings.n_votes
             calibration = calibrate_judge(
-                workspace,
-                judge,
-                labelled,
-                policy=policy,
-                n_votes=n_votes,
-                target_precision=precision,
-                progress=progress,
+                workspace, judge, labelled, policy=policy, n_votes=n_votes, target_precision=precision, progress=bar
             )
         print_calibration(CONSOLE, calibration)
 

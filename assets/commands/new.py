@@ -55,8 +55,8 @@ def _write_example(folder: Path) -> None:
     from darkroom.pipelines.sources.columns import Columns
     from darkroom.pipelines.sources.source_config import SourceConfig
 
-    asked = (row for row in Catalog(Path()).open(EMBEDDED).rows(0) if isinstance(row, SourceRow) and not row.choices)
-    with_box = (row for row in asked if len(row.images) == 1 and row.truth.boxes)
+    free = (row for row in Catalog(Path()).open(EMBEDDED).rows(0) if isinstance(row, SourceRow) and not row.choices)
+    with_box = (row for row in free if len(row.images) == 1 and row.truth.boxes)
     images, rows = folder / _EXAMPLE, list(islice(with_box, _N_QUESTIONS))
     images.mkdir()
     lines: list[dict[str, Any]] = []

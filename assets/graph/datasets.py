@@ -144,9 +144,9 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
         head, rows = ("family", "reviewed", "accepted", "share"), []
         for family, accepted in proportions.items():
             rows.append((family, accepted.of, accepted.n, str(accepted)))
-        shown = pages.table(head, rows) if rows else dg.MetadataValue.text("no family")
+        shares = pages.table(head, rows) if rows else dg.MetadataValue.text("no family")
         n_rows = sum(report.n_out for report in reports.values())
-        return dg.MaterializeResult(metadata={"dagster/row_count": n_rows, "waiting": n_waiting, "acceptance": shown})
+        return dg.MaterializeResult(metadata={"dagster/row_count": n_rows, "waiting": n_waiting, "acceptance": shares})
 
     return expert_reviews
 

@@ -39,9 +39,9 @@ def rl_stage(work: StageInputs, asset: str) -> Any:
     """A stage with its inputs. Its first role is asked; a second one grades what it answers, for which the embedded
     judge is none."""
     kind, roles, policies, workspace = RL_STAGES[asset], SPECS[asset].roles, work.policies, work.workspace
-    asked: dict[str, Any] = {role: policies(role).for_rl(asset, workspace) for role in roles[:1]}
-    asked |= {role: policies(role).for_judging(asset, workspace) for role in roles[1:]}
-    return kind(**asked, **_inputs(work, _shard(work), kind), **work.settings.model_dump())
+    chosen: dict[str, Any] = {role: policies(role).for_rl(asset, workspace) for role in roles[:1]}
+    chosen |= {role: policies(role).for_judging(asset, workspace) for role in roles[1:]}
+    return kind(**chosen, **_inputs(work, _shard(work), kind), **work.settings.model_dump())
 
 
 def work_on_rl(work: StageInputs, asset: str) -> StageReport:

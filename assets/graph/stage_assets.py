@@ -147,10 +147,10 @@ def _check_own_tables(context: dg.AssetExecutionContext, tables: Tables, deps: S
     for dep in deps:
         own = dg.AssetRecordsFilter(asset_key=dep, asset_partitions=[context.partition_key])
         for record in context.instance.fetch_materializations(own, limit=_N_LATEST).records:
-            made = record.asset_materialization if record.run_id == context.run.run_id else None
-            if made is not None:
+            own_table = record.asset_materialization if record.run_id == context.run.run_id else None
+            if own_table is not None:
                 key = TableKey(tuple(dep.path), context.partition_key)
-                check_fingerprint(tables, key, (made.tags or {})[_DATA_VERSION_TAG])
+                check_fingerprint(tables, key, (own_table.tags or {})[_DATA_VERSION_TAG])
 
 
 @contextmanager

@@ -216,8 +216,8 @@ _RL_FIGURES: Mapping[str, Callable[[Shard, Mapping[str, Any]], Metadata]] = {
 
 def samples_examples(samples: Iterable[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
     """A few samples small enough for the UI to show them on the asset's page itself."""
-    shown = ((sample, numbered_marks([sample.question])[0]) for sample in samples if sample.images)
-    captioned = ((sample.images[0], f"{question} → **{sample.answer}**") for sample, question in shown)
+    questions = ((sample, numbered_marks([sample.question])[0]) for sample in samples if sample.images)
+    captioned = ((sample.images[0], f"{question} → **{sample.answer}**") for sample, question in questions)
     return _examples(captioned, store)
 
 
@@ -225,8 +225,8 @@ def trajectories_examples(
     trajectories: Sequence[Trajectory], questions: Mapping[str, str], store: ImageStore
 ) -> dict[str, dg.MetadataValue]:
     """The last images of a few trajectories, small enough for the asset's page itself."""
-    shown = (row for row in trajectories if row.shown_images)
-    captioned = ((row.shown_images[-1], f"{questions.get(row.sample_id, '')} → **{row.answer}**") for row in shown)
+    rows = (row for row in trajectories if row.shown_images)
+    captioned = ((row.shown_images[-1], f"{questions.get(row.sample_id, '')} → **{row.answer}**") for row in rows)
     return _examples(captioned, store)
 
 
@@ -247,9 +247,9 @@ def trajectories_preview(
     rows = []
     for row in islice((row for row in trajectories if row.rounds), N_PREVIEWED):
         image, last = _thumbnail(row.images[0], store) if row.images else "", row.rounds[-1]
-        shown = " ".join(_thumbnail(image, store) for image in last.observation.images[:2])
+        observed = " ".join(_thumbnail(image, store) for image in last.observation.images[:2])
         texts = (cell(text) for text in (questions.get(row.sample_id, ""), last.thought))
-        rows.append((image, *texts, shown, cell(row.answer)))
+        rows.append((image, *texts, observed, cell(row.answer)))
     return dg.MetadataValue.md(markdown_table(("image", "question", "thought", "observation", "answer"), rows))
 
 

@@ -175,7 +175,7 @@ def report_record(
     findings, identity = outcome.findings, evaluated.policy.identity
     protocols = sorted({evaluated.protocol_of(scored.question).name for scored in findings.rollouts})
     modes = sorted({scored.task.mode for scored in findings.rollouts})
-    asked = [{"name": part.name, "n": len(part.questions), "left_out": dict(part.left_out)} for part in question_sets]
+    origins = [{"name": part.name, "n": len(part.questions), "left_out": dict(part.left_out)} for part in question_sets]
     errors = Counter(str(scored.rollout.error.reason) for scored in findings.failed if scored.rollout.error)
     return {
         "program": "evaluate",
@@ -190,7 +190,7 @@ def report_record(
             **({"prompt": evaluated.wording.record} if evaluated.wording else {}),
             "rollouts": settings.rollouts,
         },
-        "asked": asked,
+        "asked": origins,
         "unasked": {reason: n // settings.rollouts for reason, n in Counter(outcome.unasked).items()},
         "n_failed": len(findings.failed),
         "failures": dict(errors),

@@ -65,8 +65,8 @@ def write_output(
     (part / "report.md").write_text(text, encoding="utf-8")
     (part / "report.html").write_text(_page(text, pngs, record["who"]["label"]), encoding="utf-8")
     write_rollouts(part / "rollouts.parquet", findings, evaluated)
-    shown = chosen(findings.counted, n_shown)
-    pairs = [(scored.question.sample, trajectory(scored, findings, evaluated)) for scored in shown]
+    rollouts = chosen(findings.counted, n_shown)
+    pairs = [(scored.question.sample, trajectory(scored, findings, evaluated)) for scored in rollouts]
     with tempfile.TemporaryDirectory() as rows:
         write_trajectories(Path(rows), pairs, store=store)
         title = f"Rollouts of {evaluated.policy.identity.model}"

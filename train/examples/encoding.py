@@ -103,10 +103,10 @@ def collate(examples: Sequence[Mapping[str, Any]], *, processor: Any, template: 
     )
     texts, spans = rendered
     images = [list(example["images"]) for example in examples]
-    shown = images if any(images) else None  # the processor refuses a batch whose every list is empty
+    all_images = images if any(images) else None  # the processor refuses a batch whose every list is empty
     form = {"return_tensors": "pt", "padding": True, "padding_side": "right", "add_special_tokens": False}
     form |= {"return_offsets_mapping": True, "return_text_replacement_offsets": True}
-    batch: dict[str, Any] = dict(processor(text=texts, images=shown, **form))
+    batch: dict[str, Any] = dict(processor(text=texts, images=all_images, **form))
     offsets, replaced = batch.pop("offset_mapping"), batch.pop("text_replacement_offsets", None)
     ids = batch["input_ids"]
     trained = ids.new_zeros(ids.shape, dtype=bool)

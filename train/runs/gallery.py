@@ -95,7 +95,7 @@ def rollout_table(rollouts: Sequence[Rollout], output: Path) -> str:
 def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
     rounds = rollout["rounds"]
     parts = ", ".join(f"{name} {_number(value)}" for name, value in rollout["parts"].items())
-    shown = [thumbnail(_opened(output, name), _SIDE) for turn in rounds for name in turn["images"][:1]][:2]
+    thumbnails = [thumbnail(_opened(output, name), _SIDE) for turn in rounds for name in turn["images"][:1]][:2]
     questioned = [thumbnail(_opened(output, name), _SIDE) for name in rollout["question_images"][:1]]
     observations = "; ".join(f"{turn['status']}: {turn['error'] or turn['text'] or ''}".strip(": ") for turn in rounds)
     return (
@@ -103,7 +103,7 @@ def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
         cell(rollout["question"], 200),
         " ".join(questioned),
         cell(" ⏎ ".join(turn["code"] for turn in rounds), 300, code=True),
-        f"{' '.join(shown)} {cell(observations, 120)}",
+        f"{' '.join(thumbnails)} {cell(observations, 120)}",
         f"{_answer(rollout)} (gold: {cell(rollout['gold'], 60)})",
         f"{_number(rollout['reward'])} ({parts})",
         _number(rollout["advantage"], sign="+"),

@@ -110,8 +110,8 @@ def split_options(options: Mapping[str, Any], program: str) -> tuple[dict[str, A
             raise TrainError(f"trainer.{name} cannot be set: {reason}")
         if name not in types:
             near = get_close_matches(name, [*types, *MODEL_OPTIONS], n=1)
-            known = f"the nearest is trainer.{near[0]}" if near else "its documentation lists them"
-            raise TrainError(f"no argument trainer.{name} in {kind.__name__}; {known}")
+            hint = f"the nearest is trainer.{near[0]}" if near else "its documentation lists them"
+            raise TrainError(f"no argument trainer.{name} in {kind.__name__}; {hint}")
     return {name: _typed(name, value, types[name]) for name, value in others.items()}, of_model
 
 

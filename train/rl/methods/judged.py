@@ -146,10 +146,10 @@ class CodeVMethod(Method):
         if turn is None or turn.observation.status != "ok" or judges.policy is None or judges.images is None:
             return None
         question, observation = outcome.question.sample.question, turn.observation
-        asked: dict[str, Any] = {"policy": judges.policy, "n_votes": judges.n_votes, "rubric": judges.rubric}
+        terms: dict[str, Any] = {"policy": judges.policy, "n_votes": judges.n_votes, "rubric": judges.rubric}
         if observation.images:
             images = [judges.images.add_pixels(outcome.pixels[image.sha256]) for image in observation.images]
-            opinions = await asyncio.gather(*(evidence(question, image, **asked) for image in dict.fromkeys(images)))
+            opinions = await asyncio.gather(*(evidence(question, image, **terms) for image in dict.fromkeys(images)))
             return max(opinion.score for opinion in opinions)
         output = measured_lines(turn.code, observation.text) if self.text_evidence else ""
-        return (await text_evidence(question, output, **asked)).score if output else None
+        return (await text_evidence(question, output, **terms)).score if output else None

@@ -79,9 +79,9 @@ class SampleLog:
         }
 
     def _round(self, turn: Round, outcome: RolloutOutcome) -> dict[str, Any]:
-        seen, images = turn.observation, [outcome.pixels[image.sha256] for image in turn.observation.images]
-        texts = {"thought": turn.thought, "code": turn.code, "status": seen.status, "text": seen.text}
-        return {**texts, "error": seen.error, "images": self._kept(images)}
+        observation, images = turn.observation, [outcome.pixels[image.sha256] for image in turn.observation.images]
+        texts = {"thought": turn.thought, "code": turn.code, "status": observation.status, "text": observation.text}
+        return {**texts, "error": observation.error, "images": self._kept(images)}
 
     def _kept(self, images: Sequence[Image.Image]) -> list[str]:
         names = []

@@ -142,16 +142,11 @@ class VllmServer:
     ) -> tuple[list[int], list[list[float | None]]]:
         """Generate the tokens of a segment after ``ids``, with logprobs. Raises ``EngineDown``."""
         settings, ids = self._generation, list(ids)
+        same_names = ("repetition_penalty", "top_p", "top_k", "logprobs", "structured_outputs_regex")
         arguments = {
-            "n": 1,
-            "repetition_penalty": settings.repetition_penalty,
+            **{name: getattr(settings, name) for name in same_names},
+            **{"n": 1, "max_tokens": n_tokens, "min_p": settings.min_p or 0.0},
             "temperature": 0.0 if segment.greedy else settings.temperature,
-            "top_p": settings.top_p,
-            "top_k": settings.top_k,
-            "min_p": settings.min_p or 0.0,
-            "max_tokens": n_tokens,
-            "logprobs": settings.logprobs,
-            "structured_outputs_regex": settings.structured_outputs_regex,
             "generation_kwargs": {**settings.generation_kwargs, **stop_arguments(segment), "seed": seed},
         }
         placed = None if features is None else [settings._place_features(features, ids)]
