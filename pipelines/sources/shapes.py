@@ -24,7 +24,7 @@ from darkroom.pipelines.sources.splits import of_split
 
 _N_ROWS = 100
 _MOST_FILES = 200_000
-_LONGEST = 4096
+_LONGEST, _LONGEST_NUMBER = 4096, 30
 _NO_ROWS = re.compile(r"(dataset_infos?|dataset_dict|state|config|croissant)\.json|\..*")
 _MEDIA_SUFFIXES = IMAGE_SUFFIXES | {".mp4", ".mov", ".mkv", ".webm", ".avi"}
 
@@ -71,7 +71,7 @@ class Proposal(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A shape in words, the files it is known by, and what they suggest: of a folder or file, those files, a split."""
+    """A shape in words, the files it is known by, and its proposal for a folder or file, all files and a split."""
 
     name: str
     fits: Callable[[Path], bool]
@@ -90,8 +90,8 @@ def recognise(path: Path, *, split: str | None = None) -> Proposal:
     below = [path] if path.is_file() else sorted(islice(path.rglob("*"), _MOST_FILES))
     files = [file for file in below if file.is_file()]
     for shape in SHAPES:
-        if found := [file for file in files if shape.fits(file)]:
-            return shape.propose(shape, path, found, split)
+        if any(map(shape.fits, files)):
+            return shape.propose(shape, path, files, split)
     suffixes = ", ".join(sorted({file.suffix.lower() or file.name for file in files})) or "no files"
     known = "; ".join(shape.name for shape in SHAPES)
     raise SourceError(f"{path} holds no questions or annotations ({suffixes}). Known are: {known}")
@@ -137,16 +137,15 @@ class _Document(NamedTuple):
     is_coco: bool = False
 
 
-def _json(shape: Shape, path: Path, found: list[Path], split: str | None) -> Proposal:
+def _json(shape: Shape, path: Path, files: list[Path], split: str | None) -> Proposal:
     folder = path if path.is_dir() else path.parent
-    documents = [_document(file) for file in of_split(found, folder, split)]
+    documents = [_document(file) for file in of_split(list(filter(_holds_rows, files)), folder, split)]
     asking = [one for one in documents if one.is_coco or _named("question", one.rows)] or documents[:1]
     first = asking[0]
+    named = tuple(str(one.file.relative_to(folder)) for one in asking)
     if any(".jsonl" not in one.file.name or set(*one.rows[:1]) != set(*first.rows[:1]) for one in asking[1:]):
-        names = ", ".join(str(one.file.relative_to(folder)) for one in asking)
-        raise SourceError(f"{folder} has several files of questions or annotations. Name one of them: {names}")
-    files = tuple(str(one.file.relative_to(folder)) for one in asking)
-    located: dict[str, Any] = {"path": str(folder), "questions": files[0] if len(files) == 1 else files}
+        raise SourceError(f"{folder} has several files of questions or annotations. Name one: {', '.join(named)}")
+    located: dict[str, Any] = {"path": str(folder), "questions": named[0] if len(named) == 1 else named}
     if first.is_coco:
         config = SourceConfig(kind="coco", **located)
         rows = [row for _, row, _ in islice(rows_of(first.file, config), _N_ROWS)]
@@ -257,38 +256,38 @@ class _Files:
     """Images and videos below a folder or beside a file; where none is there, one folder further up."""
 
     def __init__(self, path: Path) -> None:
-        self.root = path if path.is_dir() else path.parent
-        if not (below := self._below()):
-            self.root = self.root.parent
-            below = self._below()
-        self._by_name: dict[str, list[Path]] = {}
-        for file in below:
-            self._by_name.setdefault(unicodedata.normalize("NFC", file.name), []).append(file)
-
-    def _below(self) -> list[Path]:
-        files = islice(self.root.rglob("*"), _MOST_FILES)
-        return [file for file in files if file.suffix.lower() in _MEDIA_SUFFIXES]
+        folder = path if path.is_dir() else path.parent
+        for self.root in (folder, folder.parent):
+            below = islice(self.root.rglob("*"), _MOST_FILES)
+            if files := [file for file in below if file.suffix.lower() in _MEDIA_SUFFIXES]:
+                break
+        self._named: dict[str, list[Path]] = {}
+        self._numbered: dict[int, tuple[Path, str]] = {}
+        for file in files:
+            self._named.setdefault(unicodedata.normalize("NFC", file.name), []).append(file)
+            if digits := re.search(r"\d{1,30}\Z", file.stem):
+                self._numbered[int(digits[0])] = (file, digits[0])
+        self._stems = {file.stem: file for file in files}
 
     def folder_of(self, names: Iterable[Any]) -> Path | None:
         """The folder that the first of these paths that is there is below."""
         for name in (name for name in names if isinstance(name, str) and len(name) < _LONGEST):
             for spelling in spellings(name):
                 parts = [part for part in spelling.split("/") if part not in ("", ".")]
-                for file in self._by_name.get(unicodedata.normalize("NFC", parts[-1]) if parts else "", ()):
+                for file in self._named.get(unicodedata.normalize("NFC", parts[-1]) if parts else "", ()):
                     if list(file.parts[-len(parts) :]) == parts:
                         return file.parents[len(parts) - 1]
         return None
 
     def template(self, name: str, values: Iterable[Any]) -> str | None:
         """``train2014/COCO_train2014_{image_id:012}.jpg`` for the first number or name that ends a file's stem."""
-        for value in values:
-            for file in (file for files in self._by_name.values() for file in files):
-                digits = re.search(r"\d+\Z", file.stem)
-                folder = f"{file.parent.relative_to(self.root).as_posix()}/".removeprefix("./")
-                if file.stem == str(value):
-                    return f"{folder}{{{name}}}{file.suffix}"
-                if digits and str(value).isdecimal() and int(digits[0]) == int(value):
-                    return f"{folder}{file.stem[: digits.start()]}{{{name}:0{len(digits[0])}}}{file.suffix}"
+        for value in (str(value) for value in values if isinstance(value, str | int)):
+            file, stem = self._stems.get(value), f"{{{name}}}"
+            if file is None and value.isdecimal() and len(value) < _LONGEST_NUMBER and int(value) in self._numbered:
+                file, digits = self._numbered[int(value)]
+                stem = f"{file.stem.removesuffix(digits)}{{{name}:0{len(digits)}}}"
+            if file is not None:
+                return (file.parent.relative_to(self.root) / f"{stem}{file.suffix}").as_posix()
         return None
 
 
@@ -312,11 +311,9 @@ def _candidates(role: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _fits(role: str, value: Any) -> bool:
     if role in ("category", "license"):
         return isinstance(value, str)
-    if role == "boxes":
-        return bool(re.search(r"\d", str(list_in(value) or "")))
-    if role == "images":
-        return not isinstance(value, Mapping) or is_embedded(value)
-    return isinstance(value, str | int | float | list) or role == "choices"
+    if role in ("boxes", "choices"):
+        return role == "choices" or re.search(r"\d", str(list_in(value) or "")) is not None
+    return isinstance(value, str | int | float | list | bytes) or (role == "images" and is_embedded(value))
 
 
 def _is_empty(value: Any) -> bool:

@@ -185,7 +185,7 @@ def test_several_files_of_questions_are_an_error_that_lists_them(tmp_path, write
     picture("a.jpg")
     for name in ("instances", "captions"):
         write(f"{name}.json", COCO)
-    with pytest.raises(SourceError, match=r"Name one of them: captions\.json, instances\.json"):
+    with pytest.raises(SourceError, match=r"Name one: captions\.json, instances\.json"):
         recognise(tmp_path)
 
 
