@@ -1,4 +1,6 @@
-"""Changes to modules that the code imports: absent ones provided, slow ones replaced, random choices seeded.
+"""Modules that the code imports: used once ahead, absent ones provided, slow ones replaced, random choices seeded.
+
+What a session would build anew at its first use is paid once, before the fork (`import_libraries`).
 
 Notebook code expects IPython's display and tqdm. `tqdm` shows no bar: it would fill the observation. Both give way to
 the packages where the host allows these.
@@ -12,10 +14,14 @@ Memory addresses in what the code printed differ from run to run: `<… object a
 always the same.
 """
 
+import base64
 import builtins
 import errno
+import importlib
 import importlib.util
 import io
+import json
+import math
 import os
 import random
 import re
@@ -30,9 +36,54 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import quote
 
+import autopep8
 import cv2
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
+
+_IMPORTED = """
+numpy.random numpy.linalg numpy.fft PIL.ImageDraw PIL.ImageFilter PIL.ImageEnhance PIL.ImageOps PIL.ImageFont sympy
+scipy.ndimage scipy.optimize scipy.signal scipy.stats scipy.spatial scipy.interpolate scipy.linalg
+skimage.io skimage.color skimage.exposure skimage.filters skimage.measure skimage.morphology skimage.transform
+skimage.segmentation skimage.feature skimage.draw skimage.util skimage.metrics
+itertools collections statistics fractions decimal datetime shutil glob pathlib base64 time string functools tempfile
+"""
+PREPARED: dict[str, Any] = {"np": np, "numpy": np, "cv2": cv2, "plt": plt, "Image": Image, "os": os, "math": math}
+PREPARED |= {"random": random, "re": re, "json": json, "io": io, "base64": base64, "matplotlib": matplotlib}
+"""The modules that the code finds without importing them."""
+
+
+def import_libraries() -> None:
+    for name in _IMPORTED.split():
+        if not name.startswith("skimage.") or importlib.util.find_spec("skimage"):  # an extra brings it
+            importlib.import_module(name)
+    np.random.seed(0)
+    np.random.default_rng(0).random(3)
+    np.linalg.svd(np.eye(3))
+    cv2.setNumThreads(1)
+    cv2.setRNGSeed(0)
+    black = np.zeros((64, 64, 3), np.uint8)
+    for suffix in (".jpg", ".png"):
+        cv2.imdecode(cv2.imencode(suffix, black)[1], cv2.IMREAD_COLOR)
+    cv2.resize(black, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
+    cv2.cvtColor(black, cv2.COLOR_BGR2GRAY)
+    use_pillow()
+    plt.figure(figsize=(1, 1))
+    plt.plot([0, 1])
+    plt.title("warm")
+    plt.gcf().canvas.draw()
+    plt.close("all")
+    autopep8.fix_code("if 1:\n   x=1\n")
+
+
+def use_pillow() -> None:
+    Image.init()
+    file = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(file, "JPEG")
+    Image.open(file).load()
+
 
 _NO_NETWORK = "the sandbox has no network: work with the images of the task and with what the code computes"
 _NO_INPUT = "the sandbox has no one to answer input(): write the value into the code"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from PIL import Image
 
-from darkroom.sandbox._guest import one_process, warm
+from darkroom.sandbox._guest import one_process
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.differences import rows_of
 from darkroom.sandbox._guest.edits import Blocked, SourceEdit, move_paths, parse_repaired, refuse_dangerous_calls
@@ -31,6 +31,7 @@ from darkroom.sandbox._guest.output import (
     text_of,
 )
 from darkroom.sandbox._guest.patched_modules import (
+    PREPARED,
     Addresses,
     install_copy,
     install_fast_png,
@@ -38,6 +39,7 @@ from darkroom.sandbox._guest.patched_modules import (
     install_pipe,
     install_sqlite,
     seed_everything,
+    use_pillow,
 )
 from darkroom.sandbox._guest.shared import CELL_PREFIX, NAMES_IMAGES, Inputs, hook_opencv, hook_pillow, opened, paths_of
 from darkroom.sandbox._guest.shown_images import (
@@ -77,7 +79,7 @@ class Runner:
         self._names = self._namespace()
         self._settle(WORK_FOLDER)
         # go the way of a call once: what is written before the fork is not written anew in every session
-        warm.use_pillow()  # the hooks have emptied Python's caches of methods
+        use_pillow()  # the hooks have emptied Python's caches of methods
         self._answer("pass")
 
     def begin(self, work_folder: str) -> None:
@@ -137,7 +139,7 @@ class Runner:
         sys.modules["__main__"] = main  # pickle and dataclasses look classes up there
         names = vars(main)
         names |= {"__builtins__": builtins, "display": self._images.display}
-        names |= warm.PREPARED
+        names |= PREPARED
         names |= paths_of(self._inputs.images)
         names |= names_of_videos(self._inputs.video_paths, max_pixels=self.limits.max_pixels)
         return names

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
 
-from darkroom.sandbox._guest import lockdown, warm
+from darkroom.sandbox._guest import lockdown
 from darkroom.sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
 from darkroom.sandbox._guest.messages import (
     IMAGE_FOLDER,
@@ -29,6 +29,7 @@ from darkroom.sandbox._guest.messages import (
     send,
 )
 from darkroom.sandbox._guest.names import ImageLinks
+from darkroom.sandbox._guest.patched_modules import import_libraries
 from darkroom.sandbox._guest.proc import Proc
 from darkroom.sandbox._guest.runner import Runner
 from darkroom.sandbox._guest.shared import Inputs, share
@@ -62,7 +63,7 @@ class Tree:
 
 def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc: Proc) -> NoReturn:
     """Warm up, check that a fork is safe, and fork a group for each request until the host hangs up."""
-    warm.import_libraries()
+    import_libraries()
     if config.namespaces:
         syscalls.unmount(WORK_FOLDER)
     _freeze()
