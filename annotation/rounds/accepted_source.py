@@ -29,10 +29,7 @@ class AcceptedSource:
     """Rows of the table ``accepted_annotations``, with the stored images, without people's names."""
 
     workspace: Workspace = field(default_factory=Workspace.from_environment)
-
-    @property
-    def name(self) -> str:
-        return ACCEPTED.asset[0]
+    name: str = field(default=ACCEPTED.asset[0], init=False)
 
     @property
     def n_shards(self) -> int:

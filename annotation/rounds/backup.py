@@ -84,8 +84,7 @@ def _wait_for_sync(journal: Journal, stack: ExitStack, say: Say) -> None:
     start, is_waiting = time.monotonic(), False
     while True:
         try:
-            stack.enter_context(journal.lock())
-            return
+            return stack.enter_context(journal.lock())
         except AnnotationError:
             if time.monotonic() > start + PATIENCE_SECONDS:
                 raise
