@@ -95,24 +95,24 @@ def _with_word(answer: str, swaps: Mapping[str, str]) -> str | None:
 
 
 def _other_digit(answer: str, random: Random) -> str | None:
-    positions = [position for position, letter in enumerate(answer) if letter in string.digits]
-    if not positions:
-        return None
-    position = random.choice(positions)
-    return _with_letter(answer, position, random.choice([digit for digit in "123456789" if digit != answer[position]]))
+    return _with_other(answer, random, string.digits, "123456789")
 
 
 def _other_letter(answer: str, random: Random) -> str | None:
-    positions = [position for position, letter in enumerate(answer) if letter in string.ascii_letters]
-    if not positions or len(answer) > _LONGEST_EDITED:
+    if len(answer) > _LONGEST_EDITED:
+        return None
+    return _with_other(answer, random, string.ascii_letters, string.ascii_lowercase)
+
+
+def _with_other(answer: str, random: Random, characters: str, others: str) -> str | None:
+    """The answer with one of its ``characters`` replaced by one of ``others``; None if it has none."""
+    positions = [position for position, character in enumerate(answer) if character in characters]
+    if not positions:
         return None
     position = random.choice(positions)
-    letters = [letter for letter in string.ascii_lowercase if letter != answer[position].lower()]
-    return _with_letter(answer, position, _cased(random.choice(letters), like=answer[position]))
-
-
-def _with_letter(answer: str, position: int, letter: str) -> str:
-    return answer[:position] + letter + answer[position + 1 :]
+    old = answer[position]
+    new = _cased(random.choice([other for other in others if other != old.lower()]), like=old)
+    return answer[:position] + new + answer[position + 1 :]
 
 
 def _cased(word: str, *, like: str) -> str:
