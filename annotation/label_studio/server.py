@@ -101,11 +101,7 @@ class LabelStudioServer:
         postgres: str | None = None,
         progress: Progress = lambda step: None,
     ) -> ServerInfo:
-        """Install what is missing and start the server, without waiting; returns a running server unchanged.
-
-        ``host``, ``port`` and ``postgres`` are stored for later starts. Raises ``AnnotationError`` when the data are in
-        another database, ``ProcessError`` when the port is taken or the installation fails.
-        """
+        """Install what is missing and start, without waiting; options are stored for later starts."""
         postgres, last = select_database(self.folder, postgres), self.find()
         if last is not None and last.process.is_running:
             return last

@@ -119,11 +119,7 @@ class Quality:
 def measure(
     states: Sequence[RecordState], *, blocked: Sequence[Mapping[str, Any]] = (), people: Iterable[Person] = ()
 ) -> Quality:
-    """The figures of a campaign.
-
-    ``blocked`` is the server's log of blocked submissions (``person``, ``task_id``, ``problems``, ``at``), ``people``
-    the accounts, for names, roles, and rows of those who have not begun.
-    """
+    """The figures of a campaign; ``blocked`` is the server's log, ``people`` are the accounts, begun or not."""
     of_item = [list(versions(state)) for state in states]
     all_versions = [version for item_versions in of_item for version in item_versions]
     events = [event for state in states for event in state.history if event.verdict != "void"]

@@ -125,12 +125,7 @@ class VerificationQueue(SourceQueue):
         return {"image": urls[0], "question_shown": text}
 
     def sync_disputed(self, server: TaskServer, disputed: Mapping[str, str]) -> tuple[SyncCounts, list[str]]:
-        """Pull verdicts and hand out exactly these samples (``sample_id``: why); also returns the skipped ones,
-        which are unknown, or have no image or a video.
-
-        People see that the label is disputed, but not the reason, which would bias them. Tasks handed out before stay
-        unchanged. Raises ``AnnotationError``.
-        """
+        """Hand out exactly these samples, marked as disputed; also returns the skipped ones."""
         samples = self.samples()
         items = {row: partial(self.task, samples[row], disputed=True) for row in disputed if row in samples}
         return self.hand_out(server, items), [row for row in disputed if row not in samples]
@@ -144,10 +139,7 @@ class VerificationQueue(SourceQueue):
 
 @dataclass(frozen=True, slots=True)
 class SuitabilityQueue(SourceQueue):
-    """People judge whether a drawing would help with a problem in words, without seeing the models' votes.
-
-    Only samples without an image, optionally of one ``category``: where there is an image, there is nothing to draw.
-    """
+    """People judge whether a drawing would help with a problem in words, without seeing the models' votes."""
 
     category: str = ""
 

@@ -102,11 +102,7 @@ class RecordedCampaign:
 
 
 class RecordedServer:
-    """A recording as a ``TaskServer``: it returns its tasks and their submissions.
-
-    ``handed_out`` are tasks imported by an earlier run. Tasks that the recording does not have are accepted and stay
-    without submissions.
-    """
+    """A recording as a ``TaskServer``; tasks that it does not have are accepted and stay without submissions."""
 
     def __init__(self, recording: Recording, *, handed_out: Iterable[int] = ()) -> None:
         self._recording = recording

@@ -162,10 +162,7 @@ def _content(annotation: dict[str, object]) -> object:
 
 @dataclass(slots=True)
 class SyncPreview:
-    """Changes as of the last sync; later submissions are not known.
-
-    Submitted work is judged by the terms and roles frozen at its hand-out, so it never changes its state.
-    """
+    """Changes as of the last sync. Submitted work is judged by frozen terms and roles: its state never changes."""
 
     open_tasks: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Tasks without an answer, by round and what differs between their terms and today's."""

@@ -187,10 +187,7 @@ class Sessions:
         self._n_calls = 0
 
     async def open(self, task: OpenRequest) -> str:
-        """Opens a session; returns its name.
-
-        Raises ``ServiceError``: too_busy, unreadable_image, request_too_large, invalid_request, infrastructure_failed.
-        """
+        """Open a session; returns its name. Raises ``ServiceError``."""
         self.registry.require_room()
         with _sandbox_errors():
             return await self.registry.add(self._opened(task))
@@ -206,10 +203,7 @@ class Sessions:
         return OpenSession(task, group, session, sizes)
 
     async def call(self, name: str, tool: str, arguments: Any) -> ToolOutcome:
-        """Runs a tool of a session, after its earlier calls.
-
-        Raises ``ServiceError``: unknown_session, unknown_tool, invalid_request, too_busy, infrastructure_failed.
-        """
+        """Run a tool of a session, after its earlier calls. Raises ``ServiceError``."""
         opened = self.registry.get(name)
         chosen = tool_of(tool, opened.tools)
         try:

@@ -24,10 +24,7 @@ class SandboxTool(BaseModel, ABC):
 
     @abstractmethod
     def program(self, sizes: Sequence[Size]) -> str:
-        """The Python to run. ``sizes`` are of the images that there are, those that programs showed included.
-
-        Raises ``ServiceError`` (invalid_request) for an image that there is not.
-        """
+        """The Python to run; ``sizes`` of all images so far. Raises ``ServiceError`` for one that there is not."""
 
 
 class RunCode(SandboxTool):

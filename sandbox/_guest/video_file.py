@@ -179,10 +179,7 @@ class FrameIndex:
         return number if number < len(self) and self.pts[number] == pts else None
 
     def starts_for(self, number: int) -> list[KeyPacket]:
-        """Key frames to start from for a frame: the one at or before it, then the one before that.
-
-        In order of presentation: an image that is stored after a key frame but shown before it needs the key before.
-        """
+        """Key frames to start from: the one at or before a frame, then the one before that (B-frames)."""
         last = bisect_right(self.keys, number, key=lambda key: key.frame)
         return self.keys[max(last - 2, 0) : last][::-1]
 

@@ -80,10 +80,7 @@ class AccessTable:
         return next((rule for rule in self.rules.get(route, ()) if method in rule.methods), None)
 
     def shaped(self, value: Any, name: str, *, person_id: int, email: str) -> Any:
-        """Cut an answer to the keys of its shape; of lists with an owner, keep the person's own entries.
-
-        Label Studio signs annotations with the account's number and drafts with its e-mail address.
-        """
+        """Cut an answer to its shape; of lists with an owner (number or e-mail), keep the person's entries."""
         shape = self.shapes[name]
         if isinstance(value, list):
             entries = [entry for entry in value if not shape.owner or _signer(entry, shape.owner) in (person_id, email)]
