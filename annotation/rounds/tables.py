@@ -12,7 +12,7 @@ from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign, annot
 from darkroom.annotation.rounds.image_pool import POOL, reject_item, require_pool
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS
-from darkroom.annotation.rounds.submissions import InvalidSubmission, RecordState
+from darkroom.annotation.rounds.submissions import InvalidSubmission, Record, RecordState
 from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.generation.stage import Rejection, Shard, Stage
 from darkroom.pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, to_row
@@ -34,18 +34,11 @@ PASSED = {"annotate": 0, "rework": 0, "cross_check": 1, "accept": 2}
 """The number of tables that a record in this round has passed."""
 
 
-class PoolRecord(NamedTuple):
-    """An image of the pool and the state of its record."""
-
-    item: PoolImage
-    state: RecordState
-
-
 class CampaignSnapshot(NamedTuple):
-    """All records of a campaign, and the journal's fingerprint at that time."""
+    """All records of a campaign, without their tasks, and the journal's fingerprint at that time."""
 
     fingerprint: str
-    records: list[PoolRecord]
+    records: list[Record]
     pre_annotated: frozenset[str]
     """Images whose first task had a policy's record."""
 
@@ -66,7 +59,7 @@ class AnnotationStages:
         require_pool(self.workspace.tables, self.key(POOL))
         fingerprint = self.journal.fingerprint  # before the records, so that concurrent entries are read again
         pool = self.workspace.tables.read(self.key(POOL), PoolImage)
-        records = [PoolRecord(item, state) for item, _, state in record_states(pool, self.journal, self.campaign)]
+        records = [record._replace(tasks=[]) for record in record_states(pool, self.journal, self.campaign)]
         key = self.key(PRE_ANNOTATIONS)
         rows = self.workspace.tables.read(key, PreAnnotation) if self.workspace.tables.exists(key) else []
         return CampaignSnapshot(fingerprint, records, frozenset(row.sha256 for row in rows))
@@ -87,13 +80,13 @@ class AnnotationStages:
         reports[REFUSED] = run_stage(tables, self.key(REFUSED), Reject, inputs=inputs, perform=lambda: outcome)
         return reports
 
-    def link(self, record: PoolRecord) -> str:
+    def link(self, record: Record) -> str:
         """The URL of the record's last submission."""
         last = record.state.history[-1]
         project = self.journal.project(last.round)
         return self.task_url(project.project_id if project else 0, last.task_id)
 
-    def _invalid_row(self, record: PoolRecord, entry: InvalidSubmission) -> Reject:
+    def _invalid_row(self, record: Record, entry: InvalidSubmission) -> Reject:
         link = self.task_url(entry.project_id, entry.task_id)
         error = RowError(entry.reason, f"{entry.evidence} ({link}, annotation {entry.annotation_id})")
         row = {**entry._asdict(), "reason": entry.reason.value, "image": record.item.image.sha256}
@@ -101,7 +94,7 @@ class AnnotationStages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordTable(Stage[PoolImage, PoolRecord, Annotated]):
+class RecordTable(Stage[PoolImage, Record, Annotated]):
     """One table of ``ORDER``, from the records that reached the table before it."""
 
     stages: AnnotationStages
@@ -132,12 +125,12 @@ class RecordTable(Stage[PoolImage, PoolRecord, Annotated]):
         """The campaign's name, part of the samples' source, and who took part."""
         return {"campaign": self.stages.campaign.name, "annotators": self.stages.annotators}
 
-    def rows(self, shard: Shard) -> Sequence[tuple[PoolImage, PoolRecord]]:
+    def rows(self, shard: Shard) -> Sequence[tuple[PoolImage, Record]]:
         """The records that reached the table before."""
         index, records = ORDER.index(self.table), self.snapshot.records
         return [(r.item, r) for r in records if not index or has_reached(r.state, ORDER[index - 1])]
 
-    async def measure(self, image: PoolImage, record: PoolRecord) -> Annotated | Rejection:
+    async def measure(self, image: PoolImage, record: Record) -> Annotated | Rejection:
         """The record; a waiting or rejected one is a reject with its history."""
         if has_reached(record.state, self.table):
             return annotated(record, pre_annotated=image.image.sha256 in self.snapshot.pre_annotated)
@@ -160,7 +153,7 @@ def has_reached(state: RecordState, key: TableKey) -> bool:
     return passed > ORDER.index(key)
 
 
-def annotated(record: PoolRecord, *, pre_annotated: bool) -> Annotated:
+def annotated(record: Record, *, pre_annotated: bool) -> Annotated:
     fields = record.state.fields
     assert fields is not None, "a written record has fields"
     image = record.item.image

@@ -20,8 +20,9 @@ from darkroom.annotation.label_studio.server import connect, find_task_url, serv
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.image_pool import materialize_pool
 from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.submissions import Record
 from darkroom.annotation.rounds.sync import Sync
-from darkroom.annotation.rounds.tables import AnnotationStages, PoolRecord
+from darkroom.annotation.rounds.tables import AnnotationStages
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
@@ -47,7 +48,7 @@ class Campaigning:
     studio: LabelStudioClient
     rows: dict[str, SourceRow]
 
-    def sync(self) -> list[PoolRecord]:
+    def sync(self) -> list[Record]:
         """One sync; gives where every record stands."""
         campaign = Campaign.load(self.workspace.annotation)
         with Journal(self.workspace.annotation) as journal:

@@ -21,8 +21,8 @@ from darkroom.annotation.rounds.accepted_source import as_shown, read_shown, to_
 from darkroom.annotation.rounds.campaign import Campaign, ImageFolder, terms_of
 from darkroom.annotation.rounds.image_pool import POOL, left_out, materialize_pool
 from darkroom.annotation.rounds.next_tasks import record_task, results, to_percent
-from darkroom.annotation.rounds.submissions import ImageRules, RecordState, read_submission
-from darkroom.annotation.rounds.tables import ACCEPTED, PoolRecord, annotated
+from darkroom.annotation.rounds.submissions import ImageRules, Record, RecordState, read_submission
+from darkroom.annotation.rounds.tables import ACCEPTED, annotated
 from darkroom.pipelines.records import Annotated, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import RowError
@@ -81,7 +81,7 @@ def test_a_box_that_was_drawn_on_the_view_is_the_target_in_the_original(workspac
     (found,) = submission.fields.boxes
     assert max(abs(a - b) for a, b in zip(found, TARGET, strict=True)) <= 2, (found, TARGET)
     state = RecordState(item.image.sha256, fields=submission.fields)
-    row = annotated(PoolRecord(item, state), pre_annotated=False)
+    row = annotated(Record(item, [], state), pre_annotated=False)
     sample = to_sample(row, campaign="wide")
     assert sample.images == (item.image,)
     assert sample.truth.boxes[0].box == found
