@@ -25,19 +25,8 @@ import httpx2
 import yaml
 
 from darkroom.annotation import AnnotationError, ServerUnreachable
+from darkroom.annotation.label_studio import server_files
 from darkroom.annotation.label_studio.client import LabelStudioClient
-from darkroom.annotation.label_studio.server_files import (
-    SQLITE,
-    Address,
-    AdminAccount,
-    admin_account,
-    database_variables,
-    make_template,
-    secret_key,
-    select_address,
-    select_database,
-    without_password,
-)
 from darkroom.pipelines.processes.process_sessions import PausedProcess, ProcessMark, last_lines, stop_session, url_of
 from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 from darkroom.pipelines.storage.atomic_write import write_whole
@@ -85,8 +74,8 @@ class LabelStudioServer:
         )
 
     @property
-    def admin(self) -> AdminAccount:
-        return admin_account(self.folder)
+    def admin(self) -> server_files.AdminAccount:
+        return server_files.admin_account(self.folder)
 
     def find(self) -> ServerInfo | None:
         """The last started server, whether it still runs or not."""
@@ -102,19 +91,19 @@ class LabelStudioServer:
         progress: Progress = lambda step: None,
     ) -> ServerInfo:
         """Install what is missing and start, without waiting; options are stored for later starts."""
-        postgres, last = select_database(self.folder, postgres), self.find()
+        postgres, last = server_files.select_database(self.folder, postgres), self.find()
         if last is not None and last.process.is_running:
             return last
         if last is not None:  # workers that outlive a killed server hold its port
             stop_session(last.process, grace_seconds=GRACE_SECONDS)
-        address = select_address(self.folder, host, port, last_url=last.url if last else None)
+        address = server_files.select_address(self.folder, host, port, last_url=last.url if last else None)
         if not self.environment.is_installed:
             progress("install")
         self.environment.ensure(log=self.environments / "label-studio.log")
         data = self.folder / "studio"
         data.mkdir(parents=True, exist_ok=True)
-        if postgres is None and not (data / SQLITE).exists():
-            write_whole(data / SQLITE, self._template(progress).read_bytes())
+        if postgres is None and not (data / server_files.SQLITE).exists():
+            write_whole(data / server_files.SQLITE, self._template(progress).read_bytes())
         progress("load")
         return self._launch(address, postgres)
 
@@ -128,14 +117,14 @@ class LabelStudioServer:
         (self.folder / "server.json").unlink(missing_ok=True)
         return was_running
 
-    def _launch(self, address: Address, postgres: str | None) -> ServerInfo:
+    def _launch(self, address: server_files.Address, postgres: str | None) -> ServerInfo:
         """Start the server; its process is recorded before it does anything."""
         log = self.folder / "server.log"
         if log.exists():  # the end of a server that crashed
             log.replace(self.folder / "server.previous.log")
         command = _command(self.environment, self.folder / "studio", address, postgres)
         held = PausedProcess(command, environment=self.variables(postgres), log=log)
-        server = ServerInfo(url_of(*address), without_password(postgres), str(log), held.mark)
+        server = ServerInfo(url_of(*address), server_files.without_password(postgres), str(log), held.mark)
         try:
             write_whole(self.folder / "server.json", json.dumps(asdict(server), indent=1))
         except OSError:
@@ -149,7 +138,7 @@ class LabelStudioServer:
         template = self.environments / f"label-studio-{REQUIREMENTS[0].partition('==')[2]}.sqlite3"
         if not template.exists():
             progress("migrate")
-            make_template(template, self.environment.python, self.variables(None))
+            server_files.make_template(template, self.environment.python, self.variables(None))
         return template
 
     def variables(self, postgres: str | None) -> dict[str, str]:
@@ -159,14 +148,14 @@ class LabelStudioServer:
             **SETTINGS,
             "PYTHONPATH": str(PLUGIN),
             "LABEL_STUDIO_BASE_DATA_DIR": str(self.folder / "studio"),
-            "SECRET_KEY": secret_key(self.folder),
+            "SECRET_KEY": server_files.secret_key(self.folder),
             "STUDIO_IMAGES": self.images_url,
             "STUDIO_SCHEMA": str(SCHEMA),
             "STUDIO_VERSION": REQUIREMENTS[0].partition("==")[2],
             "STUDIO_ADMIN_EMAIL": admin.email,
             "STUDIO_ADMIN_PASSWORD": admin.password,
             "STUDIO_ADMIN_TOKEN": admin.token,
-            **database_variables(postgres),
+            **server_files.database_variables(postgres),
         }
 
 
@@ -200,7 +189,9 @@ def log_tail(server: ServerInfo) -> str:
     return f"End of {server.log}:\n" + "\n".join(last_lines(Path(server.log)))
 
 
-def _command(environment: VirtualEnvironment, data: Path, address: Address, postgres: str | None) -> list[str]:
+def _command(
+    environment: VirtualEnvironment, data: Path, address: server_files.Address, postgres: str | None
+) -> list[str]:
     # SQLite has one writer: threads of one process wait for it more gently than processes do
     workers, threads = (1, 8) if postgres is None else (3, 4)
     python = shlex.quote(environment.python)  # not the scripts: their first line names a folder that may move

@@ -25,20 +25,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from darkroom.sandbox._guest import source_layout
 from darkroom.sandbox._guest.differences import MAX_CHANGED_CHARS, n_changed_chars
 from darkroom.sandbox._guest.messages import ScanMode
 from darkroom.sandbox._guest.names import ImageLinks
-from darkroom.sandbox._guest.source_layout import (
-    FENCE_SEAM,
-    TAG_SEAM,
-    align_first_line,
-    dedent,
-    expand_tabs,
-    reformat,
-    reindent,
-    strip_fence,
-    strip_tags,
-)
 
 
 class SourceEdit(NamedTuple):
@@ -198,20 +188,20 @@ def _drop_invisible(code: str) -> str:
     return "".join(parts)
 
 
-_STRIP_TAGS, _STRIP_FENCE = Step("strip_tag", strip_tags), Step("strip_fence", strip_fence)
+_STRIP_TAGS, _STRIP_FENCE = Step("strip_tag", source_layout.strip_tags), Step("strip_fence", source_layout.strip_fence)
 # of two blocks with nothing between them; a line break takes the tags' place
 _JOIN_TAGGED, _JOIN_FENCED = (
-    Step("strip_tag", partial(TAG_SEAM.sub, "\n")),
-    Step("strip_fence", partial(FENCE_SEAM.sub, "")),
+    Step("strip_tag", partial(source_layout.TAG_SEAM.sub, "\n")),
+    Step("strip_fence", partial(source_layout.FENCE_SEAM.sub, "")),
 )
 _CHARACTERS = (
     Step("plain_quotes", partial(_QUOTED.sub, _plainly_quoted)),
     Step("invisible_characters", _drop_invisible),
 )
 """In code that parses, what they change stands in strings and comments only; so where they apply they are needed."""
-_DEDENT, _ALIGN = Step("dedent", dedent), Step("align_first_line", align_first_line)
-_TABS_OUT = Step("expand_tabs", expand_tabs)
-_REINDENT, _REFORMAT = Step("autopep8", reindent), Step("autopep8", reformat)
+_DEDENT, _ALIGN = Step("dedent", source_layout.dedent), Step("align_first_line", source_layout.align_first_line)
+_TABS_OUT = Step("expand_tabs", source_layout.expand_tabs)
+_REINDENT, _REFORMAT = Step("autopep8", source_layout.reindent), Step("autopep8", source_layout.reformat)
 _LAYOUTS: tuple[tuple[Step, ...], ...] = (
     *((_DEDENT,), (_ALIGN,), (_TABS_OUT,), (_DEDENT, _TABS_OUT)),
     *((_REINDENT,), (_DEDENT, _REINDENT), (_REFORMAT,), (_DEDENT, _REFORMAT)),

@@ -15,32 +15,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from PIL import Image
 
-from darkroom.sandbox._guest import one_process
+from darkroom.sandbox._guest import one_process, output, patched_modules
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.differences import rows_of
 from darkroom.sandbox._guest.edits import Blocked, SourceEdit, move_paths, parse_repaired, refuse_dangerous_calls
 from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, RepairMode, ScanMode, next_frame, send
-from darkroom.sandbox._guest.output import (
-    Interrupted,
-    Interruption,
-    Output,
-    describe,
-    is_out_of_memory,
-    line_of,
-    remember_lines,
-    text_of,
-)
-from darkroom.sandbox._guest.patched_modules import (
-    PREPARED,
-    Addresses,
-    install_copy,
-    install_fast_png,
-    install_notebook_modules,
-    install_pipe,
-    install_sqlite,
-    seed_everything,
-    use_pillow,
-)
 from darkroom.sandbox._guest.shared import CELL_PREFIX, NAMES_IMAGES, Inputs, hook_opencv, hook_pillow, opened, paths_of
 from darkroom.sandbox._guest.shown_images import (
     Budget,
@@ -71,15 +50,15 @@ class Runner:
 
     def __init__(self, limits: Limits, inputs: Inputs, *, scan: ScanMode, repair: RepairMode) -> None:
         self.limits, self._inputs, self._scan, self._is_repaired = limits, inputs, scan, repair != "off"
-        self._output = Output(limits.output_chars)
+        self._output = output.Output(limits.output_chars)
         self._images = ShownImages(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
-        self._repairs, self._addresses = Repairs(enabled=self._is_repaired), Addresses()
+        self._repairs, self._addresses = Repairs(enabled=self._is_repaired), patched_modules.Addresses()
         self._has_opened = False
         self._install()
         self._names = self._namespace()
         self._settle(WORK_FOLDER)
         # go the way of a call once: what is written before the fork is not written anew in every session
-        use_pillow()  # the hooks have emptied Python's caches of methods
+        patched_modules.use_pillow()  # the hooks have emptied Python's caches of methods
         self._answer("pass")
 
     def begin(self, work_folder: str) -> None:
@@ -87,7 +66,7 @@ class Runner:
         self._settle(work_folder)
         self._inputs.links.make()
         if work_folder != WORK_FOLDER:
-            install_copy()
+            patched_modules.install_copy()
         os.environ |= {"HOME": work_folder, "TMPDIR": f"{work_folder}/.tmp", "MPLCONFIGDIR": f"{work_folder}/.tmp"}
         tempfile.tempdir = None
         sys.stdin = io.StringIO("")
@@ -97,7 +76,7 @@ class Runner:
     def serve(self, fd: int, nonce: int, window: "memoryview[int]") -> NoReturn:
         """Answer calls until the host hangs up or kills; the images' pixels go into the window."""
         send(fd, nonce, {"ready": True})
-        seed_everything(json.loads(next_frame(fd)[1])["seed"])
+        patched_modules.seed_everything(json.loads(next_frame(fd)[1])["seed"])
         while True:
             nonce, code = next_frame(fd)
             reply, pixels = self._answer(code.decode("utf-8", "surrogatepass"))
@@ -126,10 +105,10 @@ class Runner:
         hook_opencv(self._inputs)
         self._images.install()
         self._repairs.install()
-        install_sqlite()
-        install_pipe()
-        install_fast_png()
-        install_notebook_modules(self._images.display)
+        patched_modules.install_sqlite()
+        patched_modules.install_pipe()
+        patched_modules.install_fast_png()
+        patched_modules.install_notebook_modules(self._images.display)
         one_process.install()
         if self._inputs.video_paths:
             install_decord_alias()
@@ -139,7 +118,7 @@ class Runner:
         sys.modules["__main__"] = main  # pickle and dataclasses look classes up there
         names = vars(main)
         names |= {"__builtins__": builtins, "display": self._images.display}
-        names |= PREPARED
+        names |= patched_modules.PREPARED
         names |= paths_of(self._inputs.images)
         names |= names_of_videos(self._inputs.video_paths, max_pixels=self.limits.max_pixels)
         return names
@@ -167,33 +146,34 @@ class Runner:
             self._output.forget()
 
     def _execute(self, code: str, cell: str, edits: list[SourceEdit]) -> _Outcome:
-        interruption = Interruption()
+        interruption = output.Interruption()
         try:
             with interruption:
                 try:
                     exec(self._compile(code, cell, edits), self._names)  # one dict: functions see the code's globals
                 finally:
                     self._output.flush()
-        except Interrupted as error:
-            return self._timeout(line_of(error, cell))
+        except output.Interrupted as error:
+            return self._timeout(output.line_of(error, cell))
         except Blocked as error:
             return _Outcome("blocked", f"PermissionError: {error}")
         except SystemExit as error:
-            return _Outcome("ok") if error.code in (None, 0) else _Outcome("error", f"SystemExit: {text_of(error)}")
+            is_fine = error.code in (None, 0)
+            return _Outcome("ok") if is_fine else _Outcome("error", f"SystemExit: {output.text_of(error)}")
         except BaseException as error:  # noqa: BLE001 - the code may raise anything
-            status = "memory" if is_out_of_memory(error) else "error"
-            return _Outcome(status, describe(error, cell))
+            status = "memory" if output.is_out_of_memory(error) else "error"
+            return _Outcome(status, output.describe(error, cell))
         return self._timeout("") if interruption.fired else _Outcome("ok")
 
     def _timeout(self, line: str) -> _Outcome:
         return _Outcome("timeout", f"TimeoutError: still running after {self.limits.seconds:g} s{line}")
 
     def _compile(self, code: str, cell: str, edits: list[SourceEdit]) -> types.CodeType:
-        remember_lines(cell, code)
+        output.remember_lines(cell, code)
         tree, repairs = parse_repaired(code, cell, enabled=self._is_repaired)
         edits += repairs
         source = repairs[-1].after if repairs else code
-        remember_lines(cell, source)
+        output.remember_lines(cell, source)
         refuse_dangerous_calls(tree, self._scan)
         self._repairs.instrument(tree)
         edits += move_paths(tree, self._folders, self._inputs.links)
