@@ -88,11 +88,6 @@ def encode_request(nonce: int, code: str) -> bytes:
     return HEADER.pack(nonce, len(payload)) + payload
 
 
-def encode_start(nonce: int, *, seed: int) -> bytes:
-    """Encode the message before a session's first call: one that was started ahead has no seed yet."""
-    return encode_request(nonce, json.dumps({"seed": seed}))
-
-
 def reply_cap(limits: Limits) -> int:
     """Most bytes that the JSON of an honest reply can take, however long the code is."""
     n_chars = 2 * limits.output_chars + _MAX_ERROR + MAX_CHANGED_CHARS + 2 * MAX_EDITS * MAX_PART_CHARS

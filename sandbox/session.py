@@ -1,6 +1,7 @@
 """One rollout's session, seen from the host: send code, read a checked reply, kill what does not answer."""
 
 import asyncio
+import json
 import os
 import secrets
 import signal
@@ -24,7 +25,6 @@ from darkroom.sandbox.frames import (
     MAX_CODE_BYTES,
     Channel,
     encode_request,
-    encode_start,
     parse_header,
     parse_json,
     parse_reply,
@@ -171,7 +171,8 @@ class Session(Closing):
         with self._lock:
             if self._ended is not None or has_ended(self._pidfd):
                 return False
-            self._channel.send(encode_start(self._nonce, seed=seed), wall_deadline(_START_SECONDS))
+            start = encode_request(self._nonce, json.dumps({"seed": seed}))
+            self._channel.send(start, wall_deadline(_START_SECONDS))
             return True
 
     def kill(self) -> None:

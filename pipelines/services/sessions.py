@@ -19,17 +19,6 @@ from darkroom.pipelines.records import ImageRef, Observation
 from darkroom.pipelines.services.errors import ServiceError, invalid
 from darkroom.pipelines.services.files import EncodedFile, numbered
 from darkroom.pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
-from darkroom.sandbox import (
-    Group,
-    ImageUnreadable,
-    InputsTooLarge,
-    ResourcesExhausted,
-    SandboxClosed,
-    SandboxError,
-    SandboxPool,
-    SandboxUnavailable,
-    Session,
-)
 
 
 class Held(typing.Protocol):
@@ -149,8 +138,8 @@ class OpenSession:
     """A session with the group of its images. ``sizes`` are those of its images, as ``crop_image`` counts them."""
 
     task: OpenRequest
-    group: Group
-    session: Session
+    group: sandbox.Group
+    session: sandbox.Session
     sizes: list[Size]
     used: float = field(default_factory=time.monotonic)
     n_calls: int = 0
@@ -180,7 +169,7 @@ class Sessions:
     """All sessions of one pool: the ``registry`` of those that are open, and at most ``most_waiting`` calls of them."""
 
     def __init__(
-        self, pool: SandboxPool, *, most_open: int = 256, most_waiting: int = 1024, idle_seconds: float = 600.0
+        self, pool: sandbox.SandboxPool, *, most_open: int = 256, most_waiting: int = 1024, idle_seconds: float = 600.0
     ) -> None:
         self.pool, self.most_waiting = pool, most_waiting
         self.registry = Registry[OpenSession]("session", most_open=most_open, idle_seconds=idle_seconds)
@@ -242,7 +231,7 @@ class Sessions:
         return ToolOutcome(record, images, parts, observation.seconds, observation.broken, observation.n_over_limit)
 
 
-async def _set_up(session: Session, task: OpenRequest) -> list[Size]:
+async def _set_up(session: sandbox.Session, task: OpenRequest) -> list[Size]:
     """Opens the videos and runs what the protocol's programs need; the sizes of the images where tools ask for them.
 
     The sandbox reads them: here no decoder ever sees a client's file.
@@ -258,14 +247,14 @@ async def _set_up(session: Session, task: OpenRequest) -> list[Size]:
     sides = "side for number in range({}) for side in Image.open(globals()[f'image_path_{{number}}']).size"
     for program in (setup, f"print(*({sides.format(len(task.images))}))"):
         if not (observation := await _ran(session, program)).ok:
-            raise SandboxError(
+            raise sandbox.SandboxError(
                 f"the setup of {task.protocol}: {observation.status}: {observation.error or observation.text}"
             )
     numbers = list(map(int, observation.text.split()))
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-async def _ran(session: Session, program: str) -> sandbox.Observation:
+async def _ran(session: sandbox.Session, program: str) -> sandbox.Observation:
     """Run a program. Raises ``ServiceError`` (infrastructure_failed) where the session ended for another reason."""
     observation = await session.arun(program)
     if session.lost:
@@ -277,13 +266,13 @@ async def _ran(session: Session, program: str) -> sandbox.Observation:
 def _sandbox_errors() -> Iterator[None]:
     try:
         yield
-    except ImageUnreadable as error:
+    except sandbox.ImageUnreadable as error:
         raise ServiceError("unreadable_image", str(error)) from error
-    except InputsTooLarge as error:
+    except sandbox.InputsTooLarge as error:
         raise ServiceError("request_too_large", str(error)) from error
-    except ResourcesExhausted as error:
+    except sandbox.ResourcesExhausted as error:
         raise ServiceError("too_busy", str(error)) from error
-    except (SandboxClosed, SandboxUnavailable) as error:
+    except (sandbox.SandboxClosed, sandbox.SandboxUnavailable) as error:
         raise ServiceError("infrastructure_failed", str(error)) from error
-    except SandboxError as error:
+    except sandbox.SandboxError as error:
         raise ServiceError("invalid_request", str(error)) from error

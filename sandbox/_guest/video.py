@@ -80,9 +80,8 @@ class VideoReader:
 
     @cached_property
     def _source(self) -> "FrameSource":
-        from darkroom.sandbox._guest.video_frames import (
-            FrameSource,  # PyAV is a tenth of a second, which few sessions need
-        )
+        # PyAV is a tenth of a second, which few sessions need
+        from darkroom.sandbox._guest.video_frames import FrameSource
 
         return FrameSource(self._file, max_pixels=self._max_pixels)
 
