@@ -130,11 +130,7 @@ class Group(Closing):
         return session
 
     def _has_ended(self) -> bool:
-        """Return whether the group's own process is gone, with all its sessions, or killed: it may outlive them for
-        moments.
-
-        Under load the moments are long, and what was killed with the tree must not pass for what the code did.
-        """
+        """Check for the end of the group's own process: what was killed with it is not the code's doing."""
         if self._pidfd is not None and is_doomed(self._pidfd):
             return True
         poll = select.poll()

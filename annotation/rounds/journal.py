@@ -203,11 +203,7 @@ class Journal(JournalFile):
                 yield item_id, read_tasks(item_rows)
 
     def set_people(self, people: Iterable[Person]) -> None:
-        """Store the server's accounts, pulled after its submissions; deleted ones are kept.
-
-        Freezes with each new submission every role that its signer had from the hand-out of the task on: a task is open
-        to many, and a role may change between hand-out, submission and pull.
-        """
+        """Store accounts, and freeze each new submission's roles: those of its signer since the hand-out."""
         current = "select seq, role from roles where person_id = ? and last_demand is null"
         end = "update roles set last_demand = (select coalesce(max(seq), 0) from demands) where seq = ?"
         with self.transaction():

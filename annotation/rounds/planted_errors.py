@@ -35,10 +35,7 @@ class PlantedRecord(NamedTuple):
 
 
 def is_selected(item_id: str, campaign: str, share: float, *, seed: int = 0) -> bool:
-    """Select items whose cross-check is repeated with an error: a fixed sample, ``share`` (0..1) of a campaign's items.
-
-    A larger share contains the smaller one's items. ``seed`` keeps it from people, who see digest and campaign.
-    """
+    """A fixed sample of items, which a larger share contains; ``seed`` keeps it from people, who see the rest."""
     key = ["gold", campaign, item_id, *([seed] if seed else [])]
     return int(digest(key)[:13], 16) < share * 16**13
 

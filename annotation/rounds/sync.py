@@ -102,10 +102,7 @@ class Sync:
 def record_states(
     pool: Iterable[PoolImage], journal: Journal, campaign: Campaign, *, changed: bool = False
 ) -> Iterator[Record]:
-    """Every image of the pool with its tasks and state, ordered by digest. Memory: the pool and one record.
-
-    The campaign's rules hold for tasks without terms in the journal. ``changed``: the pool is of changed items only.
-    """
+    """Every image of the pool with tasks and state, by digest; ``changed``: the pool has changed items only."""
     reader = SubmissionReader(journal.terms(), Terms(campaign.max_share, campaign.max_rework))
     machine = StateMachine(journal.people())
     tasks_by_item = journal.record_tasks(ROUNDS, changed=changed)

@@ -80,10 +80,7 @@ class ProcessMark:
 
 
 class PausedProcess:
-    """A process that waits for ``release`` before it executes its command; it ends if this process dies before.
-
-    In between, the starter records the process: a ``kill -9`` at any moment leaves no unrecorded server.
-    """
+    """A process that waits for ``release``, so that its starter can record it; it ends if the starter does."""
 
     def __init__(self, command: Sequence[str], *, environment: Mapping[str, str], log: Path) -> None:
         self.mark, self._pipe = _spawn(GATE, command, environment, log)

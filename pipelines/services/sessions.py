@@ -232,10 +232,7 @@ class Sessions:
 
 
 async def _set_up(session: sandbox.Session, task: OpenRequest) -> list[Size]:
-    """Opens the videos and runs what the protocol's programs need; the sizes of the images where tools ask for them.
-
-    The sandbox reads them: here no decoder ever sees a client's file.
-    """
+    """Open the videos and run the protocol's setup; the images' sizes, which the sandbox reads: no decoder here."""
     for number in range(len(task.videos)):  # what their first use does anyway; a reader stays open, at its first frame
         observation = await _ran(session, f"video_clue_{number}.seek(0)")
         if not observation.ok:
