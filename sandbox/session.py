@@ -114,13 +114,20 @@ class Session(Closing):
         self._pidfd_lock = threading.Lock()  # guards the descriptor: `close` kills while a call holds _lock
         self._cgroup: SessionCgroup | None = None
         self._ended: str | None = None
-        self._closing = self.lost = False
-        """Lost: it ended for no reason of the code's (its processes ended, or it reached `Limits.wall_seconds`)."""
+        self._closing = self._lost = False
 
     @property
     def alive(self) -> bool:
         """False once it was closed or an observation was `broken`."""
         return self._ended is None
+
+    @property
+    def lost(self) -> bool:
+        """The session ended for no reason of the code's, so that its last observation says nothing of the code.
+
+        The sandbox's own processes ended, or the machine was so busy that the call reached `Limits.wall_seconds`.
+        """
+        return self._lost
 
     def run(self, code: str) -> Observation:
         """Run the code in this session. What goes wrong in it is in the observation; nothing is raised for it.
@@ -210,7 +217,7 @@ class Session(Closing):
         try:
             observation = self._exchange(code, started, turn)
         except Starved:
-            self.lost = True
+            self._lost = True
             return self._end("killed", "SessionEnded: this machine was too busy to run the call", started)
         except TimeoutError:
             seconds = time.monotonic() - started
@@ -248,8 +255,8 @@ class Session(Closing):
     def _reason_of_end(self) -> tuple[Status, str]:
         if self._cgroup is not None and self._cgroup.n_memory_kills:
             return "memory", "MemoryError: the kernel ended the session, which used more than its memory"
-        self.lost = not self._closing and self._tree_ended()
-        whose = "the sandbox's own processes" if self.lost else "the process of the session"
+        self._lost = not self._closing and self._tree_ended()
+        whose = "the sandbox's own processes" if self._lost else "the process of the session"
         return "killed", f"SessionEnded: {whose} ended"
 
     def _end(self, status: Status, error: str, started: float) -> Observation:
