@@ -25,7 +25,7 @@ from PIL import Image
 
 from darkroom.pipelines.models.messages import ImagePart, message
 from darkroom.pipelines.models.policies import CompletionRequest, Endpoint, OpenAIPolicy, PolicyError, RecordedPolicy
-from darkroom.pipelines.models.policies.shared_calls import SharedCalls
+from darkroom.pipelines.models.policies.limiter import SharedCalls
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Draft, ImageRef, Provenance, Reject, Sample, Truth
 from darkroom.pipelines.records.reject_reasons import Reason, reject

@@ -26,8 +26,8 @@ from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask
 from darkroom.annotation.rounds.submissions import ROUNDS, frozen_bases, frozen_version
 from darkroom.pipelines.records import PoolImage
+from darkroom.pipelines.records.annotation import Annotators
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.storage.atomic_write import write_whole
 
 BUNDLED = Path(__file__).with_name("demo.json")

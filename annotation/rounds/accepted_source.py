@@ -14,9 +14,9 @@ from typing import NamedTuple
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.tables import ACCEPTED, RECORDED
 from darkroom.pipelines.records import Annotated, ImageRef, PoolImage, Sample, Truth, TruthBox, to_row
+from darkroom.pipelines.records.annotation import Annotators
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.geometry import box_from_frame
-from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.images import ImageMissing

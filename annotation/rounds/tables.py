@@ -16,8 +16,8 @@ from darkroom.annotation.rounds.submissions import InvalidSubmission, Record, Re
 from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.generation.stage import Rejection, Shard, Stage
 from darkroom.pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, to_row
+from darkroom.pipelines.records.annotation import Annotators
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, run_stage
 from darkroom.pipelines.storage.tables import TableKey

@@ -73,7 +73,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 def training_environment(folder: Path, device: Device) -> "VirtualEnvironment":
     """An environment for the engines ``vllm_colocate`` and ``vllm_server``: Darkroom itself, from its checkout or as it
     is installed here, and the versions of ``vllm.lock`` or ``vllm_cpu.lock``."""
-    from darkroom.pipelines.models.serving import vllm_environments as vllm
+    from darkroom.pipelines.models.serving import engines as vllm
     from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 
     darkroom, locks, size = f"--editable={_ROOT}", Path(sft.__file__).with_name("launch"), "several gigabytes"

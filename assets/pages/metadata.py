@@ -17,8 +17,8 @@ from darkroom.pipelines.inspection.pages import cell, data_url, embedded, inline
 from darkroom.pipelines.publishing.judge_stats import JudgeStats
 from darkroom.pipelines.publishing.rendering import text_bars
 from darkroom.pipelines.records import ImageRef, Reject, RLRow, Sample, ToolNecessity, Trajectory
+from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.geometry import Box
-from darkroom.pipelines.records.origin_labels import asked
 from darkroom.pipelines.records.samples import numbered_marks
 from darkroom.pipelines.rl import candidates, necessity, pass_rates, suitability
 from darkroom.pipelines.rl.facts import Polled, all_votes, grader_counts, polled

@@ -25,7 +25,7 @@ from darkroom.pipelines.publishing.rendering import columns, sparkline
 from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from darkroom.pipelines.publishing.rl_dataset import rl_folder
 from darkroom.pipelines.records import Reject
-from darkroom.pipelines.records.origin_labels import asked, measured_on
+from darkroom.pipelines.records.annotation import asked, measured_on
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts

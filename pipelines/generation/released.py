@@ -17,7 +17,7 @@ from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks import hint_stays_hidden, no_round_is_broken, solution_stays_hidden
-from darkroom.pipelines.verification.checks.released import agrees_with_label, release_of, replays_as_released
+from darkroom.pipelines.verification.checks.output import agrees_with_label, release_of, replays_as_released
 
 MAX_ROUNDS = 64
 

@@ -59,11 +59,9 @@ def _slices(tree: ast.AST) -> Iterable[Box | None]:
 
 
 def _box(nodes: list[ast.expr]) -> Box | None:
-    values = [_number(node) for node in nodes]
-    if len(values) != 4 or None in values:
-        return None
+    values = [value for node in nodes if (value := _number(node)) is not None]
     try:
-        return box_from_corners([value for value in values if value is not None])
+        return box_from_corners(values) if len(values) == len(nodes) == 4 else None
     except ValueError:
         return None
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom.pipelines.records import Check, Review
+from darkroom.pipelines.records.annotation import measured_on
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.records.origin_labels import measured_on
 from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
 from darkroom.pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS, error_rates_in_words
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of

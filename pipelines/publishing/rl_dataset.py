@@ -18,8 +18,8 @@ from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, 
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import RLRow, Sample
+from darkroom.pipelines.records.annotation import Annotators
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.records.origin_labels import Annotators
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.rl import candidates
 from darkroom.pipelines.rl.facts import STAGES, shards_with

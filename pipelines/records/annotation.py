@@ -1,5 +1,6 @@
-"""Records of people's work on images, trajectories and samples."""
+"""Records of people's work on images, trajectories and samples; labels of answers that no model gave."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -126,3 +127,26 @@ class SuitabilityReview(_Opinion):
     """One person's word on whether a drawing would help to solve a problem."""
 
     verdict: Literal["yes", "no", "unsure"]
+
+
+STAND_INS = {
+    "oracle": "the embedded oracle (a script that knows the truth; no model)",
+    "embedded": "an embedded rule (measured; no model)",
+}
+"""By the name under which votes, passes and trajectories are signed."""
+SIMULATED = "simulated by the embedded oracle (drawn by a script; no model was measured)"
+Annotators = Literal["people", "simulated people"]
+
+
+def asked(name: str) -> str:
+    """Who was asked, for readers: a stand-in is called one, a model by its name."""
+    return STAND_INS.get(name, name)
+
+
+def measured_on(names: Iterable[str]) -> str:
+    """On whom a pass rate, an accuracy or a vote was measured: ``measured on qwen``, or that it is simulated."""
+    models = sorted(set(names))
+    real = [name for name in models if name not in STAND_INS]
+    parts = [f"measured on {', '.join(real)}"] if real else []
+    parts += [SIMULATED if name == "oracle" else asked(name) for name in models if name in STAND_INS]
+    return "; ".join(parts) or "not measured"

@@ -62,9 +62,7 @@ class CheckedLabels(Stage[Sample, RLCandidate, CheckedLabel]):
         if verified is not None and verified.verdict == "mismatch":
             evidence = f"{verified.reviewer} says that image, question and answer do not match: {verified.comment}"
             return Rejection(RowError(Reason.WRONG_LABEL, evidence), label)
-        if verified is not None and verified.verdict == "match":
-            return label
-        if self._stands(votes.n_yes, votes.n_no):
+        if (verified is not None and verified.verdict == "match") or self._stands(votes.n_yes, votes.n_no):
             return label
         answers = ", ".join(dict.fromkeys(answer for answer in votes.reasons if answer))
         evidence = f"the label is {sample.answer!r}; {votes.n_yes} of {votes.n} answers are: {answers}"

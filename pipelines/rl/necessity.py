@@ -73,11 +73,12 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
         return ToolNecessity(sample.sample_id, forced, forbidden)
 
     async def _votes(self, sample: Sample, row: RLCandidate, mode: Mode, n: int) -> Votes:
-        task = _task(sample, mode, self.protocol)
+        opening = self.protocol.opening(question_text(sample), sample.images, mode=mode)
+        seed, row_id = necessity_seed(mode, sample.sample_id), digest([ASSET, mode, sample.sample_id])
+        task = Task(row_id, ASSET, sample, sample.images, {}, opening, seed, mode=mode)
+        request = CompletionRequest(task.opening, self.protocol.stop, task.seed, task)
         try:
-            openings = await samples(
-                self.student, CompletionRequest(task.opening, self.protocol.stop, task.seed, task), n
-            )
+            openings = await samples(self.student, request, n)
         except PolicyError as error:
             raise RowError(Reason.POLICY_FAILED, f"tool necessity, {mode}: {error}") from error
         async with self.sandboxes.group(sample.images, names=image_names(sample.question)) as group:
@@ -118,10 +119,3 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
 def necessity_seed(mode: Mode, sample_id: str) -> int:
     """The seed of the first rollout; those of the others follow it."""
     return seed_from("rl", ASSET, mode, sample_id)
-
-
-def _task(sample: Sample, mode: Mode, protocol: Protocol) -> Task:
-    opening = protocol.opening(question_text(sample), sample.images, mode=mode)
-    seed = necessity_seed(mode, sample.sample_id)
-    row = digest([ASSET, mode, sample.sample_id])
-    return Task(row, ASSET, sample, sample.images, {}, opening, seed, mode=mode)

@@ -66,9 +66,8 @@ class PassRates(Stage[Sample, RLCandidate, PassRate]):
         pass_rate = PassRate(sample.sample_id, votes, band == "never solved")
         solved = f"{votes.n_yes} of {votes.n} answers of {votes.judge} are right"
         if band == "too easy":
-            return Rejection(
-                RowError(Reason.TOO_EASY, f"{solved}; above {self.max_rate:.0%} a row teaches nothing"), pass_rate
-            )
+            evidence = f"{solved}; above {self.max_rate:.0%} a row teaches nothing"
+            return Rejection(RowError(Reason.TOO_EASY, evidence), pass_rate)
         if band == "never solved" and self.drop_unsolved:
             return Rejection(RowError(Reason.NEVER_SOLVED, solved), pass_rate)
         return pass_rate

@@ -9,6 +9,7 @@ rejected.
 """
 
 import json
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,9 +17,11 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import islice, product
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.digest import key64
@@ -26,7 +29,6 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.selection.decontamination import (
     CONTAMINATION,
     BenchmarkIndex,
-    Contamination,
     Scanner,
     TrainingRow,
     read_benchmarks,
@@ -37,11 +39,92 @@ from darkroom.pipelines.selection.duplicates.look_search import near_looks
 from darkroom.pipelines.selection.duplicates.looks import Look, look_of
 from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
 from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in, near_texts
-from darkroom.pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
 from darkroom.pipelines.storage.atomic_write import whole_file, write_whole
-from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
+from darkroom.pipelines.storage.row_files import KeyedSpill, RowSpill, RowStream
 from darkroom.pipelines.storage.stage_runs import code_digest
 from darkroom.pipelines.storage.workspace import Workspace
+
+T = TypeVar("T")
+Numbers = NDArray[np.int64]
+
+
+class DistinctImages(Sequence[ImageRef]):
+    """The images that are mentioned, each once, in the order of their first mentions."""
+
+    def __init__(self, images: Iterable[ImageRef | None], folder: Path) -> None:
+        spill, begins, keys = RowSpill(folder), array("q"), array("Q")
+        is_image = bytearray()
+        for image in images:
+            begins.append(-1 if image is None else spill.add(image))
+            keys.append(0 if image is None else key64(image.sha256))
+            is_image.append(image is not None)
+        mentions = np.flatnonzero(np.frombuffer(bytes(is_image), np.bool_))
+        _, first, inverse = np.unique(np.array(keys, np.uint64)[mentions], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(len(order))
+        self.numbers: Numbers = np.full(len(keys), -1)
+        """Of every mention the image's number; -1 where there is none."""
+        self.numbers[mentions] = ranks[inverse]
+        self.first: Numbers = mentions[first[order]]
+        """Of every image its first mention."""
+        self._begins, self._spill = np.array(begins, np.int64)[self.first], spill
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __getitem__(self, number: int) -> ImageRef:  # type: ignore[override]  # no slices
+        image: ImageRef = self._spill.read(int(self._begins[number]))
+        return image
+
+
+class ScreenedRows:
+    """Rows by their places, from 0 on."""
+
+    def __init__(self, rows: Iterable[TrainingRow], folder: Path) -> None:
+        self._spill, self._begins = RowSpill(folder), array("q")
+        self.images = DistinctImages(self._first_images(rows), folder)
+        """The rows' first images; a row is a mention."""
+        self._by_image = np.argsort(self.images.numbers, kind="stable")
+        self._image_of = self.images.numbers[self._by_image]
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    def row_id(self, place: int) -> str:
+        return self._row(place)[0]
+
+    def questions(self) -> Iterator[str]:
+        """Questions of all rows, in order."""
+        return (self._row(place)[1] for place in range(len(self)))
+
+    def questions_about(self, image: int) -> frozenset[str]:
+        """The questions of the rows whose first image is number ``image``."""
+        begin, end = np.searchsorted(self._image_of, (image, image + 1))
+        return frozenset(self._row(place)[1] for place in self._by_image[begin:end].tolist())
+
+    def _first_images(self, rows: Iterable[TrainingRow]) -> Iterator[ImageRef | None]:
+        for row in rows:
+            self._begins.append(self._spill.add((row.row_id, row.texts[0])))
+            yield row.first_image
+
+    def _row(self, place: int) -> tuple[str, str]:
+        row: tuple[str, str] = self._spill.read(self._begins[place])
+        return row
+
+
+class Mapped(Sequence[T]):
+    """``perform`` of the items, computed whenever one is asked for."""
+
+    def __init__(self, items: Sequence[int], perform: Callable[[int], T]) -> None:
+        self._items, self._perform = items, perform
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, place: int) -> T:  # type: ignore[override]  # no slices
+        return self._perform(self._items[place])
+
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
 _FINDINGS_AT_ONCE = 1_000
@@ -112,8 +195,13 @@ class Screening:
             while pairs := list(islice(findings, _FINDINGS_AT_ONCE)):
                 writer.write_table(to_table(finding for _, finding in pairs))
                 for row, finding in pairs:
-                    if counts_against(finding, has_images=bool(row.images)):
-                        yield row.row_id, RowError(Reason.CONTAMINATED, _evidence(finding))
+                    # words alone reject no row where the question is about another image
+                    if not row.images or finding.kind not in _TEXT_KINDS:
+                        source, how = (
+                            f"{finding.benchmark} {finding.benchmark_row}",
+                            f"{finding.kind} {finding.score:.2f}",
+                        )
+                        yield row.row_id, RowError(Reason.CONTAMINATED, f"{source}: {how}, {finding.detail}")
 
     @cached_property
     def _scanner(self) -> Scanner:
@@ -166,21 +254,17 @@ class Screening:
             yield replace(twin, index=chosen[twin.index], of=chosen[twin.of])
 
     def _look(self, image: ImageRef) -> Look:
+        """The look in memory, else on disk, where it is put when it is computed."""
         look = _looks.get(image.sha256)
         if look is None:
-            look = self._spilled_look(image)
+            key = key64(image.sha256)
+            look = self._spill.get(key)
+            if look is None:
+                look = look_of(self.workspace.images.open(image))
+                self._spill.add(key, look)
             if len(_looks) >= _MOST_LOOKS:
                 _looks.clear()
             _looks[image.sha256] = look
-        return look
-
-    def _spilled_look(self, image: ImageRef) -> Look:
-        """The look on disk, where it is put when it is computed."""
-        key = key64(image.sha256)
-        look: Look | None = self._spill.get(key)
-        if look is None:
-            look = look_of(self.workspace.images.open(image))
-            self._spill.add(key, look)
         return look
 
     @cached_property
@@ -194,9 +278,8 @@ class Screening:
 
 def _digest(images: Iterable[ImageRef]) -> str:
     """Digest of the images in their order, and of the code that compares them."""
-    total = sha256(
-        code_digest("darkroom.pipelines.selection.duplicates", "darkroom.pipelines.vision", __name__).encode()
-    )
+    code = code_digest("darkroom.pipelines.selection.duplicates", "darkroom.pipelines.vision", __name__)
+    total = sha256(code.encode())
     for image in images:
         total.update(bytes.fromhex(image.sha256))
     return total.hexdigest()
@@ -210,12 +293,3 @@ def _have_near(questions: Collection[str], others: Collection[str]) -> bool:
         return any(are_near(*pair) for pair in product(questions, others))
     twins = near_texts([*sorted(questions), *sorted(others)])
     return any(twin.of < len(questions) <= twin.index for twin in twins)
-
-
-def _evidence(finding: Contamination) -> str:
-    return f"{finding.benchmark} {finding.benchmark_row}: {finding.kind} {finding.score:.2f}, {finding.detail}"
-
-
-def counts_against(finding: Contamination, *, has_images: bool) -> bool:
-    """True if a finding rejects the row: words alone do not where the question is about another image."""
-    return not has_images or finding.kind not in _TEXT_KINDS

@@ -13,7 +13,7 @@ from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from darkroom import sandbox
-from darkroom.pipelines.models.observations import observed
+from darkroom.pipelines.models.messages import observed
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import ImageRef, Observation
 from darkroom.pipelines.services.errors import ServiceError, invalid

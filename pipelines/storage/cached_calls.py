@@ -1,7 +1,7 @@
 """The table of cached calls: reads, writes and claims, each a statement or two for any number of keys.
 
-``Ledger`` adds callers that wait. A call holds a lease while it runs (``leases.py``), so two processes that want the
-same one pay for it once. The table keeps its first name, ``acts``.
+``Ledger`` adds callers that wait. A call holds a lease while it runs (``database.Leases``), so two processes that want
+the same one pay for it once. The table keeps its first name, ``acts``.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from darkroom.pipelines.records.digest import canonical
 from darkroom.pipelines.storage.database import (
     KEYS,
+    Leases,
     create_table,
     first_line,
     open_engine,
@@ -25,12 +26,10 @@ from darkroom.pipelines.storage.database import (
     transact,
     unavailable,
 )
-from darkroom.pipelines.storage.leases import Leases
 
-_metadata = sa.MetaData()
 _calls = sa.Table(
     "acts",
-    _metadata,
+    sa.MetaData(),
     sa.Column("key", sa.String(64), primary_key=True),
     sa.Column("kind", sa.String(32), nullable=False, index=True),
     sa.Column("request", sa.Text, nullable=False),
@@ -142,15 +141,10 @@ class CallTable:
     def _recorded(self, condition: sa.ColumnElement[bool]) -> list[Recorded]:
         with self._engine.connect() as connection:
             rows = connection.execute(sa.select(_calls).where(condition)).all()
+        calls = (CachedCall(json.loads(row.result), row.seconds, row.cost_usd) for row in rows)
         return [
-            Recorded(
-                row.key,
-                row.kind,
-                json.loads(row.request),
-                CachedCall(json.loads(row.result), row.seconds, row.cost_usd),
-                row.made_at,
-            )
-            for row in rows
+            Recorded(row.key, row.kind, json.loads(row.request), call, row.made_at)
+            for row, call in zip(rows, calls, strict=True)
         ]
 
     def totals(self) -> dict[str, Totals]:

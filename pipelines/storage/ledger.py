@@ -121,11 +121,7 @@ class Ledger(CallTable):
         return await self._once(call_key(kind, request), kind, partial(to_json, request), run)
 
     async def each_of(
-        self,
-        kind: str,
-        request: Mapping[str, Any],
-        seeds: Sequence[int],
-        run: Callable[[int], Awaitable[CachedCall]],
+        self, kind: str, request: Mapping[str, Any], seeds: Sequence[int], run: Callable[[int], Awaitable[CachedCall]]
     ) -> list[CachedCall]:
         """``get_or_run`` of ``request`` with each of ``seeds``, at the same time; ``run`` gets the seed's position.
 
@@ -171,9 +167,8 @@ class Ledger(CallTable):
         async with self._held(keys):
             waits, calls = _waits(), dict[int, CachedCall]()
             while missing := [index for index in range(len(keys)) if index not in calls]:
-                answers = dict(
-                    zip(missing, await self._claim_shielded(line, [keys[index] for index in missing]), strict=True)
-                )
+                claimed = await self._claim_shielded(line, [keys[index] for index in missing])
+                answers = dict(zip(missing, claimed, strict=True))
                 calls |= {index: answer for index, answer in answers.items() if isinstance(answer, CachedCall)}
                 own = [index for index in missing if answers[index] is True]
                 async with self._claimed([keys[index] for index in own]):
@@ -199,9 +194,8 @@ class Ledger(CallTable):
 
     def _give_back(self, keys: Sequence[str], taking: asyncio.Future[list[CachedCall | bool]]) -> None:
         if not taking.cancelled() and taking.exception() is None:
-            self._threads.submit(
-                self.release, [key for key, answer in zip(keys, taking.result(), strict=True) if answer is True]
-            )
+            claimed = [key for key, answer in zip(keys, taking.result(), strict=True) if answer is True]
+            self._threads.submit(self.release, claimed)
 
     @asynccontextmanager
     async def _claimed(self, keys: Sequence[str]) -> AsyncIterator[None]:

@@ -6,6 +6,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain, islice
@@ -93,7 +94,11 @@ class KeyedSpill:
         """A key's last row is the one that counts."""
         self._unsorted[key] = self._spill.add(row)
         if len(self._unsorted) >= max(_UNSORTED, len(self._keys) // 8):
-            self._sort()
+            keys = np.concatenate([self._keys, np.fromiter(self._unsorted, np.uint64)])
+            begins = np.concatenate([self._begins, np.fromiter(self._unsorted.values(), np.int64)])
+            order = np.argsort(keys, kind="stable")  # what was added later stays behind
+            self._keys, self._begins = keys[order], begins[order]
+            self._unsorted.clear()
 
     def get(self, key: int) -> Any:
         """The row; None where there is none."""
@@ -104,13 +109,6 @@ class KeyedSpill:
                 return None
             begin = int(self._begins[place])
         return self._spill.read(begin)
-
-    def _sort(self) -> None:
-        keys = np.concatenate([self._keys, np.fromiter(self._unsorted, np.uint64)])
-        begins = np.concatenate([self._begins, np.fromiter(self._unsorted.values(), np.int64)])
-        order = np.argsort(keys, kind="stable")  # what was added later stays behind
-        self._keys, self._begins = keys[order], begins[order]
-        self._unsorted.clear()
 
 
 ROWS_PER_GROUP = 1_000
@@ -159,8 +157,9 @@ def write_part(
     """``footer``: more metadata, from the file that holds all pages and no footer yet."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for orphan in path.parent.glob(f".{path.name}.*"):
-        if time.time() - _written_at(orphan) > _LEFT_SECONDS:
-            orphan.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # it was finished meanwhile
+            if time.time() - orphan.stat().st_mtime > _LEFT_SECONDS:
+                orphan.unlink()
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     remaining = iter(rows)
     groups = iter(lambda: list(islice(remaining, ROWS_PER_GROUP)), [])
@@ -170,11 +169,3 @@ def write_part(
         if footer is not None:
             writer.add_key_value_metadata(footer(part))
     return part
-
-
-def _written_at(part: Path) -> float:
-    """Seconds since 1970; now, where it was finished meanwhile."""
-    try:
-        return part.stat().st_mtime
-    except FileNotFoundError:
-        return time.time()

@@ -152,7 +152,9 @@ def reason_of(rejected: Reject | RejectKind) -> str:
 
 
 def _facts(outcome: Outcome[Any]) -> dict[str, Any]:
-    counts, reasons, dispositions = _counts(outcome), Counter[str](), Counter[str]()
+    counts, reasons, dispositions = outcome.counts, Counter[str](), Counter[str]()
+    if counts is None:
+        counts = Counter(RejectKind(reject.reason, reject.check, reject.disposition) for reject in outcome.rejects)
     for kind, n in counts.items():
         reasons[reason_of(kind)] += n
         dispositions[kind.disposition] += n
@@ -167,12 +169,6 @@ def _facts(outcome: Outcome[Any]) -> dict[str, Any]:
         "usage": to_row(outcome.usage),
         **({"notes": dict(outcome.notes)} if outcome.notes else {}),
     }
-
-
-def _counts(outcome: Outcome[Any]) -> Mapping[RejectKind, int]:
-    if outcome.counts is not None:
-        return outcome.counts
-    return Counter(RejectKind(rejected.reason, rejected.check, rejected.disposition) for rejected in outcome.rejects)
 
 
 def store_rows(tables: Tables, key: TableKey, kind: type[R], rows: Sequence[R]) -> StageReport:

@@ -122,24 +122,19 @@ def _explained(where: str, error: Exception) -> StorageError | None:
         package = f"'darkroom-toolkit[{store.extra}]'" if store else f"the fsspec package of {protocol}://"
         return StorageError(f"{where} needs a package that is not installed. Run: pip install {package}")
     if isinstance(error, ValueError) and "rotocol" in reason:
-        return StorageError(
-            f"{where}: there is no store {protocol}://. Use a folder, or a URL with {', '.join(STORES)}"
-        )
+        protocols = ", ".join(STORES)
+        return StorageError(f"{where}: there is no store {protocol}://. Use a folder, or a URL with {protocols}")
     if isinstance(error, ValueError) and "unable to connect to account" in reason:  # Azure's, of credentials
         return _not_let_in(where, reason, store)
     if store and isinstance(error, ValueError) and "nvalid endpoint" in reason:  # S3's
         return StorageError(f"{where}: {reason}. Write http://HOST:PORT or https://HOST in {store.address}")
-    if isinstance(error, RecursionError) and _is_of_client(error):
-        return no_store(where)  # S3's client follows a redirect that names no other place for ever
+    if isinstance(error, RecursionError):
+        modules = (str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__))
+        if any(module.split(".")[0] in CLIENTS for module in modules):
+            return no_store(where)  # S3's client follows a redirect that names no other place for ever
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in CLIENTS:
         return _answer_of_store(where, error, reason, store)
     return None
-
-
-def _is_of_client(error: Exception) -> bool:
-    """True if it was raised within a store's client, though its class is another's."""
-    frames = (frame for frame, _ in walk_tb(error.__traceback__))
-    return any(str(frame.f_globals.get("__name__")).split(".")[0] in CLIENTS for frame in frames)
 
 
 def disk_message(where: str, error: OSError) -> str | None:

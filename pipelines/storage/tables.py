@@ -274,11 +274,7 @@ class Tables:
 
     def _batches(self, path: StorePath, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         some = names is not None
-        with (
-            self._errors(key),
-            opened(path, ahead=not some) as source,
-            pq.ParquetFile(source, pre_buffer=some) as file,
-        ):
+        with self._errors(key), opened(path, ahead=not some) as source, pq.ParquetFile(source, pre_buffer=some) as file:
             yield from file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=None if names is None else list(names))
 
     @contextmanager

@@ -25,7 +25,7 @@ from darkroom.pipelines.models.policies import Completion, OpenAIPolicy
 from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.policies.settings import Endpoint
 from darkroom.pipelines.models.protocols import ParsedTurn, Thyme
-from darkroom.pipelines.models.serving.vllm_environments import CPU_LOCK
+from darkroom.pipelines.models.serving.engines import CPU_LOCK
 from darkroom.pipelines.models.tasks import Task, question_text
 from darkroom.pipelines.processes.virtual_environment import MARKER
 from darkroom.pipelines.storage.images import ImageStore

@@ -3,7 +3,7 @@
 from PIL import Image
 
 from darkroom.pipelines.generation.rollout import Rollout
-from darkroom.pipelines.models.observations import pixel_ref
+from darkroom.pipelines.models.messages import pixel_ref
 from darkroom.pipelines.records import Grader, ImageRef, Observation, Round, Sample, Truth, Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.train.rl.methods.base import GradedQuestion, RolloutOutcome

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from darkroom.pipelines.generation.rollout import CodeSession, Rollout, rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
-from darkroom.pipelines.models.messages import Message
-from darkroom.pipelines.models.observations import viewable
+from darkroom.pipelines.models.messages import Message, viewable
 from darkroom.pipelines.models.paper_prompts import PaperPrompt
 from darkroom.pipelines.models.policies import Policy
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria, TopKLogitsWarper, TopPLogitsWarper
 
-from darkroom.pipelines.models.messages import ImagePart
-from darkroom.pipelines.models.observations import is_too_thin
+from darkroom.pipelines.models.messages import ImagePart, is_too_thin
 from darkroom.pipelines.models.policies import (
     Completion,
     CompletionRequest,

@@ -11,7 +11,7 @@ from darkroom.pipelines.demo.oracle.family_script import family_script
 from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import PyVision, Thyme, ToolCall
 from darkroom.pipelines.models.protocols.markup import write_box
-from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.models.protocols.tool_call import crop_line
 from darkroom.pipelines.records.samples import reference_solution
 from measurements.ablations.world.looks import named_regions, named_sides
 

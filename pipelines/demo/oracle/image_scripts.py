@@ -36,7 +36,7 @@ from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up, ta
 from darkroom.pipelines.generation.recipes.further_enhancement import generous
 from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme, ToolCall
-from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.models.protocols.tool_call import crop_line
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box, box_from_fractions

@@ -17,7 +17,7 @@ from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.generation.recipes import as_fractions, with_margin
 from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import ToolCall
-from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.models.protocols.tool_call import crop_line
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.records.digest import seed_from

@@ -29,7 +29,7 @@ from darkroom.pipelines.sources.mapping import map_row
 from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.sources.transcripts import RELEASED
 from darkroom.pipelines.storage.atomic_write import MARKER
-from darkroom.pipelines.verification.checks.released import MAX_DIFFERENCE, observation_difference
+from darkroom.pipelines.verification.checks.output import MAX_DIFFERENCE, observation_difference
 from darkroom.sandbox.errors import UserError
 
 EXPORTS: Mapping[str, str] = {"llama_factory": "conversations", "ms_swift": "messages", "ms_swift_inline": "messages"}

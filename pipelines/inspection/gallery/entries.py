@@ -22,8 +22,8 @@ from pygments.token import STANDARD_TYPES
 from darkroom.pipelines.models.parsing import literal_boxes
 from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.records import ImageRef, Reject, Sample, Trajectory, from_row, to_row
+from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
-from darkroom.pipelines.records.origin_labels import asked
 from darkroom.pipelines.records.samples import numbered_marks
 from darkroom.pipelines.selection.duplicates.looks import on_white
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore

@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from darkroom.pipelines.models.policies.policy import PolicyUnavailable
 from darkroom.pipelines.records import Usage
-from darkroom.pipelines.storage.database import create_table, transact
+from darkroom.pipelines.storage.database import create_table, transact, upsert
 from darkroom.pipelines.storage.ledger import Ledger
 
 SETTLE_SECONDS = 0.05
@@ -117,19 +116,17 @@ class SpendTracker:
     def _read(self) -> Spending:
         others = sa.and_(_purses.c.purse == self.name, _purses.c.session != self._session)
         query = sa.select(*(sa.func.coalesce(sa.func.sum(_purses.c[name]), 0) for name in _AMOUNTS)).where(others)
-        calls, prompt, completion, cost, hours = transact(
-            self._ledger.engine, lambda connection: connection.execute(query).one()
-        )
+        row = transact(self._ledger.engine, lambda connection: connection.execute(query).one())
+        calls, prompt, completion, cost, hours = row
         return Spending(Usage(int(calls), int(prompt), int(completion), float(cost)), float(hours))
 
     def _write(self, own: Spending) -> None:
-        insert = postgresql.insert if self._ledger.url.get_backend_name() == "postgresql" else sqlite.insert
         usage = own.usage
         amounts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost_usd, own.hours)
-        spent = dict(zip(_AMOUNTS, amounts, strict=True))
-        row = insert(_purses).values(purse=self.name, session=self._session, **spent)
-        upsert = row.on_conflict_do_update(index_elements=["purse", "session"], set_=spent)
-        transact(self._ledger.engine, lambda connection: connection.execute(upsert))
+        row = {"purse": self.name, "session": self._session, **dict(zip(_AMOUNTS, amounts, strict=True))}
+        engine = self._ledger.engine
+        write = upsert(_purses, row, keys=("purse", "session"), dialect=engine.dialect.name)
+        transact(engine, lambda connection: connection.execute(write))
         self._written = own
 
 
@@ -169,8 +166,7 @@ class BudgetPool:
         """Check the budget, before every call to a model. Raises ``BudgetSpent``."""
         if self._start is None:
             self._start = self._clock()
-        reached = self._reached()
-        if reached:
+        if reached := self._reached():
             pool = f" of the pool {self._tracker.name!r}" if self._tracker is not None else ""
             raise BudgetSpent(
                 f"the budget{pool} is spent: {reached}, in {self.spent.calls} calls. Run this again with a larger "

@@ -18,10 +18,9 @@ from typing import Any, NoReturn
 import aiohttp
 
 from darkroom.pipelines.models.policies.budget import BudgetPool
-from darkroom.pipelines.models.policies.limiter import CallOutcome, ConcurrencyLimiter
+from darkroom.pipelines.models.policies.limiter import CallOutcome, ConcurrencyLimiter, SharedCalls
 from darkroom.pipelines.models.policies.policy import Completion, PolicyError, PolicyUnavailable
 from darkroom.pipelines.models.policies.settings import Endpoint
-from darkroom.pipelines.models.policies.shared_calls import SharedCalls
 from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.digest import seed_from
 

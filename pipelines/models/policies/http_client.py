@@ -142,13 +142,16 @@ class ChatClient:
             raise aiohttp.InvalidURL(self._base_url, str(error)) from None
         self._url = credentials.with_user(None) if credentials.user else credentials
         self._completions = URL(f"{self._url}/chat/completions")
+        proxies = getproxies()
+        proxy = proxies.get(self._url.scheme) or proxies.get("all")
+        is_direct = proxy is None or proxy_bypass(f"{self._url.host}:{self._url.port}")
         certificates = httpx2.create_ssl_context() if self._url.scheme == "https" else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ssl=certificates),
-            headers={**_headers(self._key), **_credentials(credentials)},
+            headers=_headers(self._key, credentials),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # `EndpointCalls` limits each try
-            proxy=proxy_for(self._url),
+            proxy=None if is_direct else proxy,
         )
         return self._session
 
@@ -171,31 +174,19 @@ def _json(answer: bytes, status: int) -> Any:
         ) from None
 
 
-def _headers(key: str) -> dict[str, str]:
-    """OpenAI's, as its own client takes them from the environment."""
+def _headers(key: str, url: URL) -> dict[str, str]:
+    """OpenAI's, as its own client takes them from the environment.
+
+    A server behind a password (``https://me:secret@host/v1``) needs the credentials in its URL, not a key.
+    """
+    pair = b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
     owners = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
     return {
         "Accept": "application/json",
         "User-Agent": f"darkroom-toolkit/{version('darkroom-toolkit')}",
-        "Authorization": f"Bearer {key or 'none'}",
+        "Authorization": f"Basic {pair}" if url.user else f"Bearer {key or 'none'}",
         **{name: owner for name, variable in owners.items() if (owner := os.environ.get(variable))},
     }
-
-
-def _credentials(url: URL) -> dict[str, str]:
-    """Credentials in the URL of a server behind a password (``https://me:secret@host/v1``), which needs them, not a
-    key."""
-    if not url.user:
-        return {}
-    pair = f"{url.user}:{url.password or ''}"
-    return {"Authorization": "Basic " + b64encode(pair.encode()).decode()}
-
-
-def proxy_for(url: URL) -> str | None:
-    """Look up the proxy in the environment (``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``, …)."""
-    proxies = getproxies()
-    proxy = proxies.get(url.scheme) or proxies.get("all")
-    return None if proxy is None or proxy_bypass(f"{url.host}:{url.port}") else proxy
 
 
 def _status_error(response: aiohttp.ClientResponse, answer: bytes) -> StatusError:

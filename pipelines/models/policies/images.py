@@ -70,7 +70,10 @@ class ImageEncoder:
         async with self._encoding.setdefault(image.sha256, asyncio.Lock()):
             if image.sha256 not in self._urls:
                 url = await asyncio.get_running_loop().run_in_executor(self._threads, self._encode, image)
-                self._cache(image.sha256, url)
+                self._urls[image.sha256] = url
+                self._n_bytes += len(url)
+                while self._n_bytes > self._max_bytes:
+                    self._n_bytes -= len(self._urls.popitem(last=False)[1])
                 return url
             self._urls.move_to_end(image.sha256)
             return self._urls[image.sha256]
@@ -80,30 +83,18 @@ class ImageEncoder:
         self._threads.shutdown()
         self._urls.clear()
 
-    def _cache(self, sha256: str, url: bytes) -> None:
-        self._urls[sha256] = url
-        self._n_bytes += len(url)
-        while self._n_bytes > self._max_bytes:
-            self._n_bytes -= len(self._urls.popitem(last=False)[1])
-
     def _encode(self, image: ImageRef) -> bytes:
         size = self.size(image)
         if size == (image.width, image.height):
             format, data = image.format, self._store.read(image)
         else:
             format = "JPEG" if image.format in ("JPEG", "MPO") else "PNG"
-            data = _encoded(self._store.open(image).resize(size, Image.Resampling.BICUBIC), format)
+            options = {"quality": JPEG_QUALITY, "subsampling": 0} if format == "JPEG" else {"compress_level": 1}
+            buffer = io.BytesIO()
+            self._store.open(image).resize(size, Image.Resampling.BICUBIC).save(buffer, format, **options)
+            data = buffer.getvalue()
         media_type = MEDIA_TYPES.get(format, f"image/{format.lower()}")
         return b"data:%s;base64,%s" % (media_type.encode(), pybase64.b64encode(data))
-
-
-def _encoded(image: Image.Image, format: str) -> bytes:
-    buffer = io.BytesIO()
-    if format == "JPEG":
-        image.save(buffer, format, quality=JPEG_QUALITY, subsampling=0)
-    else:
-        image.save(buffer, format, compress_level=1)
-    return buffer.getvalue()
 
 
 def _floor(side: float, step: int) -> int:

@@ -1,9 +1,28 @@
-"""Number of calls in flight to an endpoint: found by trying, as TCP finds a line's capacity."""
+"""Number of calls in flight to an endpoint: found by trying, as TCP finds a line's capacity, and shared by processes.
+
+All processes on one ledger share out the calls at an endpoint:
+
+    endpoint              holder                        leased  demand  beat
+    http://gpu:8000/v1 m  <boot>/<pid space>/812/90/7c… 11      40      1795570012.3    one row per process that calls
+
+A process renews its row every half second. It takes only what no other row has leased, and what is beyond its fair
+share it gives back as its calls end: at no time are more leased than the total. The lease of a process that was killed
+is free at once for processes on its machine, and after a minute without a beat for others.
+"""
 
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Literal
+
+import sqlalchemy as sa
+
+from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.storage.database import DEAD_SECONDS, clock, create_table, first_line, upsert
+from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.process_identity import has_ended, new_holder
 
 FIRST_LIMIT = 16
 RAMP_STEP, RAMP_CUT = 0.5, 2 / 3
@@ -31,7 +50,7 @@ class ConcurrencyLimiter:
         self.maximum = maximum
         self.limit = float(min(maximum, FIRST_LIMIT))
         self.leased = maximum
-        """No more than these, where processes share an endpoint's calls (``shared_calls.py``)."""
+        """No more than these, where processes share an endpoint's calls (``SharedCalls``)."""
         self.n_in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_ramping = True
@@ -63,10 +82,11 @@ class ConcurrencyLimiter:
 
     def leave(self, ticket: int, outcome: CallOutcome, wait_seconds: float = 0.0) -> None:
         """Ends one try. ``wait_seconds``: the wait that a busy endpoint requires."""
-        if outcome == "served":
-            self._raise_limit(ticket)
-        elif outcome == "busy":
-            self._cut_limit(ticket, wait_seconds)
+        if ticket == self._n_cuts:  # else it started under an earlier, higher limit: no evidence about the current one
+            if outcome == "served":
+                self._raise_limit()
+            elif outcome == "busy":
+                self._cut_limit(wait_seconds)
         self.n_in_flight -= 1
         self._admit()
 
@@ -83,33 +103,24 @@ class ConcurrencyLimiter:
     def reopen(self) -> None:
         """Ends a pause and a lease: the waiting calls are all going to fail without a request."""
         self._closed_until = 0.0
-        self.leased = self.maximum
-        self._admit()
+        self.lease(self.maximum)
 
-    def _raise_limit(self, ticket: int) -> None:
-        if ticket != self._n_cuts:
-            return  # it started under an earlier, higher limit: no evidence about the current one
+    def _raise_limit(self) -> None:
         self._was_served = True
         if self.n_in_flight >= int(self.limit):  # a limit that nothing reached proves nothing
             step = RAMP_STEP if self._is_ramping else 1.0 / self.limit
             self.limit = min(float(self.maximum), self.limit + step)
 
-    def _cut_limit(self, ticket: int, wait_seconds: float) -> None:
-        if ticket != self._n_cuts:
-            return  # it started before the last cut, which covers it
+    def _cut_limit(self, wait_seconds: float) -> None:
         cut = RAMP_CUT if self._is_ramping else STEADY_CUT
         self.limit = max(1.0, min(self.limit, self.n_in_flight) * cut)
         self._is_ramping = False
         self._n_cuts += 1
-        if not self._was_served:
-            self._close(wait_seconds)
-        self._was_served = False
-
-    def _close(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        if until > self._closed_until:
+        until = time.monotonic() + wait_seconds
+        if not self._was_served and until > self._closed_until:
             self._closed_until = until
-            asyncio.get_running_loop().call_later(seconds, self._admit)
+            asyncio.get_running_loop().call_later(wait_seconds, self._admit)
+        self._was_served = False
 
     def _has_place(self) -> bool:
         return self.n_in_flight < min(int(self.limit), self.leased) and time.monotonic() >= self._closed_until
@@ -120,3 +131,114 @@ class ConcurrencyLimiter:
             if not place.done():
                 place.set_result(None)
                 self.n_in_flight += 1
+
+
+PERIOD_SECONDS = 0.5
+TURN_SECONDS = 30.0
+"""Where there are fewer calls than processes, they take turns of this length."""
+
+_leases = sa.Table(
+    "call_leases",
+    sa.MetaData(),
+    sa.Column("endpoint", sa.String(64), primary_key=True),
+    sa.Column("holder", sa.String(200), primary_key=True),
+    sa.Column("leased", sa.Integer, nullable=False),
+    sa.Column("demand", sa.Integer, nullable=False),
+    sa.Column("beat", sa.Float, nullable=False),
+)
+
+
+def fair_shares(total: int, demands: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
+    """Divide ``total`` calls so that no holder has less than another while it demands more.
+
+    ``turn`` says who is first where they cannot be divided evenly.
+    """
+    shares = dict.fromkeys(demands, 0)
+    hungry = sorted((holder for holder in demands if demands[holder]), key=lambda name: seed_from("turn", turn, name))
+    n_free = total
+    while n_free and hungry:
+        each = max(1, n_free // len(hungry))
+        for holder in hungry:
+            n_more = min(each, demands[holder] - shares[holder], n_free)
+            shares[holder] += n_more
+            n_free -= n_more
+        hungry = [holder for holder in hungry if shares[holder] < demands[holder]]
+    return shares
+
+
+class SharedCalls:
+    """Part of this process in the ``total`` calls that may be in flight at ``endpoint``, its URL and model.
+
+    >>> shared = SharedCalls(workspace.ledger, "http://gpu:8000/v1 qwen", 32)
+    >>> shared.keep(limiter, give_up)  # from now on the limiter admits as many calls as are leased
+    """
+
+    def __init__(self, ledger: Ledger, endpoint: str, total: int) -> None:
+        self.holder = new_holder()
+        self._engine, self._endpoint, self._total = ledger.engine, digest(["endpoint", endpoint]), total
+        self._keeping: asyncio.Task[None] | None = None
+        create_table(self._engine, _leases)
+
+    def keep(self, limiter: ConcurrencyLimiter, give_up: Callable[[str], None]) -> None:
+        """Keeps the limiter's lease up to date until ``close``; does nothing when it already does.
+
+        ``give_up`` is called with the reason when the database is away for so long that others may take the lease.
+        """
+        if self._keeping is None:
+            limiter.lease(0)
+            self._keeping = asyncio.create_task(self._keep(limiter, give_up))
+
+    async def close(self) -> None:
+        """Gives the lease back."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeping
+            with suppress(sa.exc.SQLAlchemyError):  # without: it ends by its beat
+                await asyncio.to_thread(self._give_back)
+
+    async def _keep(self, limiter: ConcurrencyLimiter, give_up: Callable[[str], None]) -> None:
+        renewed = time.monotonic()
+        while True:
+            held = max(limiter.leased, limiter.n_in_flight)
+            try:
+                limiter.lease(await asyncio.to_thread(self.renew, held, max(1, limiter.n_wanted)))
+                renewed = time.monotonic()
+            except sa.exc.SQLAlchemyError as error:
+                if time.monotonic() - renewed > DEAD_SECONDS / 2:
+                    return give_up(f"the ledger's database does not share out its calls: {first_line(error)}")
+            await asyncio.sleep(PERIOD_SECONDS)
+
+    def renew(self, held: int, demand: int) -> int:
+        """Renew the lease of a process that holds ``held`` calls and wants ``demand``; returns its new lease.
+
+        The row says ``held`` until a later renewal shows that those beyond the new lease have ended.
+        """
+        with self._engine.begin() as connection:
+            now = clock(connection)
+            own = {"endpoint": self._endpoint, "holder": self.holder, "leased": held, "demand": demand, "beat": now}
+            self._lock(connection)
+            connection.execute(upsert(_leases, own, keys=("endpoint", "holder"), dialect=connection.dialect.name))
+            rows = connection.execute(sa.select(_leases).where(_leases.c.endpoint == self._endpoint)).all()
+            dead = [row.holder for row in rows if row.beat < now - DEAD_SECONDS or has_ended(row.holder)]
+            live = [row for row in rows if row.holder not in dead]
+            shares = fair_shares(self._total, {row.holder: row.demand for row in live}, turn=int(now / TURN_SECONDS))
+            free = self._total - sum(int(row.leased) for row in live if row.holder != self.holder)
+            lease = min(shares[self.holder], max(free, held))
+            if dead:
+                connection.execute(sa.delete(_leases).where(self._row(*dead)))
+            if lease > held:
+                connection.execute(sa.update(_leases).where(self._row(self.holder)).values(leased=lease))
+        return lease
+
+    def _lock(self, connection: sa.Connection) -> None:
+        """One renewal at a time for an endpoint; SQLite has one writer at a time, and the first statement writes."""
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(int(self._endpoint[:15], 16))))
+
+    def _row(self, *holders: str) -> sa.ColumnElement[bool]:
+        return sa.and_(_leases.c.endpoint == self._endpoint, _leases.c.holder.in_(holders))
+
+    def _give_back(self) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(sa.delete(_leases).where(self._row(self.holder)))

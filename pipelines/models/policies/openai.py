@@ -20,6 +20,7 @@ from typing import Any, Self
 from darkroom.pipelines.models.messages import ImagePart
 from darkroom.pipelines.models.policies.budget import BudgetPool, SpendTracker
 from darkroom.pipelines.models.policies.images import ImageEncoder, PixelLimits
+from darkroom.pipelines.models.policies.limiter import SharedCalls
 from darkroom.pipelines.models.policies.policy import (
     Completion,
     CompletionRequest,
@@ -28,7 +29,6 @@ from darkroom.pipelines.models.policies.policy import (
     SentImage,
 )
 from darkroom.pipelines.models.policies.settings import Endpoint, EndpointSettings
-from darkroom.pipelines.models.policies.shared_calls import SharedCalls
 from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.reject_reasons import storable
 from darkroom.pipelines.storage.images import ImageStore
@@ -66,8 +66,9 @@ def read_answer(body: Any, n: int) -> EndpointAnswer:
         problem = "an answer without a choice" if listed == [] else "an answer that is no completion"
         raise PolicyError(f"{problem}: {body}")
     choices = choices or [{}]  # paid for, and withheld
+    contents = [m.get("content") if isinstance(m := choice.get("message"), dict) else None for choice in choices]
     return EndpointAnswer(
-        tuple(storable(_content_of(choice.get("message"))) for choice in choices),
+        tuple(storable(_text(content, _DEEPEST)) for content in contents),
         tuple(choice.get("finish_reason") != "length" for choice in choices),
         prompt,
         completion,
@@ -92,9 +93,8 @@ def is_same_model(requested: str, answering: str) -> bool:
     """
     first, second = _bare(requested), _bare(answering)
     shorter, longer = sorted((first, second), key=len)
-    return longer.startswith(shorter) and (
-        longer == shorter or _VERSION.fullmatch(longer[len(shorter) :][:200]) is not None
-    )
+    more = longer.removeprefix(shorter)[:200]
+    return longer.startswith(shorter) and (not more or _VERSION.fullmatch(more) is not None)
 
 
 def _bare(name: str) -> str:
@@ -105,10 +105,6 @@ def _bare(name: str) -> str:
 @cache
 def _warn(text: str) -> None:
     logging.getLogger(__name__).warning("warning: %s", text)
-
-
-def _content_of(message: Any) -> str:
-    return _text(message.get("content"), _DEEPEST) if isinstance(message, dict) else ""
 
 
 def _text(content: Any, depth: int) -> str:
@@ -161,11 +157,12 @@ class OpenAIPolicy:
         self.budget_pool = budget_pool or BudgetPool()
         self._images = ImageEncoder(store, PixelLimits(endpoint.min_pixels, endpoint.max_pixels, endpoint.size_step))
         key = os.environ.get(endpoint.key_variable, "").strip()
-        self._key = key
         self._missing_key = not key and not endpoint.is_local
         self._gives_several, self._has_given_several = endpoint.send_n, False
         self._shared = shared
-        self._calls = EndpointCalls(endpoint, self.budget_pool, self._without_key, shared)
+        # a server may repeat the key in an error, and rejects are stored in tables
+        clean = (lambda text: text.replace(key, "<key>")) if key else str
+        self._calls = EndpointCalls(endpoint, self.budget_pool, clean, shared)
         self._chat = ChatClient(endpoint.base_url, key)
 
     @classmethod
@@ -252,10 +249,6 @@ class OpenAIPolicy:
         self._images.close()
         await self._chat.close()
 
-    def _without_key(self, text: str) -> str:
-        """Remove the key from ``text``: a server may repeat it in an error, and rejects are stored in tables."""
-        return text.replace(self._key, "<key>") if self._key else text
-
     def _fields(self, request: CompletionRequest) -> dict[str, Any]:
         """All of the request's body but the messages."""
         at = self.endpoint
@@ -277,18 +270,14 @@ class OpenAIPolicy:
         """The answer's choices, ``n`` at most. Raises ``PolicyError`` where it is no completion."""
         answer = read_answer(response, n)
         warn_of_oddities(answer, model=self.endpoint.model, endpoint=self.endpoint.base_url)
-        usages = self._usages(answer, len(answer.texts))
+        n_texts, n_tokens = len(answer.texts), answer.completion_tokens or 0
+        # the first has the prompt and the remainder
+        rest = [self._usage(0, n_tokens // n_texts, n_calls=0)] * (n_texts - 1)
+        usages = [self._usage(answer.prompt_tokens or 0, n_tokens) - sum(rest, Usage()), *rest]
         return tuple(
             Completion(text, is_finished, usage, frames)
             for text, is_finished, usage in zip(answer.texts, answer.finished, usages, strict=True)
         )
-
-    def _usages(self, answer: EndpointAnswer, n: int) -> list[Usage]:
-        """A request's usage, split among its ``n`` answers: the first has the prompt and the remainder."""
-        n_tokens = answer.completion_tokens or 0
-        total = self._usage(answer.prompt_tokens or 0, n_tokens)
-        rest = [self._usage(0, n_tokens // n, n_calls=0)] * (n - 1)
-        return [total - sum(rest, Usage()), *rest]
 
     def _usage(self, prompt: int, completion: int, n_calls: int = 1) -> Usage:
         at = self.endpoint

@@ -48,13 +48,8 @@ class RecordedPolicy:
 
     async def write(self, request: CompletionRequest) -> Completion:
         """The recorded completion, or a new one that is durable before it is returned."""
-
-        async def perform() -> CachedCall:
-            (act,) = await self._perform(request, 1)
-            return act
-
         key = {**self._key(request), "seed": request.seed}
-        return _completion(await self._ledger.get_or_run("policy", key, perform))
+        return _completion(await self._ledger.get_or_run("policy", key, lambda: self._perform_one(request)))
 
     async def has_written(self, request: CompletionRequest) -> bool:
         return await self._ledger.has("policy", {**self._key(request), "seed": request.seed})
@@ -67,13 +62,9 @@ class RecordedPolicy:
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
         """All ``n`` completions with the seeds from ``request.seed`` on; only those not recorded are requested."""
         inner, key, seeds = self._sampler, self._key(request), range(request.seed, request.seed + n)
-
-        async def perform_one(place: int) -> CachedCall:
-            (act,) = await self._perform(reseeded(request, place), 1)
-            return act
-
         if inner is None or not inner.gives_several:
-            return tuple(map(_completion, await self._ledger.each_of("policy", key, seeds, perform_one)))
+            calls = self._ledger.each_of("policy", key, seeds, lambda n: self._perform_one(reseeded(request, n)))
+            return tuple(map(_completion, await calls))
 
         async def perform(places: Sequence[int]) -> Mapping[int, CachedCall]:
             first = places[0]
@@ -82,6 +73,9 @@ class RecordedPolicy:
             return dict(enumerate(await self._perform(reseeded(request, first), n_at_once), start=first))
 
         return tuple(map(_completion, await self._ledger.all_of("policy", key, seeds, perform)))
+
+    async def _perform_one(self, request: CompletionRequest) -> CachedCall:
+        return (await self._perform(request, 1))[0]
 
     async def _perform(self, request: CompletionRequest, n: int) -> list[CachedCall]:
         start, model = time.perf_counter(), self.identity.model

@@ -91,20 +91,14 @@ def load_prompt(path: Path) -> Prompt:
     if matched is None:
         raise PromptError(f"{path}: expected front matter between two lines of '---'")
     head, bodies = _front_matter(path, matched[1]), _bodies(path, matched[2])
-    undeclared = {name for body in bodies.values() for name in _used(path, body)} - set(head.slots)
-    if undeclared:
+    try:
+        used = {name for body in bodies.values() for name in jinja2.meta.find_undeclared_variables(_JINJA.parse(body))}
+    except jinja2.TemplateSyntaxError as error:
+        raise PromptError(f"{path}: {error.message}") from error
+    if undeclared := used - set(head.slots):
         raise PromptError(f"{path}: the text uses {sorted(undeclared)}; declare them as slots in the front matter")
-    return Prompt(
-        name=head.name,
-        version=head.version,
-        slots=frozenset(head.slots),
-        system=bodies.get("system", ""),
-        user=bodies["user"],
-        digest=digest_bytes(data),
-        protocol=head.protocol,
-        modes=tuple(head.modes),
-        source=head.source,
-    )
+    fields = {**head.model_dump(), "slots": frozenset(head.slots), "modes": tuple(head.modes)}
+    return Prompt(**fields, system=bodies.get("system", ""), user=bodies["user"], digest=digest_bytes(data))
 
 
 def bundled_prompt(name: str) -> Prompt:
@@ -140,13 +134,6 @@ def _bodies(path: Path, text: str) -> dict[str, str]:
     if before.strip() or "user" not in roles or len(set(roles)) != len(roles):
         raise PromptError(f"{path}: expected '# system' (if any) and '# user', each once and first; found {roles}")
     return {role: body.strip() for role, body in zip(roles, parts[1::2], strict=True)}
-
-
-def _used(path: Path, body: str) -> set[str]:
-    try:
-        return jinja2.meta.find_undeclared_variables(_JINJA.parse(body))
-    except jinja2.TemplateSyntaxError as error:
-        raise PromptError(f"{path}: {error.message}") from error
 
 
 def _fill(text: str, values: dict[str, Any]) -> str:

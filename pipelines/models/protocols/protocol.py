@@ -143,7 +143,9 @@ class TurnStream:
         while self._closed_at is None and self._step():
             pass
         if self._closed_at is not None:
-            self.ended = not (self._protocol.one_only and self._may_repeat(self._text[self._closed_at :].lstrip()))
+            rest, opening = self._text[self._closed_at :].lstrip(), f"<{self._container}>"
+            may_repeat = len(rest) < len(opening) and opening.startswith(rest.lower())
+            self.ended = not (self._protocol.one_only and may_repeat)
 
     def finish(self) -> ParsedTurn | Malformed:
         """The turn so far."""
@@ -162,8 +164,3 @@ class TurnStream:
             self._closed_at = boundary.end()
         self.in_code = not self.in_code
         return True
-
-    def _may_repeat(self, rest: str) -> bool:
-        """Return whether ``rest`` may still become a second container."""
-        opening = f"<{self._container}>"
-        return len(rest) < len(opening) and opening.startswith(rest.lower())

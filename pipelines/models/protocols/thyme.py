@@ -21,6 +21,7 @@ from darkroom.pipelines.models.tasks import image_sizes
 from darkroom.pipelines.records import ImageRef, Observation, VideoRef
 
 _THINK = tag("/?think")
+_PATH = re.compile(r"\S+\.(?:png|jpe?g|webp|bmp)", re.IGNORECASE)
 
 
 class Thyme(Protocol):
@@ -56,9 +57,9 @@ class Thyme(Protocol):
     def wrap(self, observation: Observation) -> tuple[Part, ...]:
         """Images, then the output (unless it is only the paths of the shown files), then the error."""
         parts: list[Part] = [Text(f"<{self.marker}>"), *(ImagePart(image) for image in observation.images)]
-        output = "" if observation.images and _only_paths(observation.text) else observation.text.strip()
-        text = "\n".join(filter(None, (output, observation.error)))
-        if text:
+        is_path = (not line.strip() or _PATH.fullmatch(line.strip()) for line in observation.text.split("\n"))
+        output = "" if observation.images and all(is_path) else observation.text.strip()
+        if text := "\n".join(filter(None, (output, observation.error))):
             parts.append(Text(text))
         return (*parts, Text(f"</{self.marker}>"))
 
@@ -77,8 +78,3 @@ def _with_answer(turn: ParsedTurn) -> ParsedTurn | Malformed:
 
 def _thought(turn: ParsedTurn) -> str:
     return _THINK.sub("", turn.thought).strip()
-
-
-def _only_paths(text: str) -> bool:
-    lines = text.split("\n")
-    return all(not line.strip() or re.fullmatch(r"\S+\.(?:png|jpe?g|webp|bmp)", line.strip(), re.I) for line in lines)

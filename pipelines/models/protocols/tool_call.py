@@ -12,11 +12,24 @@ It says 42.
 \boxed{42}
 
 A turn makes one call. With images the prompt offers the crop (that paper), without any the interpreter (FIGR), in the
-mode ``forbidden`` neither; ``tools.py`` has the calls as records store them.
+mode ``forbidden`` neither. A record's ``code`` stores calls as Python:
+
+    {"name": "code_interpreter", "arguments": {"code": "print(6 * 7)"}}
+    print(6 * 7)
+
+    {"name": "crop_image_normalized", "arguments": {"bbox_2d": [0.1, 0.2, 0.3, 0.4], "target_image": 1}}
+    crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)
+
+The last line can be run, because ``CROP_SETUP`` defines the function, and ``write_call`` turns it back into that call.
+An invalid box is an error of the tool, which the policy sees; only an invalid call is malformed.
 """
 
 import json
 import re
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from darkroom.pipelines.models.messages import Message, opening_messages
 from darkroom.pipelines.models.prompts import bundled_prompt
@@ -24,16 +37,152 @@ from darkroom.pipelines.models.protocols.markup import (
     Malformed,
     ParsedTurn,
     excerpt,
+    fenced_code,
     fits_a_box,
+    lines,
     one_answer,
     split_at_tag,
     tag,
     write_box,
 )
 from darkroom.pipelines.models.protocols.protocol import Protocol
-from darkroom.pipelines.models.protocols.tools import CODE_TOOL, CROP_SETUP, CROP_TOOL, read_call, write_call
 from darkroom.pipelines.models.tasks import image_sizes
 from darkroom.pipelines.records import ImageRef, VideoRef
+
+# Images are counted from 1: the question's, then all that crops, `plt.show()`, `display(…)` and `image.show()` showed,
+# in that order; image files that code saved do not count. A box becomes the pixels that it touches, without padding, as
+# in `darkroom.pipelines.records.geometry.box_from_fractions`. The text is part of sandbox keys: a change runs
+# everything again.
+CROP_SETUP = '''\
+def _crop_tool():
+    from math import ceil, floor
+    import matplotlib.pyplot as plt
+    import numpy as np
+    from PIL import Image
+
+    here = globals()
+    counted = []
+    while f"image_path_{len(counted)}" in here:
+        counted.append(Image.open(here[f"image_path_{len(counted)}"]))
+    plain_display, plain_show = here["display"], plt.show
+
+    def display(*things, **options):
+        counted.extend(thing for thing in things if isinstance(thing, Image.Image))
+        counted.extend(drawn(thing) for thing in things if isinstance(thing, plt.Figure))
+        plain_display(*things, **options)
+
+    def show(*arguments, **options):
+        counted.extend(drawn(plt.figure(number)) for number in plt.get_fignums())
+        plain_show(*arguments, **options)
+
+    def drawn(figure):
+        figure.canvas.draw()
+        return Image.fromarray(np.array(figure.canvas.buffer_rgba())[..., :3])
+
+    def crop_image_normalized(bbox_2d, target_image):
+        """Shows a part of an image: left, top, right, bottom from 0 to 1; images are counted from 1."""
+        if target_image not in range(1, len(counted) + 1):
+            have = f"there are images 1 to {len(counted)}" if counted else "there is no image"
+            raise ValueError(f"target_image {target_image}: {have}")
+        image = counted[int(target_image) - 1]
+        left, top, right, bottom = bbox_2d
+        if not all(0 <= side <= 1 for side in bbox_2d):
+            raise ValueError(f"bbox_2d {bbox_2d}: every side lies between 0 and 1, as a fraction of the image")
+        if left >= right or top >= bottom:
+            raise ValueError(f"bbox_2d {bbox_2d}: left must be less than right, and top less than bottom")
+        x1, y1 = floor(left * image.width + 1e-9), floor(top * image.height + 1e-9)
+        x2, y2 = ceil(right * image.width - 1e-9), ceil(bottom * image.height - 1e-9)
+        if x1 >= x2 or y1 >= y2:
+            raise ValueError(f"bbox_2d {bbox_2d}: it covers no pixel of an image of {image.width}x{image.height}")
+        crop = image.crop((x1, y1, x2, y2))
+        display(crop)
+        print(f"image {len(counted)}: {crop.width}x{crop.height} pixels")
+
+    plt.show, here["display"], here["crop_image_normalized"] = show, display, crop_image_normalized
+    Image.Image.show = lambda image, title=None: display(image)
+    plt.Figure.show = lambda figure, warn=True: display(figure)
+
+
+_crop_tool()
+del _crop_tool
+'''
+
+
+CODE, CROP = "code_interpreter", "crop_image_normalized"
+
+_TOOLS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("tools.json").read_text())
+CODE_TOOL, CROP_TOOL = _TOOLS["code"], _TOOLS["crop"]
+"""As system prompts have them."""
+Arguments = TypeVar("Arguments")
+_LINE = re.compile(r"crop_image_normalized\(bbox_2d=(\[[-+.,e\d ]+\]), target_image=(-?\d+)\)", re.ASCII)
+_TAG = re.compile(r"<(?=/?tool_(?:call|response)>)", re.IGNORECASE | re.ASCII)
+
+_MAX = 2**53
+"""Larger integers of JSON have no exact float."""
+_Integer = Annotated[int, Field(ge=-_MAX, le=_MAX)]
+_Number = _Integer | Annotated[float, Field(ge=-_MAX, le=_MAX)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Code(_Strict):
+    code: str
+
+
+class _Crop(_Strict):
+    bbox_2d: list[_Number] = Field(min_length=4, max_length=4)
+    target_image: _Integer
+
+
+class _Call(_Strict, Generic[Arguments]):
+    name: str
+    arguments: Arguments
+
+
+def read_call(text: str) -> str | Malformed:
+    """The code of a call in JSON, whose strings may contain unescaped line ends."""
+    try:
+        call = json.loads(text, strict=False)
+    except (ValueError, RecursionError) as error:
+        return Malformed(f"the call is not JSON ({error}): {excerpt(text)}")
+    name = call.get("name") if isinstance(call, dict) else None
+    if name not in (CODE, CROP):
+        return Malformed(f"the call names neither {CODE} nor {CROP}: {excerpt(text)}")
+    try:
+        if name == CODE:
+            return fenced_code(lines(_Call[_Code].model_validate(call).arguments.code))
+        crop = _Call[_Crop].model_validate(call).arguments
+        return crop_line(crop.bbox_2d, crop.target_image)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return Malformed(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}: {excerpt(text)}")
+
+
+def write_call(code: str) -> str:
+    """A record's code as a call in JSON; tags in its strings are escaped."""
+    crop = _crop_arguments(code)
+    call = {"name": CROP, "arguments": crop} if crop else {"name": CODE, "arguments": {"code": code}}
+    return _TAG.sub(r"\\u003c", json.dumps(call, ensure_ascii=False))
+
+
+def crop_line(bbox_2d: list[int | float], target_image: int) -> str:
+    """A crop as a line of Python; ``bbox_2d`` in fractions of the image, ``target_image`` counted from 1."""
+    return f"{CROP}(bbox_2d={bbox_2d!r}, target_image={target_image!r})"
+
+
+def _crop_arguments(code: str) -> dict[str, Any] | None:
+    """The arguments of a line as ``crop_line`` writes it; None for any other code."""
+    call = _LINE.fullmatch(code)
+    if call is None:
+        return None
+    try:
+        crop = _Crop.model_validate({"bbox_2d": json.loads(call[1]), "target_image": int(call[2])})
+    except ValueError:  # numbers in another spelling than Python's or JSON's
+        return None
+    return crop.model_dump() if crop_line(crop.bbox_2d, crop.target_image) == code else None
+
 
 _AROUND = ((r"\$\$?", r"\$"), (r"\\\[", r"\\\]"), (r"\\\(", r"\\\)"), (r"\*\*", r"\*\*"))
 """Delimiters of mathematics and emphasis around a box; the opening one would be left in the thought."""
@@ -43,7 +192,7 @@ class ToolCall(Protocol):
     r"""One JSON call per turn, then an answer in a box.
 
     A turn is read as a call, or else as the last ``\boxed`` answer; a box in the text before a call is no answer.
-    Malformed: two calls in a row, a call that ``tools.read_call`` rejects, boxes that differ, a tag that only the tool
+    Malformed: two calls in a row, a call that ``read_call`` rejects, boxes that differ, a tag that only the tool
     writes, a tag without its partner.
     """
 

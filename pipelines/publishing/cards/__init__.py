@@ -9,7 +9,7 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts, SftFacts
 from darkroom.pipelines.publishing.rendering import render, text_bars
 from darkroom.pipelines.records import Sample, Trajectory
-from darkroom.pipelines.records.origin_labels import asked, measured_on
+from darkroom.pipelines.records.annotation import asked, measured_on
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
 from darkroom.pipelines.storage.stage_runs import StageReport

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
+from darkroom.pipelines.records.annotation import Annotators, asked, measured_on
 from darkroom.pipelines.records.digest import key64
-from darkroom.pipelines.records.origin_labels import Annotators, asked, measured_on
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
 from darkroom.pipelines.storage.tables import TableKey, Tables

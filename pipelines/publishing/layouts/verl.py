@@ -25,7 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from darkroom.pipelines.models.protocols.tools import CODE, CROP
+from darkroom.pipelines.models.protocols.tool_call import CODE, CROP
 from darkroom.pipelines.publishing.adapters import adapter_files
 from darkroom.pipelines.publishing.layouts.base import (
     FACTS,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from darkroom.pipelines.records.digest import digest, digest_bytes
-from darkroom.pipelines.selection.decontamination.alignment import Alignment, align
+from darkroom.pipelines.selection.decontamination.alignment import align
 from darkroom.pipelines.selection.decontamination.benchmarks import ContaminationKind
 from darkroom.pipelines.selection.duplicates.key_index import Positions
 from darkroom.pipelines.selection.duplicates.local_features import (
@@ -105,30 +105,22 @@ class FingerprintCache:
         sha256 = digest_bytes(data)
         if self._path(sha256).exists():
             return self.read(sha256)
-        computed = fingerprint(data)
-        write_whole(self._path(sha256), _packed(computed))
+        computed, buffer = fingerprint(data), io.BytesIO()
+        turns = np.array(computed.hash.turns if computed.hash else (), np.uint64)
+        features = computed.features
+        np.savez(buffer, turns=turns, places=features.places, signatures=features.signatures, jpeg=computed.jpeg)
+        write_whole(self._path(sha256), buffer.getvalue())
         return computed
 
     def read(self, sha256: str) -> Fingerprint:
         """A fingerprint that was computed before."""
         with np.load(self._path(sha256), allow_pickle=False) as stored:
             turns = tuple(int(turn) for turn in stored["turns"])
-            return Fingerprint(
-                sha256,
-                PerceptualHash(turns) if turns else None,
-                Features(stored["places"], stored["signatures"]),
-                stored["jpeg"],
-            )
+            features = Features(stored["places"], stored["signatures"])
+            return Fingerprint(sha256, PerceptualHash(turns) if turns else None, features, stored["jpeg"])
 
     def _path(self, sha256: str) -> Path:
         return self.folder / f"pictures-{CACHE_VERSION}" / sha256[:2] / f"{sha256}.npz"
-
-
-def _packed(of: Fingerprint) -> bytes:
-    buffer = io.BytesIO()
-    turns = np.array(of.hash.turns if of.hash else (), np.uint64)
-    np.savez(buffer, turns=turns, places=of.features.places, signatures=of.features.signatures, jpeg=of.jpeg)
-    return buffer.getvalue()
 
 
 _CANDIDATES = 5
@@ -188,9 +180,7 @@ class ImageIndex:
         large, phash = gray_pixels(image), perceptual_hash(image)
         gray = scaled(large, min(1.0, KEPT_SIDE / max(large.shape)))  # the side at which images are kept
         sides = features_of_both(gray, replace(SOUGHT, most=_MOST_FEATURES))
-        proposed = [
-            (is_mirrored, match) for is_mirrored in (0, 1) for match in candidates(self._parts, sides[is_mirrored])
-        ]
+        proposed = [(n, match) for n, side in enumerate(sides) for match in candidates(self._parts, side)]
         numbers = sorted({match.image for _, match in proposed}.union(self._near(phash) if phash else ()))
         look = look_of_gray(gray, phash)
         same = {number: compared for number in numbers if (compared := same_image(look, self._look(number)))}
@@ -232,12 +222,9 @@ class ImageIndex:
         overlap = align(side, image.gray, *places)
         if overlap is None or not overlap.same:
             return None
-        detail = _overlap(overlap) + (", mirrored" if is_mirrored else "")
+        detail = (
+            f"{overlap.of_query:.0%} of the training image and {overlap.of_image:.0%} of the benchmark's are the same, "
+            f"correlation {overlap.correlation:.3f}, {overlap.n_agreeing} features agree"
+        )
+        detail += ", mirrored" if is_mirrored else ""
         return ImageMatch(shared.image, "image_part", overlap.correlation, detail)
-
-
-def _overlap(alignment: Alignment) -> str:
-    return (
-        f"{alignment.of_query:.0%} of the training image and {alignment.of_image:.0%} of the benchmark's are the same, "
-        f"correlation {alignment.correlation:.3f}, {alignment.n_agreeing} features agree"
-    )

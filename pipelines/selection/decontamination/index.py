@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from darkroom.pipelines.selection.decontamination.benchmarks import (
     count,
 )
 from darkroom.pipelines.selection.decontamination.images import CACHE_VERSION, FingerprintCache, ImageIndex, ImageMatch
-from darkroom.pipelines.selection.duplicates.text_bands import Words, n_grams, normalised, words
+from darkroom.pipelines.selection.duplicates.texts import Words, n_grams, normalised, words
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.images import ImageStore
@@ -76,23 +77,16 @@ class PhraseIndex:
 
     def find(self, text: str) -> list[PhraseMatch]:
         """The questions of which the text has runs of their own, by number."""
-        runs: defaultdict[int, list[Words]] = defaultdict(list)
-        for run in dict.fromkeys(self._runs(text)):
+        n, runs = self._n_words, defaultdict[int, list[Words]](list)
+        # a short question may stand above its choices, in a line of its own
+        lines = (of_line for line in text.splitlines() if 0 < len(of_line := words(line)) < n)
+        for run in dict.fromkeys((*n_grams(words(text), n), *lines)):
             for number in self._rows.get(run, ()):
                 runs[number].append(run)
-        return [self._phrase(number, runs[number]) for number in sorted(runs)]
-
-    def _runs(self, text: str) -> Iterable[Words]:
-        """Runs of the whole text, and its short lines: a short question may stand above its choices."""
-        yield from n_grams(words(text), self._n_words)
-        for line in text.splitlines():
-            of_line = words(line)
-            if 0 < len(of_line) < self._n_words:
-                yield of_line
-
-    def _phrase(self, number: int, runs: Sequence[Words]) -> PhraseMatch:
-        exact = len(runs[0]) < self._n_words
-        return PhraseMatch(number, exact, len(runs) / self._n_own[number], " ".join(runs[0]))
+        return [
+            PhraseMatch(number, len(own[0]) < n, len(own) / self._n_own[number], " ".join(own[0]))
+            for number, own in sorted(runs.items())
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +192,7 @@ class Scanner:
         Raises ``ImageMissing`` when the store lacks an image of the row.
         """
         best: dict[tuple[str, str, str], Contamination] = {}
-        for finding in (
-            *self._in_texts(row),
-            *(of_image for image in row.images for of_image in self._in_image(row, image)),
-        ):
+        for finding in chain(self._in_texts(row), *(self._in_image(row, image) for image in row.images)):
             key = (finding.benchmark, finding.benchmark_row, finding.kind)
             if key not in best or finding.score > best[key].score:
                 best[key] = finding

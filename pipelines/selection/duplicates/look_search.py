@@ -76,11 +76,7 @@ def near_looks(looks: Sequence[Look], *, compare: Compare | None = None, folder:
     ``compare`` may remember what it compared before. ``folder``: where the index lies; None: among the system's
     temporary files.
     """
-
-    def compared_anew(row: int, of: int) -> ImageComparison | None:
-        return same_image(looks[row], looks[of])
-
-    same = _same(looks, compare or compared_anew, folder)
+    same = _same(looks, compare or (lambda row, of: same_image(looks[row], looks[of])), folder)
     return [_duplicate(looks, index, of, compared) for index, of, compared in same]
 
 
@@ -207,9 +203,8 @@ def _counted(rows: Positions, of: Positions) -> tuple[Positions, Positions]:
 def _duplicate(looks: Sequence[Look], index: int, of: int, compared: ImageComparison) -> Duplicate:
     """``distance`` in bits of the hashes, all 64 without one."""
     hashed, hashed_of = looks[index].hash, looks[of].hash
-    if hashed is None or hashed_of is None:
-        return Duplicate(index, of, "near_image", float(BITS), "mirrored" if compared.mirrored else "")
-    bits, turn = min(((bits ^ hashed_of.bits).bit_count(), turn) for turn, bits in enumerate(hashed.turns))
-    if bits > HASH_BITS:
-        return Duplicate(index, of, "near_image", float(bits), "mirrored" if compared.mirrored else "")
-    return Duplicate(index, of, "near_image", float(bits), TURNS[turn])
+    distance, turn = BITS, "mirrored" if compared.mirrored else ""
+    if hashed is not None and hashed_of is not None:
+        distance, nearest = min(((bits ^ hashed_of.bits).bit_count(), turn) for turn, bits in enumerate(hashed.turns))
+        turn = TURNS[nearest] if distance <= HASH_BITS else turn
+    return Duplicate(index, of, "near_image", float(distance), turn)

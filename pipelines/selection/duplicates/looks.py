@@ -9,7 +9,7 @@ image with too few frequencies above the noise (a plain one, a gradient) would g
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import cv2
 import numpy as np
@@ -22,15 +22,9 @@ _Thumbnail = NDArray[np.float32]
 Hashes = NDArray[np.uint64]
 
 BITS = 64
-TURNS = (
-    "",
-    "rotated 90",
-    "rotated 180",
-    "rotated 270",
-    "mirrored",
-    "mirrored, rotated 90",
-    "mirrored, rotated 180",
-    "mirrored, rotated 270",
+TURNS = tuple(
+    ", ".join(filter(None, parts))
+    for parts in product(("", "mirrored"), ("", "rotated 90", "rotated 180", "rotated 270"))
 )
 """What was done to the image for each of ``PerceptualHash.turns``; degrees counter-clockwise, after mirroring."""
 
@@ -61,7 +55,10 @@ class PerceptualHash:
 
 def perceptual_hash(image: Image.Image) -> PerceptualHash | None:
     """The image's hash; None when it shows too little to have one. A plain frame around it is left out."""
-    small = Image.fromarray(_unframed(_gray(image))).resize((_SIDE, _SIDE), Image.Resampling.BOX)
+    gray = _gray(image)
+    (top, bottom), (start, end) = _frame(gray), _frame(gray.T)
+    inner = gray[top : gray.shape[0] - bottom, start : gray.shape[1] - end]
+    small = Image.fromarray(inner if inner.size else gray).resize((_SIDE, _SIDE), Image.Resampling.BOX)
     thumbnail = np.asarray(small, np.float32)
     if int((np.abs(_frequencies(thumbnail)) > _NOISE).sum()) < _ENOUGH:
         return None
@@ -84,13 +81,6 @@ def _gray(image: Image.Image) -> NDArray[np.uint8]:
         size = (max(1, gray.width * _WORKING_SIDE // longest), max(1, gray.height * _WORKING_SIDE // longest))
         gray = gray.resize(size, Image.Resampling.BOX)
     return np.asarray(gray)
-
-
-def _unframed(gray: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    top, bottom = _frame(gray)
-    start, end = _frame(gray.T)
-    inner = gray[top : gray.shape[0] - bottom, start : gray.shape[1] - end]
-    return inner if inner.size else gray
 
 
 def _frame(gray: NDArray[np.uint8]) -> tuple[int, int]:

@@ -53,7 +53,8 @@ class Overlaid:
         of_gray = float(inside.mean())
         of_beside = min(1.0, float(inside.sum() * abs(np.linalg.det(matrix[:, :2])) / beside.size))
         overlap = 1 / (1 / of_gray + 1 / of_beside - 1) if min(of_gray, of_beside) > 0 else 0.0
-        return None if overlap < _HOPELESS_OVERLAP else cls(gray, overlay.pixels, _eroded(inside), overlap)
+        eroded = np.asarray(cv2.erode(inside.astype(np.uint8), np.ones((7, 7), np.uint8)) > 0)
+        return None if overlap < _HOPELESS_OVERLAP else cls(gray, overlay.pixels, eroded, overlap)
 
     def without(self, mask: Mask) -> "Overlaid":
         """The same two with ``mask`` filled from around it, in each from its own, and not compared."""
@@ -72,7 +73,10 @@ class Overlaid:
         of_beside = np.asarray(cv2.boxFilter(levels_beside * levels_beside, -1, window), np.float32)
         both = cv2.boxFilter(levels * levels_beside, -1, window)
         energy, least = np.maximum(own, of_beside), np.minimum(own, of_beside)
-        inner = _without_margin(self.inside, scale.margin)
+        margin_y, margin_x = (round(side * scale.margin) for side in self.inside.shape)
+        inner = np.zeros_like(self.inside)
+        inner[margin_y : len(inner) - margin_y, margin_x : inner.shape[1] - margin_x] = True
+        inner &= self.inside
         detailed = (energy > scale.variance) & inner
         agreeing = detailed & (both > scale.alike * np.sqrt(own * of_beside + 1e-6)) & (least >= 0.02 * energy)
         return ComparedPlaces(inner, detailed, agreeing, own, of_beside, scale.window)
@@ -92,10 +96,8 @@ class ComparedPlaces:
     @property
     def differing(self) -> Mask:
         """ComparedPlaces with details that do not agree, specks left out."""
-        opened = cv2.morphologyEx(
-            (self.detailed & ~self.agreeing).astype(np.uint8), cv2.MORPH_OPEN, np.ones((5, 5), np.uint8)
-        )
-        return np.asarray(opened > 0)
+        differing = (self.detailed & ~self.agreeing).astype(np.uint8)
+        return np.asarray(cv2.morphologyEx(differing, cv2.MORPH_OPEN, np.ones((5, 5), np.uint8)) > 0)
 
     @property
     def share_agreeing(self) -> float:
@@ -133,14 +135,3 @@ class ComparedPlaces:
         """Places that differ and are plain in the other image: of the first, of the second."""
         of_gray, of_beside = self.of_beside < _PLAIN * self.own, self.own < _PLAIN * self.of_beside
         return self.differing & of_gray, self.differing & of_beside
-
-
-def _eroded(inside: Mask) -> Mask:
-    return np.asarray(cv2.erode(inside.astype(np.uint8), np.ones((7, 7), np.uint8)) > 0)
-
-
-def _without_margin(inside: Mask, margin: float) -> Mask:
-    margin_y, margin_x = (round(side * margin) for side in inside.shape)
-    inner = np.zeros_like(inside)
-    inner[margin_y : len(inside) - margin_y, margin_x : inside.shape[1] - margin_x] = True
-    return np.asarray(inside & inner)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from darkroom.pipelines.models.protocols.tools import CROP, write_call
+from darkroom.pipelines.models.protocols.tool_call import CROP, write_call
 from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.records.geometry import box_from_fractions
 from darkroom.pipelines.verification.case import Case

@@ -9,7 +9,7 @@ from darkroom.pipelines.models.messages import ImagePart, Text
 from darkroom.pipelines.models.paper_prompts import paper_prompt, paper_prompts
 from darkroom.pipelines.models.prompts import PromptError
 from darkroom.pipelines.models.protocols import PROTOCOLS
-from darkroom.pipelines.models.protocols.tools import CODE_TOOL, CROP_TOOL
+from darkroom.pipelines.models.protocols.tool_call import CODE_TOOL, CROP_TOOL
 from darkroom.pipelines.records import ImageRef, VideoRef
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 

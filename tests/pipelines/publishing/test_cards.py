@@ -23,7 +23,7 @@ from darkroom.pipelines.records import (
     Usage,
     Votes,
 )
-from darkroom.pipelines.records.origin_labels import SIMULATED, Annotators, measured_on
+from darkroom.pipelines.records.annotation import SIMULATED, Annotators, measured_on
 from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace

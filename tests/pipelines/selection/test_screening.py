@@ -15,7 +15,7 @@ from skimage import data
 
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.selection import screening
-from darkroom.pipelines.selection.duplicates import key_index, text_bands
+from darkroom.pipelines.selection.duplicates import key_index, texts
 from darkroom.pipelines.selection.sampling import grouped
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.images import ImageStore
@@ -180,8 +180,8 @@ def test_what_screening_leaves_in_memory_of_a_row_is_small(workspace: Workspace,
         tracemalloc.stop()
         return peak
 
-    monkeypatch.setattr(text_bands, "BLOCK", 64)
-    monkeypatch.setattr(text_bands, "_IN_MEMORY", 1_000)
+    monkeypatch.setattr(texts, "BLOCK", 64)
+    monkeypatch.setattr(texts, "_IN_MEMORY", 1_000)
     monkeypatch.setattr(key_index, "_PIECE", 1)
     peak(10)
     assert peak(2_000) - peak(500) < 1_500 * 400

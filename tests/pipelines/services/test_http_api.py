@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.pipelines.models.observations import observed
+from darkroom.pipelines.models.messages import observed
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.services.sessions import Sessions
 from darkroom.sandbox import ImageUnreadable

@@ -9,7 +9,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from darkroom.pipelines.storage import leases
+from darkroom.pipelines.storage import database
 from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.ledger import Ledger, call_key
 from tests.pipelines.storage.claimants import paid_by_two
@@ -62,7 +62,7 @@ def test_an_act_of_a_killed_process_is_performed_at_once(ledger_url):
 
 def test_an_act_whose_holder_gives_no_beat_is_free(ledger_url):
     with Ledger(ledger_url) as ledger:
-        claimed_by_another(ledger, beat_seconds_ago=leases.DEAD_SECONDS + 10)
+        claimed_by_another(ledger, beat_seconds_ago=database.DEAD_SECONDS + 10)
         assert asyncio.run(ledger.get_or_run("policy", {}, performed)).result == {"by": "us"}
 
 
@@ -160,14 +160,14 @@ def test_an_act_that_was_finished_since_it_was_looked_for_is_not_performed_again
 
 
 def test_a_holder_keeps_its_claims_fresh(ledger_url, monkeypatch):
-    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(database, "BEAT_SECONDS", 0.01)
     with Ledger(ledger_url) as ledger:
         ledger.claim(["a" * 64])
         with ledger.engine.begin() as connection:
             connection.execute(sa.text("UPDATE claims SET beat = 0"))
         while True:  # until the beat came; the test's own deadline ends it otherwise
             with ledger.engine.connect() as connection:
-                if connection.scalar(sa.text("SELECT beat FROM claims")) > time.time() - leases.DEAD_SECONDS:
+                if connection.scalar(sa.text("SELECT beat FROM claims")) > time.time() - database.DEAD_SECONDS:
                     break
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, ClassVar, Literal
 
-from darkroom.pipelines.models.observations import pixel_ref
+from darkroom.pipelines.models.messages import pixel_ref
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.records import Round
 from darkroom.train.rl import rewards

@@ -20,7 +20,7 @@ from PIL import Image
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from darkroom.pipelines.generation.sandbox_sessions import close_process_pool, process_pool
-from darkroom.pipelines.models.observations import observed
+from darkroom.pipelines.models.messages import observed
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
 from darkroom.pipelines.models.tasks import image_names
 from darkroom.pipelines.publishing.layouts.trl import content_parts

@@ -22,7 +22,7 @@ from darkroom.pipelines.models.policies import (
     RecordedPolicy,
     calls,
 )
-from darkroom.pipelines.models.policies.shared_calls import SharedCalls
+from darkroom.pipelines.models.policies.limiter import SharedCalls
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.storage.ledger import Ledger

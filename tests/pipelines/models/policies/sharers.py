@@ -8,7 +8,7 @@ from tests.together import run_together
 WORKER = """
 import asyncio, os, sys
 from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter
-from darkroom.pipelines.models.policies.shared_calls import SharedCalls
+from darkroom.pipelines.models.policies.limiter import SharedCalls
 from darkroom.pipelines.storage.ledger import Ledger
 
 url, total, n_calls, moments = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]

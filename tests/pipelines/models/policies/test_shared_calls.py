@@ -13,14 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.pipelines.models.policies import PolicyUnavailable, shared_calls
-from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter
-from darkroom.pipelines.models.policies.shared_calls import SharedCalls, fair_shares
+from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter, SharedCalls, fair_shares
 from darkroom.pipelines.storage.ledger import Ledger
 from tests.pipelines.models.policies.sharers import most_in_flight_of_three
 
 HOLDER = """
 import sys, time
-from darkroom.pipelines.models.policies.shared_calls import SharedCalls
+from darkroom.pipelines.models.policies.limiter import SharedCalls
 from darkroom.pipelines.storage.ledger import Ledger
 
 with Ledger(sys.argv[1]) as ledger:

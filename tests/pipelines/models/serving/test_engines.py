@@ -19,8 +19,7 @@ from darkroom.pipelines.models.serving import (
     vllm_cpu_environment,
     vllm_environment,
 )
-from darkroom.pipelines.models.serving.engines import has_nvidia_gpu, hub_revision, refuse_own_flags
-from darkroom.pipelines.models.serving.vllm_environments import REQUIREMENT
+from darkroom.pipelines.models.serving.engines import REQUIREMENT, has_nvidia_gpu, hub_revision, refuse_own_flags
 from darkroom.pipelines.processes.process_sessions import ProcessError
 from darkroom.pipelines.processes.virtual_environment import MARKER, VirtualEnvironment
 from tests.pipelines.models.serving.conftest import MODEL, put_program

@@ -11,9 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.pipelines.selection.duplicates import text_bands
-from darkroom.pipelines.selection.duplicates.text_bands import n_grams, normalised, numbers, words
-from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in, near_texts
+from darkroom.pipelines.selection.duplicates import texts as text_search
+from darkroom.pipelines.selection.duplicates.texts import (
+    are_near,
+    banded_texts,
+    n_grams,
+    near_in,
+    near_texts,
+    normalised,
+    numbers,
+    words,
+)
 
 LONG = "What is the colour of the small car that is parked to the left of the red house near the bridge?"
 TEXTS = st.lists(st.text("abc 12.,\u200b", max_size=20), max_size=15)
@@ -93,7 +101,7 @@ def _by_datasketch(texts: list[str], threshold: float) -> list[tuple[int, int, f
     """All in memory, text by text: what the search on disk must find."""
     from datasketch import MinHash, MinHashLSH
 
-    rows = text_bands.hashes_per_band(threshold)
+    rows = text_search.hashes_per_band(threshold)
     found, staying = [], {}
     indexes = defaultdict(lambda: MinHashLSH(num_perm=128, params=(128 // rows, rows)))
     for index, text in enumerate(texts):
@@ -120,7 +128,7 @@ _FEW_WORDS = st.lists(st.sampled_from([*"abcde", "3", "?"]), max_size=12).map(" 
 @given(st.lists(_FEW_WORDS, max_size=24), st.sampled_from([1, 3, 7, 4096]))
 @settings(max_examples=30, deadline=None)
 def test_the_search_on_disk_finds_what_one_in_memory_does(texts, block):
-    with mock.patch.object(text_bands, "BLOCK", block):
+    with mock.patch.object(text_search, "BLOCK", block):
         found = near_texts(texts, threshold=0.5)
     assert [(one.index, one.of, one.distance) for one in found] == _by_datasketch(texts, 0.5)
 
@@ -153,7 +161,7 @@ def test_two_texts_are_near_whenever_the_search_says_so(text, other):
 @settings(max_examples=40, deadline=None)
 def test_whose_texts_are_near_anothers_meets_it(rows):
     owners, texts = np.array([owner for owner, _ in rows], np.int64), [text for _, text in rows]
-    with mock.patch.object(text_bands, "BLOCK", 7):
+    with mock.patch.object(text_search, "BLOCK", 7):
         meeting = set(banded_texts(texts).owners_that_meet(owners).tolist())
     for owner, text in rows:
         for other, beside in rows:
@@ -174,5 +182,5 @@ def test_what_is_held_of_a_text_does_not_depend_on_its_length(tmp_path):
         return peak
 
     near_texts(["a b c", "a b c"])  # imports
-    with mock.patch.object(text_bands, "BLOCK", 32):
+    with mock.patch.object(text_search, "BLOCK", 32):
         assert peak(200) - peak(10) < 3_000 * 190 * 4 / 2

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.pipelines.models.protocols.tools import crop_line
+from darkroom.pipelines.models.protocols.tool_call import crop_line
 from darkroom.pipelines.records import Observation, Round, Truth
 from darkroom.pipelines.verification.checks import Flaw, calls_are_valid, mode_is_obeyed, zooms_on_target
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
-from darkroom.pipelines.models.protocols.tools import CROP_SETUP
+from darkroom.pipelines.models.protocols.tool_call import CROP_SETUP
 from darkroom.pipelines.records import Observation, Round
 from darkroom.train.rl.judging.code_rules import Redline, redlines, tool_scores
 
