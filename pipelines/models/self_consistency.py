@@ -61,13 +61,8 @@ async def collect_votes(
         new = await _read(read, completions)
         votes += new
         usage = sum([completion.usage for completion in completions] + [vote.usage for vote in new], usage)
-    return Votes(
-        judge=policy.identity.model,
-        ballots=tuple(vote.says for vote in votes),
-        n_wanted=n_votes,
-        reasons=tuple(vote.reason[:_MAX_REASON] for vote in votes),
-        usage=usage,
-    )
+    ballots, reasons = tuple(vote.says for vote in votes), tuple(vote.reason[:_MAX_REASON] for vote in votes)
+    return Votes(policy.identity.model, ballots, n_wanted=n_votes, reasons=reasons, usage=usage)
 
 
 async def _read(read: Reader, completions: Sequence[Completion]) -> list[Vote]:
@@ -92,6 +87,5 @@ def _n_next(says: list[bool | None], n_votes: int, verdict: VerdictRule | None) 
 def is_certain(verdict: VerdictRule, n_yes: int, n_no: int, n_left: int) -> bool:
     """Return whether no outcome of the votes that are left, invalid ones included, changes the verdict."""
     current = verdict(n_yes, n_no)
-    return all(
-        verdict(n_yes + more, n_no + less) == current for more in range(n_left + 1) for less in range(n_left + 1 - more)
-    )
+    outcomes = ((more, less) for more in range(n_left + 1) for less in range(n_left + 1 - more))
+    return all(verdict(n_yes + more, n_no + less) == current for more, less in outcomes)

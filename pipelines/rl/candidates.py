@@ -9,7 +9,7 @@ these are; ``asks_visual_search`` is ours.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from darkroom.pipelines.generation.drafting import CONVERSATION_CODE
@@ -19,7 +19,7 @@ from darkroom.pipelines.models.policies.policy import Completion, CompletionRequ
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.self_consistency import Vote, collect_votes
 from darkroom.pipelines.models.tasks import Task, image_sizes, question_text
-from darkroom.pipelines.records import Check, Grader, RLCandidate, Sample, Usage
+from darkroom.pipelines.records import Grader, RLCandidate, Sample, Usage
 from darkroom.pipelines.records.answers import final_answer
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -118,28 +118,18 @@ class Candidates(Stage[Sample, Sample, RLCandidate]):
             raise error
         grader = grader_of(sample)
         await asyncio.to_thread(require_discrimination, sample, grader)
-        checks: list[Check] = []
-        usage = Usage()
-        for name in self._asked(sample):
-            check, cost = await self._screened(sample, name)
-            usage += cost
-            checks.append(check)
-            candidate = RLCandidate(sample.sample_id, grader, tuple(checks), usage)
+        candidate = RLCandidate(sample.sample_id, grader, (), Usage())
+        # a judge is shown images: of a video it could say nothing, and a text is about nothing else
+        if self.judge is None or sample.videos or not sample.images:
+            return candidate
+        for name in (BELONGS_TOGETHER, SELF_CONTAINED):
+            turn = turn_of(sample, name, schema=SCHEMA)
+            votes = await collect_votes(self.judge, turn, yes_or_no, n_votes=self.n_votes, what=name)
+            check = record(by_votes(votes, _FLAWS[name]), name=name, version=VERSION)
+            candidate = replace(candidate, checks=(*candidate.checks, check), usage=candidate.usage + votes.usage)
             if not check.passed:
                 return Rejection(RowError(Reason.CHECK_FAILED, check.detail), candidate, check.name)
-        return RLCandidate(sample.sample_id, grader, tuple(checks), usage)
-
-    def _asked(self, sample: Sample) -> Sequence[str]:
-        """A judge is shown images: of a video it could say nothing, and a text is about nothing else."""
-        if self.judge is None or sample.videos:
-            return ()
-        return (BELONGS_TOGETHER, SELF_CONTAINED) if sample.images else ()
-
-    async def _screened(self, sample: Sample, name: str) -> tuple[Check, Usage]:
-        assert self.judge is not None
-        turn = turn_of(sample, name, schema=SCHEMA)
-        votes = await collect_votes(self.judge, turn, yes_or_no, n_votes=self.n_votes, what=name)
-        return record(by_votes(votes, _FLAWS[name]), name=name, version=VERSION), votes.usage
+        return candidate
 
 
 def asks_visual_search(sample: Sample, stated: bool | None = None) -> bool | None:

@@ -69,9 +69,8 @@ def polled(votes: Iterable[Votes]) -> Polled:
     sums, by_yes, judges = Counter[str](), Counter[int](), set[str]()
     agreement, n_most = 0.0, 0
     for row in votes:
-        sums.update(
-            n_rows=1, n_ballots=row.n, n_invalid=row.n_invalid, n_saved=row.n_saved, n_tied=int(row.majority == "tie")
-        )
+        n_tied = int(row.majority == "tie")
+        sums.update(n_rows=1, n_ballots=row.n, n_invalid=row.n_invalid, n_saved=row.n_saved, n_tied=n_tied)
         by_yes[row.n_yes] += 1
         judges.add(row.judge)
         agreement += row.agreement

@@ -89,15 +89,8 @@ class SuitabilityLabels(Stage[Sample, SuitabilityVotes, SuitabilityLabel]):
         side = self.tie if votes.majority == "tie" else votes.majority
         if side == "reject":
             return Rejection(RowError(Reason.TIED, f"{votes.n_yes} say yes and {votes.n_no} say no"), row)
-        return SuitabilityLabel(
-            sample_id=sample.sample_id,
-            suitable=side == "yes",
-            majority=votes.majority,
-            n_yes=votes.n_yes,
-            n_no=votes.n_no,
-            n_invalid=votes.n_invalid,
-            judge=votes.judge,
-        )
+        counts = {name: getattr(votes, name) for name in ("majority", "n_yes", "n_no", "n_invalid", "judge")}
+        return SuitabilityLabel(sample.sample_id, side == "yes", **counts)
 
 
 REVIEWS = ("suitability_reviews",)

@@ -197,11 +197,9 @@ class Screening:
                 for row, finding in pairs:
                     # words alone reject no row where the question is about another image
                     if not row.images or finding.kind not in _TEXT_KINDS:
-                        source, how = (
-                            f"{finding.benchmark} {finding.benchmark_row}",
-                            f"{finding.kind} {finding.score:.2f}",
-                        )
-                        yield row.row_id, RowError(Reason.CONTAMINATED, f"{source}: {how}, {finding.detail}")
+                        source = f"{finding.benchmark} {finding.benchmark_row}"
+                        evidence = f"{source}: {finding.kind} {finding.score:.2f}, {finding.detail}"
+                        yield row.row_id, RowError(Reason.CONTAMINATED, evidence)
 
     @cached_property
     def _scanner(self) -> Scanner:

@@ -114,31 +114,20 @@ class DecodedImages:
         with self._lock:
             decoding = self._decoding.setdefault(sha256, threading.Lock())
         with decoding:
-            image = self._kept(sha256)
+            with self._lock:
+                if sha256 in self._images:
+                    self._images.move_to_end(sha256)
+                image = self._images.get(sha256)
             if image is None:
                 image = decode(data)
-                self._keep(sha256, image)
-            return _shared(image)
-
-    def _kept(self, sha256: str) -> Image.Image | None:
-        with self._lock:
-            if sha256 in self._images:
-                self._images.move_to_end(sha256)
-            return self._images.get(sha256)
-
-    def _keep(self, sha256: str, image: Image.Image) -> None:
-        with self._lock:
-            self._images[sha256] = image
-            self._n_bytes += _size(image)
-            while self._n_bytes > self._max_bytes:
-                self._n_bytes -= _size(self._images.popitem(last=False)[1])
-
-
-def _shared(image: Image.Image) -> Image.Image:
-    """An image of the same pixels, which Pillow copies before it changes one."""
-    shared = image._new(image.im)
-    shared.readonly = 1
-    return shared
+                with self._lock:
+                    self._images[sha256] = image
+                    self._n_bytes += _size(image)
+                    while self._n_bytes > self._max_bytes:
+                        self._n_bytes -= _size(self._images.popitem(last=False)[1])
+            shared = image._new(image.im)  # of the same pixels, which Pillow copies before it changes one
+            shared.readonly = 1
+            return shared
 
 
 def _size(image: Image.Image) -> int:

@@ -128,12 +128,11 @@ class Ledger(CallTable):
         All are waited for, whatever one of them raises: what was paid for is on record.
         """
         seeded = SeededRequest(kind, request)
-        return await all_finished(
-            *(
-                self._once(seeded.key(seed), kind, partial(seeded.text, seed), partial(run, index))
-                for index, seed in enumerate(seeds)
-            )
+        calls = (
+            self._once(seeded.key(seed), kind, partial(seeded.text, seed), partial(run, index))
+            for index, seed in enumerate(seeds)
         )
+        return await all_finished(*calls)
 
     async def _once(
         self, key: str, kind: str, text: Callable[[], str], run: Callable[[], Awaitable[CachedCall]]
@@ -174,10 +173,7 @@ class Ledger(CallTable):
                 async with self._claimed([keys[index] for index in own]):
                     while own := [index for index in own if index not in calls]:
                         results = await run(own)
-                        entries = [
-                            CallEntry(keys[index], kind, seeded.text(seeds[index]), call)
-                            for index, call in results.items()
-                        ]
+                        entries = [CallEntry(keys[n], kind, seeded.text(seeds[n]), call) for n, call in results.items()]
                         calls |= zip(results, await line.writes.ask(entries), strict=True)
                 if any(answer is False for answer in answers.values()):
                     await asyncio.sleep(next(waits))

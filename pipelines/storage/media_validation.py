@@ -171,10 +171,8 @@ def _check_header(image: Image.Image, max_pixels: int) -> None:
     # the further frames of an MPO are depth or gain maps that telephones add to a photograph
     frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
     if frames > 1:
-        raise RowError(
-            Reason.ANIMATED_IMAGE,
-            f"{image.format} with {frames} frames; save the frame that the question is about as a file of its own",
-        )
+        todo = "save the frame that the question is about as a file of its own"
+        raise RowError(Reason.ANIMATED_IMAGE, f"{image.format} with {frames} frames; {todo}")
 
 
 def _too_large(size: str, max_pixels: int) -> str:
@@ -246,7 +244,7 @@ def probe_video(data: bytes) -> VideoRef:
     require_extra("av", "video", "reading videos")
     from darkroom.sandbox._guest.video_frames import FrameSource
 
-    with _video_errors(data):
+    try:
         format, n_pixels = _video_header(data)
         if n_pixels > MAX_PIXELS:
             raise RowError(Reason.TOO_LARGE_VIDEO, f"{n_pixels:,} pixels per frame, the limit is {MAX_PIXELS:,}")
@@ -260,6 +258,10 @@ def probe_video(data: bytes) -> VideoRef:
             frames.frame(number)
         height, width = frames.rgb(n_frames - 1).shape[:2]
         fps = round(VideoReader(io.BytesIO(data)).get_avg_fps(), 3)
+    except RowError:
+        raise
+    except Exception as error:  # whatever a broken file makes a decoder raise
+        raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes: {type(error).__name__}: {error}") from error
     return VideoRef(digest_bytes(data), format, width, height, n_frames, fps)
 
 
@@ -289,13 +291,3 @@ def _video_header(data: bytes) -> tuple[str, int]:
         if stream is None:
             raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes of {container.format.name} without a frame")
         return VIDEO_FORMATS[container.format.name], stream.width * stream.height
-
-
-@contextmanager
-def _video_errors(data: bytes) -> Iterator[None]:
-    try:
-        yield
-    except RowError:
-        raise
-    except Exception as error:  # whatever a broken file makes a decoder raise
-        raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes: {type(error).__name__}: {error}") from error

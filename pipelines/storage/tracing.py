@@ -26,7 +26,7 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Not
     """A span of the block, below the one that it is in. An error that leaves the block is the span's, too."""
     tracer = _tracer()
     if tracer is None:
-        yield _nothing
+        yield lambda _: None
         return
     # by default an error's message is sent, and that may quote what a model wrote
     options = {"attributes": attributes, "record_exception": False, "set_status_on_exception": False}
@@ -39,10 +39,6 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Not
             current.set_attribute("error.type", type(error).__name__)
             current.set_status(StatusCode.ERROR)
             raise
-
-
-def _nothing(attributes: Mapping[str, Any]) -> None:
-    """Ignore attributes: nothing is traced."""
 
 
 @cache

@@ -68,7 +68,15 @@ def failure_of(error: Exception) -> Failure:
     """The failure that one of ``TRY_ERRORS`` stands for."""
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, StatusError):
-        return _status_failure(error)
+        status, used_up = error.status, error.status == 429 and "insufficient_quota" in error.names
+        return Failure(
+            str(error),
+            may_succeed=(status in _RETRIED or status >= 500) and status not in _NEVER and not used_up,
+            is_busy=status in _BUSY,
+            is_endpoints=status >= 500 or status in REJECTED_KEY,
+            is_final=used_up,
+            wait_seconds=retry_after(error.headers),
+        )
     if isinstance(error, TimeoutError):
         return Failure("Timeout: no complete answer in time", may_succeed=True, is_endpoints=True)
     if isinstance(error, aiohttp.InvalidURL):
@@ -104,19 +112,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
     except ValueError:  # neither a number nor a date
         return None
-
-
-def _status_failure(error: StatusError) -> Failure:
-    status = error.status
-    used_up = status == 429 and "insufficient_quota" in error.names
-    return Failure(
-        str(error),
-        may_succeed=(status in _RETRIED or status >= 500) and status not in _NEVER and not used_up,
-        is_busy=status in _BUSY,
-        is_endpoints=status >= 500 or status in REJECTED_KEY,
-        is_final=used_up,
-        wait_seconds=retry_after(error.headers),
-    )
 
 
 def _number(text: str | None) -> float | None:
@@ -172,7 +167,11 @@ class EndpointCalls:
                 return outcome
             if not outcome.may_succeed or n_tries > self._endpoint.max_retries:
                 self._give_up(outcome)
-            await self._wait_for_retry(outcome, seconds_to_wait(outcome, n_tries=n_tries, seed=seed))
+            if (required := outcome.wait_seconds or 0.0) > MAX_PATIENCE_SECONDS:
+                self._break(f"it requires a wait of {required:.0f} seconds: {outcome.text}")
+            with suppress(TimeoutError):  # until the next try, or until all calls are given up
+                async with asyncio.timeout(seconds_to_wait(outcome, n_tries=n_tries, seed=seed)):
+                    await self._stopped.wait()
         raise AssertionError("tries are counted without end")
 
     async def _try(self, send: Send, *, is_retry: bool) -> tuple[Completion, ...] | Failure:
@@ -211,14 +210,6 @@ class EndpointCalls:
         if self._n_failures >= self._endpoint.max_failures:
             self._open(f"{self._n_failures} calls in a row failed, the last one with {failure.text}")
         raise PolicyError(f"{self._name}: {failure.text}")
-
-    async def _wait_for_retry(self, failure: Failure, seconds: float) -> None:
-        """Wait until the next try, or until all calls are given up."""
-        if (retry_after := failure.wait_seconds or 0.0) > MAX_PATIENCE_SECONDS:
-            self._break(f"it requires a wait of {retry_after:.0f} seconds: {failure.text}")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopped.wait()
 
     def _break(self, reason: str) -> NoReturn:
         self._open(reason)

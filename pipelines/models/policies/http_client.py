@@ -27,7 +27,7 @@ import httpx2
 from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
-from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text
+from darkroom.pipelines.models.messages import ImagePart, Message, Text
 from darkroom.pipelines.models.policies import calls
 from darkroom.pipelines.models.policies.calls import StatusError
 from darkroom.pipelines.models.policies.policy import PolicyError
@@ -58,12 +58,9 @@ def body_of(fields: Mapping[str, Any], messages: Sequence[Message], urls: Mappin
                     text.append(_encoder.encode({"type": "text", "text": part.text}))
             text.append("]}")
         else:
-            text.append(_encoder.encode({"role": message.role, "content": _text(message.parts)}))
+            own = "".join(part.text for part in message.parts if isinstance(part, Text))
+            text.append(_encoder.encode({"role": message.role, "content": own}))
     return (*fragments, ("".join(text) + "]}").encode())
-
-
-def _text(parts: Sequence[Part]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, Text))
 
 
 class Fragments(aiohttp.Payload):

@@ -217,7 +217,9 @@ class SharedCalls:
         with self._engine.begin() as connection:
             now = clock(connection)
             own = {"endpoint": self._endpoint, "holder": self.holder, "leased": held, "demand": demand, "beat": now}
-            self._lock(connection)
+            # one renewal at a time for an endpoint; SQLite has one writer at a time, and the first statement writes
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(int(self._endpoint[:15], 16))))
             connection.execute(upsert(_leases, own, keys=("endpoint", "holder"), dialect=connection.dialect.name))
             rows = connection.execute(sa.select(_leases).where(_leases.c.endpoint == self._endpoint)).all()
             dead = [row.holder for row in rows if row.beat < now - DEAD_SECONDS or has_ended(row.holder)]
@@ -230,11 +232,6 @@ class SharedCalls:
             if lease > held:
                 connection.execute(sa.update(_leases).where(self._row(self.holder)).values(leased=lease))
         return lease
-
-    def _lock(self, connection: sa.Connection) -> None:
-        """One renewal at a time for an endpoint; SQLite has one writer at a time, and the first statement writes."""
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(int(self._endpoint[:15], 16))))
 
     def _row(self, *holders: str) -> sa.ColumnElement[bool]:
         return sa.and_(_leases.c.endpoint == self._endpoint, _leases.c.holder.in_(holders))

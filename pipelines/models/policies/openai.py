@@ -59,9 +59,8 @@ def read_answer(body: Any, n: int) -> EndpointAnswer:
     listed = fields.get("choices")
     choices = [choice if isinstance(choice, dict) else {} for choice in listed[:n]] if isinstance(listed, list) else []
     used = fields.get("usage")
-    prompt, completion = (
-        _count(used.get(name)) if isinstance(used, dict) else None for name in ("prompt_tokens", "completion_tokens")
-    )
+    counts = used if isinstance(used, dict) else {}
+    prompt, completion = (_count(counts.get(name)) for name in ("prompt_tokens", "completion_tokens"))
     if not any(isinstance(choice.get("message"), dict) for choice in choices) and not completion:
         problem = "an answer without a choice" if listed == [] else "an answer that is no completion"
         raise PolicyError(f"{problem}: {body}")
@@ -190,9 +189,8 @@ class OpenAIPolicy:
         if self._missing_key:
             raise PolicyUnavailable(f"no key for {at.base_url}: set the environment variable {at.key_variable}")
         if self.budget_pool.limit.usd is not None and not at.has_prices:
-            raise PolicyUnavailable(
-                f"a budget in USD needs the prices of {at.model}, and none is set: it would never end"
-            )
+            model = at.model
+            raise PolicyUnavailable(f"a budget in USD needs the prices of {model}, and none is set: it would never end")
         try:
             status = await self._chat.models_status()
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -252,13 +250,8 @@ class OpenAIPolicy:
     def _fields(self, request: CompletionRequest) -> dict[str, Any]:
         """All of the request's body but the messages."""
         at = self.endpoint
-        fields: dict[str, Any] = {
-            "model": at.model,
-            "temperature": at.temperature,
-            "top_p": at.top_p,
-            "max_tokens": at.max_tokens,
-            "seed": request.seed,
-        }
+        names = ("model", "temperature", "top_p", "max_tokens")
+        fields: dict[str, Any] = {**{name: getattr(at, name) for name in names}, "seed": request.seed}
         if at.send_stop:
             fields["stop"] = list(request.stop)
         if at.send_schema and request.schema is not None:

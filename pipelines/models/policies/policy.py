@@ -5,7 +5,7 @@ Answer ``i`` to a request has the seed ``request.seed + i``, whether it is reque
 
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from darkroom.pipelines.models.messages import Message
@@ -34,8 +34,7 @@ class PolicyIdentity:
 
     def as_json(self) -> dict[str, Any]:
         """Make the JSON form for digests."""
-        sampling = dict(self.sampling)
-        return {"policy": self.policy, "model": self.model, "revision": self.revision, "sampling": sampling}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

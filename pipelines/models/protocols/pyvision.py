@@ -59,13 +59,9 @@ class PyVision(Protocol):
         An image that is a frame of a video says which.
         """
         frames = [frame_label(image, videos) for image in images]
-        system, user = bundled_prompt("pyvision").render(
-            question=question,
-            has_images=bool(images),
-            videos=video_info(videos).splitlines(),
-            has_frames=any(frames),
-            mode=mode,
-        )
+        slots = {"question": question, "videos": video_info(videos).splitlines(), "mode": mode}
+        prompt = bundled_prompt("pyvision")
+        system, user = prompt.render(**slots, has_images=bool(images), has_frames=any(frames))
         named: list[list[Part]] = []
         for index, (image, frame) in enumerate(zip(images, frames, strict=True)):
             name = f"image_clue_{index}, {frame}{image.width}x{image.height} pixels:\n"
@@ -76,7 +72,14 @@ class PyVision(Protocol):
         turn = code_or_answer(text, sandbox=self.marker)
         if isinstance(turn, Malformed):
             return turn
-        return _with_answer(turn) if turn.code is None else _with_code(turn, turn.code)
+        thought, block = turn.thought.strip(), turn.code
+        if block is not None:
+            code = fenced_code(block if unfenced(block) is not None else block.removeprefix("\n").removesuffix("\n"))
+            return code if isinstance(code, Malformed) else ParsedTurn(thought, code=code)
+        if not (text := (turn.answer or "").strip()):
+            return Malformed("the <answer> is empty")
+        box = one_answer(text)
+        return box if isinstance(box, Malformed) else ParsedTurn(thought, answer=box.answer if box else text)
 
     def _written(self, turn: ParsedTurn, first: bool) -> str:
         if turn.code is not None:
@@ -94,19 +97,3 @@ def frame_label(image: ImageRef, videos: tuple[VideoRef, ...]) -> str:
     fps = videos[index].fps
     at = f"{int(number) / fps:.1f} seconds, " if fps > 0 else ""
     return f"frame {number} of video_clue_{index}, {at}"
-
-
-def _with_code(turn: ParsedTurn, block: str) -> ParsedTurn | Malformed:
-    plain = block if unfenced(block) is not None else block.removeprefix("\n").removesuffix("\n")
-    code = fenced_code(plain)
-    return code if isinstance(code, Malformed) else ParsedTurn(turn.thought.strip(), code=code)
-
-
-def _with_answer(turn: ParsedTurn) -> ParsedTurn | Malformed:
-    text = (turn.answer or "").strip()
-    if not text:
-        return Malformed("the <answer> is empty")
-    box = one_answer(text)
-    if isinstance(box, Malformed):
-        return box
-    return ParsedTurn(turn.thought.strip(), answer=box.answer if box else text)

@@ -46,7 +46,14 @@ class Thyme(Protocol):
         turn = code_or_answer(text, sandbox=self.marker)
         if isinstance(turn, Malformed):
             return turn
-        return _with_answer(turn) if turn.code is None else _with_code(turn, turn.code)
+        thought = _THINK.sub("", turn.thought).strip()
+        if turn.code is None:
+            answer = (turn.answer or "").strip()
+            return ParsedTurn(thought, answer=answer) if answer else Malformed("the <answer> is empty")
+        code = unfenced(turn.code)
+        if code is None:
+            return Malformed(f"<code> holds no single ```python block: {excerpt(turn.code)}")
+        return ParsedTurn(thought, code=code) if code.strip() else Malformed("the code block is empty")
 
     def _written(self, turn: ParsedTurn, first: bool) -> str:
         thought = f"<think>{turn.thought}" if first else turn.thought
@@ -62,19 +69,3 @@ class Thyme(Protocol):
         if text := "\n".join(filter(None, (output, observation.error))):
             parts.append(Text(text))
         return (*parts, Text(f"</{self.marker}>"))
-
-
-def _with_code(turn: ParsedTurn, block: str) -> ParsedTurn | Malformed:
-    code = unfenced(block)
-    if code is None:
-        return Malformed(f"<code> holds no single ```python block: {excerpt(block)}")
-    return ParsedTurn(_thought(turn), code=code) if code.strip() else Malformed("the code block is empty")
-
-
-def _with_answer(turn: ParsedTurn) -> ParsedTurn | Malformed:
-    answer = (turn.answer or "").strip()
-    return ParsedTurn(_thought(turn), answer=answer) if answer else Malformed("the <answer> is empty")
-
-
-def _thought(turn: ParsedTurn) -> str:
-    return _THINK.sub("", turn.thought).strip()

@@ -206,10 +206,8 @@ class ToolCall(Protocol):
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
     ) -> tuple[Message, ...]:
         """System prompt with the tool, then the images and the question with the images' sizes."""
-        tool = json.dumps(CROP_TOOL if images else CODE_TOOL)
-        system, user = bundled_prompt("tool_call").render(
-            question=question, sizes=image_sizes(images), has_images=bool(images), tool=tool, mode=mode
-        )
+        slots = {"question": question, "sizes": image_sizes(images), "has_images": bool(images), "mode": mode}
+        system, user = bundled_prompt("tool_call").render(**slots, tool=json.dumps(CROP_TOOL if images else CODE_TOOL))
         return opening_messages(system, images, user, question=question)
 
     def _read(self, text: str) -> ParsedTurn | Malformed:
@@ -217,19 +215,18 @@ class ToolCall(Protocol):
         thought = parts[0] if parts else text
         if tag(f"/?{self.marker}").search(thought):
             return Malformed(f"the turn has a tool's marker of its own: {excerpt(thought)}")
-        return _with_call(*parts) if parts else _with_answer(thought)
+        if not parts:
+            return _with_answer(text)
+        _, call, after = parts
+        if tag("tool_call").match(after.lstrip()):
+            return Malformed(f"the turn makes two calls: {excerpt(call)}")
+        code = read_call(call)
+        return code if isinstance(code, Malformed) else ParsedTurn(thought.strip(), code=code)
 
     def _written(self, turn: ParsedTurn, first: bool) -> str:
         if turn.code is not None:
             return f"{turn.thought}\n<tool_call>\n{write_call(turn.code)}\n</tool_call>".lstrip()
         return f"{turn.thought}\n{write_box(turn.answer or '')}".lstrip()
-
-
-def _with_call(thought: str, call: str, after: str) -> ParsedTurn | Malformed:
-    if tag("tool_call").match(after.lstrip()):
-        return Malformed(f"the turn makes two calls: {excerpt(call)}")
-    code = read_call(call)
-    return code if isinstance(code, Malformed) else ParsedTurn(thought.strip(), code=code)
 
 
 def _with_answer(text: str) -> ParsedTurn | Malformed:

@@ -44,10 +44,9 @@ class ServedModel:
         folder = Path(text).expanduser()
         if text and folder.is_dir():
             # weights are too large to read
-            files = [
-                (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.iterdir() if file.is_file()
-            ]
-            return cls(str(folder.resolve()), is_folder=True, revision=digest(sorted(files))[:12])
+            stats = {file.name: file.stat() for file in folder.iterdir() if file.is_file()}
+            files = sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats.items())
+            return cls(str(folder.resolve()), is_folder=True, revision=digest(files)[:12])
         if not HUB_NAME.fullmatch(text):
             raise ServingError(f"MODEL is a folder or a hub name like Qwen/Qwen3-VL-8B-Instruct; {text!r} is neither")
         return cls(text)

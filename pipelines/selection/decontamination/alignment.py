@@ -60,12 +60,9 @@ class Alignment:
 
 def align(query: Gray, image: Gray, query_places: Places, image_places: Places) -> Alignment | None:
     """The best overlap. The places correspond row by row and are in pixels of ``query`` and of ``image``."""
-    overlaps = [
-        aligned
-        for matrix, n_agreeing in _proposals(query_places, image_places, max(image.shape))
-        if (aligned := _compared(query, image, matrix, n_agreeing)) is not None
-    ]
-    return max(overlaps, key=lambda aligned: (aligned.same, aligned.correlation), default=None)
+    proposals = _proposals(query_places, image_places, max(image.shape))
+    overlaps = (_compared(query, image, matrix, n_agreeing) for matrix, n_agreeing in proposals)
+    return max(filter(None, overlaps), key=lambda aligned: (aligned.same, aligned.correlation), default=None)
 
 
 def _proposals(query: Places, image: Places, side: int) -> Iterator[tuple[Matrix, int]]:

@@ -103,12 +103,9 @@ class TrainingRow:
     def of_trajectory(cls, trajectory: Trajectory, sample: Sample) -> Self:
         """The sample's question, what the policy thought, and every image, those of observations included."""
         thoughts = (*(turn.thought for turn in trajectory.rounds), trajectory.final_thought)
-        observed = [
-            image
-            for number, turn in enumerate(trajectory.rounds, 1)
-            for image in _numbered(turn.observation.images, f"round {number}, ")
-        ]
-        images = (*_numbered(trajectory.images), *observed)
+        images = _numbered(trajectory.images)
+        for number, turn in enumerate(trajectory.rounds, 1):
+            images += _numbered(turn.observation.images, f"round {number}, ")
         return cls(trajectory.trajectory_id, sample.sample_id, (question_text(sample), *thoughts), images)
 
 

@@ -99,8 +99,7 @@ class BenchmarkRow:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkPlace:
+class BenchmarkPlace(NamedTuple):
     """A row of a benchmark, by both names."""
 
     benchmark: str
@@ -114,18 +113,17 @@ class BenchmarkIndex:
         self.rows = rows
         self.sha256s = sorted({sha256 for of in rows.values() for row in of for sha256 in row.images})
         self.images = ImageIndex([cache.read(sha256) for sha256 in self.sha256s])
+        every_row = [(name, row) for name, of in rows.items() for row in of]
         self.asked = [
             BenchmarkQuestion(name, row.row, row.text, digest(row.images or normalised(row.text)))
-            for name, of in rows.items()
-            for row in of
+            for name, row in every_row
             if row.text
         ]
         self.phrases = PhraseIndex(self.asked, n_words=n_words)
         self._places: dict[str, list[BenchmarkPlace]] = {sha256: [] for sha256 in self.sha256s}
-        for name, of in rows.items():
-            for row in of:
-                for sha256 in dict.fromkeys(row.images):
-                    self._places[sha256].append(BenchmarkPlace(name, row.row))
+        for name, row in every_row:
+            for sha256 in dict.fromkeys(row.images):
+                self._places[sha256].append(BenchmarkPlace(name, row.row))
 
     @classmethod
     def build(cls, benchmarks: Iterable[Benchmark], folder: Path, *, n_words: int = N_WORDS) -> BenchmarkIndex:
@@ -151,10 +149,8 @@ def _rows(benchmark: Benchmark, cache: FingerprintCache) -> list[BenchmarkRow]:
             for row in (_row(row, cache) for row in benchmark.rows())
         ]
         write_whole(path, json.dumps(rows))
-    return [
-        BenchmarkRow(row["row"], row["text"], tuple(row["pictures"]), row["fault"])
-        for row in json.loads(path.read_bytes())
-    ]
+    stored = json.loads(path.read_bytes())
+    return [BenchmarkRow(row["row"], row["text"], tuple(row["pictures"]), row["fault"]) for row in stored]
 
 
 def _row(row: SourceRow | BadRow, cache: FingerprintCache) -> BenchmarkRow:

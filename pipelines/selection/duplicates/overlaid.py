@@ -60,9 +60,8 @@ class Overlaid:
         """The same two with ``mask`` filled from around it, in each from its own, and not compared."""
         if not mask.any():
             return self
-        gray, beside = (
-            cv2.inpaint(side, mask.astype(np.uint8), 3, cv2.INPAINT_TELEA) for side in (self.gray, self.beside)
-        )
+        filled = mask.astype(np.uint8)
+        gray, beside = (cv2.inpaint(side, filled, 3, cv2.INPAINT_TELEA) for side in (self.gray, self.beside))
         return Overlaid(np.asarray(gray, np.uint8), np.asarray(beside, np.uint8), self.inside & ~mask, self.overlap)
 
     def places(self, scale: Scale) -> "ComparedPlaces":

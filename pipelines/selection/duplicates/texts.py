@@ -119,7 +119,8 @@ class TextBands:
         keys = np.empty(len(self), np.uint64)
         for start in range(0, len(self), BLOCK):
             length = min(BLOCK, len(self) - start)
-            keys[start : start + length] = self._read(start * self.n_bands + number * length, length)
+            self._keys.seek(8 * (start * self.n_bands + number * length))
+            keys[start : start + length] = np.frombuffer(self._keys.read(8 * length), np.uint64)
         return keys
 
     def meeting(self, groups: NDArray[np.int64] | None = None) -> tuple[Positions, NDArray[np.int32]]:
@@ -143,10 +144,6 @@ class TextBands:
     def _grouped(self, band: int, groups: NDArray[np.int64] | None) -> Keys:
         keys = self.band(band)
         return keys if groups is None else mixed(keys, groups.astype(np.uint64))
-
-    def _read(self, begin: int, length: int) -> Keys:
-        self._keys.seek(8 * begin)
-        return np.frombuffer(self._keys.read(8 * length), np.uint64)
 
     def _band_keys(self, texts: list[str], of_texts: list[Words]) -> Keys:
         """Texts that are the same without a word have the same keys, too."""

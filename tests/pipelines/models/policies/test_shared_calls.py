@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.pipelines.models.policies import PolicyUnavailable, shared_calls
+from darkroom.pipelines.models.policies import PolicyUnavailable
 from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter, SharedCalls, fair_shares
 from darkroom.pipelines.storage.ledger import Ledger
 from tests.pipelines.models.policies.sharers import most_in_flight_of_three
@@ -143,8 +143,8 @@ def test_a_policy_calls_no_more_than_is_leased(chat, open_policy, turn, ledger):
 
 
 def test_calls_that_wait_fail_when_the_database_no_longer_shares_them_out(chat, open_policy, turn, ledger, monkeypatch):
-    monkeypatch.setattr(shared_calls, "DEAD_SECONDS", 0.0)
-    monkeypatch.setattr(shared_calls, "PERIOD_SECONDS", 0.01)
+    monkeypatch.setattr("darkroom.pipelines.models.policies.limiter.DEAD_SECONDS", 0.0)
+    monkeypatch.setattr("darkroom.pipelines.models.policies.limiter.PERIOD_SECONDS", 0.01)
     asked = asyncio.Event()
 
     async def answer(endpoint, request, body):
