@@ -49,14 +49,9 @@ class CheckedLabels(Stage[Sample, RLCandidate, CheckedLabel]):
 
     async def measure(self, sample: Sample, row: RLCandidate) -> CheckedLabel | Rejection:
         """The judge's answers against the label, then people's word."""
-        votes = await collect_votes(
-            self.judge,
-            turn_of(sample, PROMPT),
-            graded(sample, row.grader, self.judge),
-            n_votes=self.n_answers,
-            verdict=self._stands if self.stop_early else None,
-            what=PROMPT,
-        )
+        turn, read = turn_of(sample, PROMPT), graded(sample, row.grader, self.judge)
+        verdict = self._stands if self.stop_early else None
+        votes = await collect_votes(self.judge, turn, read, n_votes=self.n_answers, verdict=verdict, what=PROMPT)
         verified = self.said.get(sample.sample_id)
         label = CheckedLabel(sample.sample_id, votes, verified.reviewer if verified else "")
         if verified is not None and verified.verdict == "mismatch":

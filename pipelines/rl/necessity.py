@@ -84,24 +84,16 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
         async with self.sandboxes.group(sample.images, names=image_names(sample.question)) as group:
             rollouts = [await self._rolled_out(task, opening, number, group) for number, opening in enumerate(openings)]
         ballots = [await self._ballot(rolled_out, sample, row, mode) for rolled_out in rollouts]
-        return Votes(
-            judge=self.student.identity.model,
-            ballots=tuple(ballot.says for ballot in ballots),
-            n_wanted=n,
-            reasons=tuple(ballot.reason[:300] for ballot in ballots),
-            usage=sum([rolled_out.usage for rolled_out in rollouts] + [ballot.usage for ballot in ballots], Usage()),
-        )
+        says, reasons = tuple(ballot.says for ballot in ballots), tuple(ballot.reason[:300] for ballot in ballots)
+        usage = sum([rolled_out.usage for rolled_out in rollouts] + [ballot.usage for ballot in ballots], Usage())
+        return Votes(self.student.identity.model, says, n_wanted=n, reasons=reasons, usage=usage)
 
     async def _rolled_out(self, task: Task, opening: Completion, number: int, group: RecordedGroup) -> Rollout:
         task = replace(task, seed=task.seed + number)
         async with group.session(seed=task.seed) as session:
+            n = MAX_ROUNDS if task.mode == "forced" else 0
             rolled_out = await rollout(
-                task,
-                policy=self.student,
-                protocol=self.protocol,
-                session=session,
-                max_rounds=MAX_ROUNDS if task.mode == "forced" else 0,
-                opening=opening,
+                task, policy=self.student, protocol=self.protocol, session=session, max_rounds=n, opening=opening
             )
         if rolled_out.error is not None and rolled_out.error.reason in (Reason.POLICY_FAILED, Reason.SANDBOX_FAILED):
             raise rolled_out.error

@@ -54,14 +54,9 @@ class PassRates(Stage[Sample, RLCandidate, PassRate]):
         return [(sample, row) for sample, row in rows if row.sample_id in checked]
 
     async def measure(self, sample: Sample, row: RLCandidate) -> PassRate | Rejection:
-        votes = await collect_votes(
-            self.student,
-            turn_of(sample, "pass_rate"),
-            graded(sample, row.grader, self.judge),
-            n_votes=self.n_answers,
-            verdict=self._band if self.stop_early else None,
-            what="pass rate",
-        )
+        turn, read = turn_of(sample, "pass_rate"), graded(sample, row.grader, self.judge)
+        verdict = self._band if self.stop_early else None
+        votes = await collect_votes(self.student, turn, read, n_votes=self.n_answers, verdict=verdict, what="pass rate")
         band = self._band(votes.n_yes, votes.n_no + votes.n_invalid)
         pass_rate = PassRate(sample.sample_id, votes, band == "never solved")
         solved = f"{votes.n_yes} of {votes.n} answers of {votes.judge} are right"

@@ -38,18 +38,9 @@ def public_rows(shard: Shard) -> Iterator[RLRow]:
     priors = _by_sample(shard, necessity.ASSET, ToolNecessity)
     suitable = _by_sample(shard, suitability.LABELS, SuitabilityLabel)
     for sample, row in shard.joined(candidates.ASSET, RLCandidate):
-        if sample.sample_id in out:
-            continue
-        rate = rates.get(sample.sample_id)
-        yield RLRow(
-            sample=sample,
-            grader=row.grader,
-            origin="public",
-            difficulty=difficulty_of(rate),
-            pass_rate=rate,
-            necessity=priors.get(sample.sample_id),
-            suitability=suitable.get(sample.sample_id),
-        )
+        if (key := sample.sample_id) not in out:
+            rate = rates.get(key)
+            yield RLRow(sample, row.grader, "public", difficulty_of(rate), rate, priors.get(key), suitable.get(key))
 
 
 def annotated_row(sample: Sample) -> RLRow:

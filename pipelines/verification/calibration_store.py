@@ -131,13 +131,10 @@ def stored_calibration(
         calibration = calibrate(scores, good)
     else:
         calibration = calibrate_for(scores, good, target_precision=target_precision)
-    judgements = sorted(
-        [label.line.family, label.line.row, digest(label.line.model_dump()), label.is_good] for label in labels
-    )
+    lines = [(label.line, label.is_good) for label in labels]
+    judgements = digest(sorted([line.family, line.row, digest(line.model_dump()), is_good] for line, is_good in lines))
     reviewers = tuple(sorted({name for label in labels for name in label.reviewers}))
-    return StoredCalibration(
-        check.name, identity_of(check, judge), calibration, digest(judgements), labelled, reviewers
-    )
+    return StoredCalibration(check.name, identity_of(check, judge), calibration, judgements, labelled, reviewers)
 
 
 def inline_case(label: Label, store: ImageStore) -> Case:
@@ -181,9 +178,7 @@ async def _scores(check: JudgedCheck, judge: Judge, cases: Sequence[Case]) -> li
 def _frozen(stored: Mapping[str, Any]) -> StoredCalibration:
     numbers = dict(stored["calibration"])
     for name in _MEASURES:
-        numbers[name] = Interval(
-            **{part: math.nan if value is None else value for part, value in numbers[name].items()}
-        )
+        numbers[name] = Interval(**{part: math.nan if n is None else n for part, n in numbers[name].items()})
     calibration = Calibration(**numbers)
     if "n_chosen_on" not in stored["calibration"]:
         calibration = _with_intervals(calibration)

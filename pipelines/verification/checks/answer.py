@@ -60,6 +60,7 @@ async def answer_judged(case: Case, judge: Judge) -> CheckResult:
     return by_votes(await judge.ask(ANSWER, case, slots=answer_slots(answer, sample)), Flaw.WRONG_ANSWER)
 
 
+_BEFORE_LETTER = r"(?:choice|option|answer(?: is)?:?) \(?"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _DENIED = re.compile(r"(?:\bnot|\bno|n't|\brather than|\binstead of|\bneither|\bnor)(?: an?| the)?\s*$")
 _MAX_DENIAL = 40
@@ -82,9 +83,7 @@ def _asserted(thought: str, choices: Mapping[str, str]) -> set[str]:
 
     A text inside another's ("red", "dark red") is not named where only the longer one is.
     """
-    stated = {
-        letter for letter in choices if re.search(rf"(?:choice|option|answer(?: is)?:?) \(?{letter}\b", thought, re.I)
-    }
+    stated = {letter for letter in choices if re.search(rf"{_BEFORE_LETTER}{letter}\b", thought, re.IGNORECASE)}
     end = " ".join(_SENTENCE.split(thought)[-2:])
     for letter, text in sorted(choices.items(), key=lambda choice: -len(choice[1])):
         if _says(end, text):

@@ -38,9 +38,8 @@ def visual_tokens_within_budget(case: Case) -> CheckResult:
 
 
 def _within(most: int, n: int, detail: str) -> CheckResult:
-    return decided(
-        n <= most, Flaw.TOO_MANY_FRAMES, detail if n <= most else f"{detail}, at most {most}", score=float(n)
-    )
+    more = "" if n <= most else f", at most {most}"
+    return decided(n <= most, Flaw.TOO_MANY_FRAMES, detail + more, score=float(n))
 
 
 @check()
@@ -57,15 +56,8 @@ def relevant_frames_shown(case: Case) -> CheckResult:
     ]
     detail = f"shown: frames {', '.join(str(min(numbers)) for _, numbers in frames) or 'none'}"
     moments = temporal_segments(case.sample)
-    missed = [
-        moment
-        for moment in moments
-        if not any(
-            video == moment.video and moment.first <= number < moment.end
-            for video, numbers in frames
-            for number in numbers
-        )
-    ]
+    numbers_shown = {(video, number) for video, numbers in frames for number in numbers}
+    missed = [m for m in moments if not any((m.video, number) in numbers_shown for number in range(m.first, m.end))]
     score = 1 - len(missed) / len(moments) if moments else float(bool(frames))
     if missed:
         segments = "; ".join(f"{moment.label} in {moment.first} to {moment.end - 1}" for moment in missed)

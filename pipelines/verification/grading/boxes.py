@@ -74,20 +74,15 @@ def _read(plain: str) -> Corners | None:
     for spelled in _SPELLED:
         if matched := spelled.match(inner):
             return _checked([float(side) for side in matched.groups()])
-    return _checked(_sides(_loaded(inner)))
+    try:
+        content = json.loads(inner, object_pairs_hook=_without_repeats, parse_constant=int)
+    except (ValueError, RecursionError):  # no JSON, or NaN, which is no int: no box
+        content = None
+    return _checked(_sides(content))
 
 
 def _in_fractions(box: Corners) -> bool:
     return all(0 <= side <= 1 for side in box)
-
-
-def _loaded(text: str) -> Any:
-    if text[:1] not in ("{", "["):
-        return None
-    try:
-        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=int)
-    except (ValueError, RecursionError):  # no JSON, or NaN, which is no int: no box
-        return None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -100,14 +95,11 @@ def _sides(content: Any) -> Sequence[Any]:
     """The four sides in what JSON held: a list, two corners, an object that names them; alone or in a list."""
     if isinstance(content, list) and len(content) == 1:
         content = content[0]
-    if isinstance(content, dict):
-        return _named_sides(content)
-    if (
-        isinstance(content, list)
-        and len(content) == 2
-        and all(isinstance(corner, list) and len(corner) == 2 for corner in content)
-    ):
-        return [*content[0], *content[1]]
+    match content:
+        case dict():
+            return _named_sides(content)
+        case [[x1, y1], [x2, y2]]:
+            return (x1, y1, x2, y2)
     return content if isinstance(content, list) else ()
 
 
@@ -127,9 +119,8 @@ def _named_sides(fields: dict[str, Any]) -> Sequence[Any]:
 
 
 def _checked(sides: Sequence[Any]) -> Corners | None:
-    if len(sides) != 4 or any(isinstance(side, bool) or not isinstance(side, int | float) for side in sides):
-        return None
-    if not all(-_FARTHEST < side < _FARTHEST for side in sides):
+    are_numbers = all(isinstance(side, int | float) and not isinstance(side, bool) for side in sides)
+    if len(sides) != 4 or not are_numbers or not all(-_FARTHEST < side < _FARTHEST for side in sides):
         return None
     x1, y1, x2, y2 = map(float, sides)
     return (x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None

@@ -62,7 +62,8 @@ def _distinguished(answer: str, choices: Sequence[str], question: str) -> set[st
         return set()
     shared = [word for text, words in zip(texts, own, strict=True) for word in _words(text) if word not in words]
     offered = {stem(word) for words in own for word in words}
-    if not all(word in question_words or stem(word) in question_words for word in shared):
+    neutral = {word for word in (*answer_words, *shared) if {word, stem(word)} & question_words}
+    if not neutral.issuperset(shared):
         return set()
     if OFFERS.search(question) is None and offered & {stem(word) for word in _words(question)}:
         return set()
@@ -70,14 +71,8 @@ def _distinguished(answer: str, choices: Sequence[str], question: str) -> set[st
     for name, words, full in zip(names, own, map(_words, texts), strict=True):
         for n in range(len(answer_words) - len(words) + 1):
             rest = answer_words[:n] + answer_words[n + len(words) :]
-            if (
-                answer_words[n : n + len(words)] == words
-                and all(
-                    (word in question_words or stem(word) in question_words) and stem(word) not in offered
-                    for word in rest
-                )
-                and _in_one_order(answer_words, full)
-            ):
+            is_rest_neutral = neutral.issuperset(rest) and offered.isdisjoint(map(stem, rest))
+            if answer_words[n : n + len(words)] == words and is_rest_neutral and _in_one_order(answer_words, full):
                 letters.add(name)
     return letters
 
@@ -146,9 +141,7 @@ def _valued(text: str, choices: Sequence[str], question: str) -> str | None:
     same = same or [letter for letter, choice in split if same_text(text, choice, question)]
     same = same or [letter for letter, choice in split if same_spelling(text, bare(choice))]
     number = as_number(text)
-    same = same or [
-        letter for letter, choice in split if same_number(number, as_number(bare(choice)), question=question)
-    ]
+    same = same or [name for name, text_of in split if same_number(number, as_number(bare(text_of)), question=question)]
     same = same or [letter for letter, choice in split if _tight(text) and _tight(text) == _tight(choice)]
     return same[0] if len(same) == 1 else None
 

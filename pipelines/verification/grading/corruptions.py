@@ -80,14 +80,11 @@ def _altered(answer: str) -> Iterator[Corruption]:
     yield Corruption("digit more", f"{before}{number}7{after}")
     turned = before[:-1] if before.endswith("-") else f"{before}-"
     yield Corruption("sign turned", f"{turned}{number}{after}")
-    yield Corruption("point moved", f"{before}{_shifted(number)}{after}")
+    whole, _, decimals = number.replace(",", "").partition(".")
+    moved = f"{whole}{decimals[:1]}.{decimals[1:]}" if len(decimals) > 1 else f"{whole}{decimals}0"
+    yield Corruption("point moved", f"{before}{moved}{after}")
     yield Corruption("two numbers", f"{before}{number}, {number}7{after}")
     yield Corruption("two numbers", f"{before}{number} {number}{after}")
-
-
-def _shifted(number: str) -> str:
-    whole, _, decimals = number.replace(",", "").partition(".")
-    return f"{whole}{decimals[:1]}.{decimals[1:]}" if len(decimals) > 1 else f"{whole}{decimals}0"
 
 
 def _other_units(answer: str, unit: str) -> Iterator[Corruption]:
@@ -199,8 +196,8 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
     rival = RIVAL
     match grader.kind:
         case "choice":
-            of_kind, right = choices(sample), chosen_letter(sample.answer, sample.choices)
-            rival = next((letter for letter, _ in map(split_choice, sample.choices) if letter != right), "Z")
+            of_kind, own_letter = choices(sample), chosen_letter(sample.answer, sample.choices)
+            rival = next((letter for letter, _ in map(split_choice, sample.choices) if letter != own_letter), "Z")
         case "number":
             of_kind, rival = numbers(sample, grader), rival_number(sample.answer)
         case "maths":
@@ -214,12 +211,8 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
             of_kind = texts(sample)
     expected = [sample.answer, *(spelling for spelling in sample.choices if spelling.startswith(sample.answer[:1]))]
     expected += [spelling[2:].strip() for spelling in expected]
-    candidates = {candidate.text: candidate for candidate in (*of_kind, *phrased(sample.answer, rival))}
-    return tuple(
-        candidate
-        for text, candidate in candidates.items()
-        if not any(same_words(text[:4000], spelling) for spelling in expected)
-    )
+    several = {candidate.text: candidate for candidate in (*of_kind, *phrased(sample.answer, rival))}.values()
+    return tuple(wrong for wrong in several if not any(same_words(wrong.text[:4000], right) for right in expected))
 
 
 def choices(sample: Sample) -> Iterator[Corruption]:

@@ -9,7 +9,7 @@ clock.
 
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, time
 from typing import NamedTuple
 
 from darkroom.pipelines.verification.grading.number_words import ONES, TENS, in_digits
@@ -78,14 +78,6 @@ class CalendarDate(NamedTuple):
     day: int | None
 
 
-class TimeOfDay(NamedTuple):
-    """A time of day. An hour up to twelve without "am" or "pm" is that hour of the day."""
-
-    hour: int
-    minute: int
-    second: int
-
-
 def same_date(answer: str, expected: str) -> bool | None:
     """Compare dates; None where the expected answer is none."""
     figures, expected_figures = _figures(answer), _figures(expected)
@@ -123,9 +115,8 @@ def _day(text: str) -> CalendarDate | None:
 def _named(match: re.Match[str]) -> CalendarDate:
     fields = match.groupdict()
     month = fields["month"].casefold().rstrip(".")
-    number = (
-        int(month) if month.isdigit() else next(n for n, name in enumerate(_MONTHS, 1) if re.fullmatch(name, month))
-    )
+    names = (n for n, name in enumerate(_MONTHS, 1) if re.fullmatch(name, month))
+    number = int(month) if month.isdigit() else next(names)
     day = (fields.get("day") or "").casefold()
     ordinal = int(day) if day.isdigit() else ORDINALS.index(day) + 1 if day else None
     return CalendarDate(int(fields["year"]) if fields.get("year") else None, number, ordinal)
@@ -149,12 +140,12 @@ def _exists(day: CalendarDate) -> bool:
     return True
 
 
-def _time(text: str) -> TimeOfDay | None:
+def _time(text: str) -> time | None:
     if len(text) > MAX_CHARS:
         return None
     plain = _LEAD.sub("", " ".join(text.casefold().replace("’", "'").split()), count=1)
     if plain in _HOURS_OF:
-        return TimeOfDay(_HOURS_OF[plain], 0, 0)
+        return time(_HOURS_OF[plain])
     if match := _CLOCK.match(plain) or _IN_WORDS.match(plain):
         fields = match.groupdict("")
         if not any(fields[part] for part in ("minute", "o", "half", "part")):
@@ -172,7 +163,7 @@ def _minutes(word: str) -> int:
     return int(word) if word.isdigit() else _MINUTE_WORDS[word]
 
 
-def _beside(match: re.Match[str]) -> TimeOfDay | None:
+def _beside(match: re.Match[str]) -> time | None:
     """ "a quarter to seven", "half past four"."""
     word, hour = match["minutes"], _hour(match["hour"])
     minutes = {"half": 30, "quarter": 15}.get(word) or _minutes(word)
@@ -183,14 +174,12 @@ def _beside(match: re.Match[str]) -> TimeOfDay | None:
     return _clock(hour - 1 or 12, 60 - minutes, 0, match)
 
 
-def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> TimeOfDay | None:
+def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | None:
     part = match["part"] or ""
     half = match["half"] or ("a" if "morning" in part else "p" if part else "")
     if not (hour < 24 and minute < 60 and second < 60) or (half and not 1 <= hour <= 12):
         return None
-    if half:
-        return TimeOfDay(hour % 12 + (12 if half == "p" else 0), minute, second)
-    return TimeOfDay(hour, minute, second)
+    return time(hour % 12 + (12 if half == "p" else 0) if half else hour, minute, second)
 
 
 _INFINITE = re.compile(r"\A(minus|negative|plus|positive|[-+])?\s*(?:\\infty|∞|infinity|inf)\Z", re.IGNORECASE)

@@ -47,9 +47,8 @@ def same_list(
 def _same(answer: str, expected: str, question: str, is_ordered: bool, tolerance: float) -> bool:
     """Split at commas alone or at every "and" too, or as the steps of an order."""
     compared = _in_order if is_ordered else _paired
-    parts_of_answer, expected_parts = (
-        [elements(t, at_and=at_and) for at_and in (True, False)] for t in (answer, expected)
-    )
+    splits = ([elements(text, at_and=at_and) for at_and in (True, False)] for text in (answer, expected))
+    parts_of_answer, expected_parts = splits
     others = product((solutions(answer), *_other_splits(answer, is_ordered)), (*expected_parts, solutions(expected)))
     return any(
         parts and len(parts) == len(each) and compared(parts, each, question, tolerance)

@@ -23,6 +23,7 @@ CPU_SECONDS = 5.0
 """Of one comparison; 0.01 to 0.2 s is usual."""
 WALL_SECONDS = 300.0
 """After which the process itself is given up, on a machine that hangs."""
+_PROGRAM = Path(__file__).with_name("math_worker_main.py")
 _ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0"}  # the order of sets, and with it the work, is always the same
 REMEMBERED = 8192
 """Comparisons: one answer is spelled in many ways that read the same."""
@@ -72,12 +73,9 @@ class MathsProcess:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
             self.close()
-            program = Path(__file__).with_name("math_worker_main.py")
             # -P: the program's folder stays off sys.path
-            command = [sys.executable, "-P", str(program), str(CPU_SECONDS)]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=_ENVIRONMENT
-            )
+            command, pipe = [sys.executable, "-P", str(_PROGRAM), str(CPU_SECONDS)], subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=_ENVIRONMENT)
             self._owner = os.getpid()
         return self._process
 
@@ -93,8 +91,8 @@ class MathsProcess:
         if not line:
             self.close()
             raise GradingError(
-                f"expected an answer of {sys.executable} {Path(__file__).with_name('math_worker_main.py')}, "
-                "found none; run it by hand to see why (math-verify must be installed)"
+                f"expected an answer of {sys.executable} {_PROGRAM}, found none; run it by hand to see why "
+                "(math-verify must be installed)"
             )
         answer: dict[str, Any] = json.loads(line)
         return answer

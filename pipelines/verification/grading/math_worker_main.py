@@ -112,13 +112,8 @@ def _agree(expression: Any, expected: Any) -> bool:
 def _parsed(tex: str) -> list[Any]:
     from math_verify import LatexExtractionConfig, parse
 
-    expressions: list[Any] = parse(
-        f"${tex}$",
-        [LatexExtractionConfig()],
-        fallback_mode="no_fallback",
-        extraction_mode="first_match",
-        parsing_timeout=None,
-    )
+    modes = {"fallback_mode": "no_fallback", "extraction_mode": "first_match", "parsing_timeout": None}
+    expressions: list[Any] = parse(f"${tex}$", [LatexExtractionConfig()], **modes)
     return expressions
 
 

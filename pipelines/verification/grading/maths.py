@@ -88,21 +88,17 @@ def _part(token: re.Match[str], letters: set[str]) -> str | None:
     if command := token["command"]:
         return _TEX_OF.get(command, rf"\{command} ") if command in _COMMANDS else None
     if word := token["word"]:
-        return _word(word, letters)
+        if word in _FUNCTIONS:
+            return rf"\{word} "
+        if word in ("pi", "inf", "oo"):
+            return _TEX_OF[word]
+        if len(word) > 2:
+            return None
+        letters.update(word)
+        return " ".join(word) + " "
     if sign := token["sign"]:
         return _TEX_OF.get(sign, sign)
     return token["brace"] or " "
-
-
-def _word(word: str, letters: set[str]) -> str | None:
-    if word in _FUNCTIONS:
-        return rf"\{word} "
-    if word in ("pi", "inf", "oo"):
-        return _TEX_OF[word]
-    if len(word) > 2:
-        return None
-    letters.update(word)
-    return " ".join(word) + " "
 
 
 def _rooted(tex: str) -> str:
@@ -126,6 +122,7 @@ def _is_small(tex: str) -> bool:
 
 
 _FORM = re.compile(any_of(_DATA["asks_for_a_form"]), re.IGNORECASE)
+_BRACKET = re.compile(r"\\\{|[(\[]")
 _LIST = re.compile(r"\A[^(){}\[\]]*,[^(){}\[\]]*\Z")
 
 
@@ -151,14 +148,14 @@ def same_expression(answer: str, expected: str, *, question: str) -> tuple[bool,
         return False, f"{expression.name} is not {wanted_expression.name}"
     if read_quantity(wanted_expression.tex) is not None:
         return _a_number(expression, wanted_expression, question)
-    brackets = {_outer(expression), _outer(wanted_expression)} - {""}
-    if len(brackets) > 1:
+    expressions = (expression, wanted_expression)
+    if len({bracket[0] for each in expressions if (bracket := _BRACKET.match(each.tex))}) > 1:
         return False, "a set is no tuple, and a tuple no interval"
     if expression.letters != wanted_expression.letters:
         return False, "other variables"
     if expression.spelled != wanted_expression.spelled and expression.spelled in re.sub(r"\s", "", question):
         return False, "repeats the question"
-    compared = maths_process.compare(_as_tuple(expression.tex), _as_tuple(wanted_expression.tex))
+    compared = maths_process.compare(*(f"({each.tex})" if _LIST.match(each.tex) else each.tex for each in expressions))
     is_right = compared.same or (not asks_for_exact(question) and _rounds(compared.values[1], expression.tex))
     return is_right, compared.error or "compared by math-verify"
 
@@ -178,16 +175,6 @@ def _rounds(value: str | None, number: str) -> bool:
     """Return whether ``number``, as written, is the rounded ``value``."""
     exact, rounded = read_quantity(value or ""), read_quantity(number)
     return exact is not None and rounded is not None and rounded.can_be_rounded and same_quantity(rounded, exact)
-
-
-def _as_tuple(tex: str) -> str:
-    return f"({tex})" if _LIST.match(tex) else tex
-
-
-def _outer(expression: Expression) -> str:
-    """The bracket that an expression begins with."""
-    bracket = re.match(r"\\\{|[(\[]", expression.tex)
-    return bracket[0] if bracket else ""
 
 
 _IN_WORDS = read_words(__file__, "equations")

@@ -213,9 +213,8 @@ _GLOSS = re.compile(r"\A([^()]+)\(([^()]+)\)\Z")
 _BELOW = re.compile(r"\A(\d[^-]{0,20}?) below(?: zero| 0)?\Z", re.IGNORECASE)
 _OUT_OF = re.compile(r"\A(\d+) out of (\d+)(?=\s|\Z)", re.IGNORECASE)
 _CLOCK = re.compile(r"\A(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)\Z", re.ASCII)
-_IN_LARGE = re.compile(
-    r"\bin (?:\w+ )?(thousand|million|billion)s?\b|\b(thousand|million|billion)s? of\b", re.IGNORECASE
-)
+_LARGE = "(thousand|million|billion)"
+_IN_LARGE = re.compile(rf"\bin (?:\w+ )?{_LARGE}s?\b|\b{_LARGE}s? of\b", re.IGNORECASE)
 _GENERIC = frozenset(["units", "area in units"])
 _TIGHT_FRAC = re.compile(r"\\([dt]?)frac\s*(\d)\s*(\d)(?!\d)")
 
@@ -226,10 +225,9 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
     if number is None or expected_number is None:
         return None
     factor = _factor(number, expected_number, question)
-    is_exact = asks_for_exact(question)
-    return factor is not None and same_quantity(
-        number, expected_number, factor=factor, tolerance=tolerance, is_exact=is_exact
-    )
+    if factor is None:
+        return False
+    return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=asks_for_exact(question))
 
 
 def same_form(answer: str, expected: str, *, question: str) -> bool:

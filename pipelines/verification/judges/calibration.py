@@ -104,16 +104,9 @@ def read_labels(path: Path, check: str) -> Labels:
 def label_reject(error: RowError, where: str, text: str, line: LabelLine | None = None) -> Reject:
     """A line, or what it says of a row, that cannot be used."""
     family, check = (line.family, line.check) if line else ("", "")
-    source, _, number = where.rpartition(":")
+    source, row = where.rpartition(":")[0], {"line": text}
     return reject(
-        error.reason,
-        error.evidence,
-        stage=STAGE,
-        row={"line": text},
-        family=family,
-        check=check,
-        source=source,
-        source_row=f"{source}:{number}",
+        error.reason, error.evidence, stage=STAGE, row=row, family=family, check=check, source=source, source_row=where
     )
 
 
