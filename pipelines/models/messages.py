@@ -95,10 +95,8 @@ THINNEST = 200
 def observed(
     observation: Seen, special_tokens: Sequence[str] = (), *, ref: Callable[[Image.Image], ImageRef] | None = None
 ) -> Observation:
-    """Make a record of an observation. ``special_tokens`` are those of the tokenizer that reads the text.
-
-    ``ref`` names an image; by default it is the digest of its pixels.
-    """
+    """Make a record of an observation. ``special_tokens`` are those of the tokenizer that reads the text. ``ref`` names
+    an image; by default it is the digest of its pixels."""
     edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in observation.edits)
     images = tuple((ref or pixel_ref)(image.pixels) for image in observation.images)
     text = neutralise(observation.text, special_tokens)

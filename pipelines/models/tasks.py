@@ -52,9 +52,7 @@ _IMAGE_PATH = re.compile(r"image path[^:\n]{0,60}:[\s\"'`*]{0,8}([^\s\"'`*]{1,25
 
 def image_names(question: str) -> tuple[str, ...]:
     """Names that a question gives its images, in their order: ``User Image Path: hr_bench_4k/179.jpg`` (Thyme table 3).
-
-    Code opens the images by these names, in a replay of the row as well.
-    """
+    Code opens the images by these names, in a replay of the row as well."""
     return tuple(_IMAGE_PATH.findall(question))
 
 

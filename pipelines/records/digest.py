@@ -8,10 +8,8 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """``value`` as canonical JSON (sorted keys, no spaces).
-
-    Raises ``TypeError`` for what JSON cannot hold and ``ValueError`` for NaN and infinities: neither has one spelling.
-    """
+    """``value`` as canonical JSON (sorted keys, no spaces). Raises ``TypeError`` for what JSON cannot hold and
+    ``ValueError`` for NaN and infinities: neither has one spelling."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 

@@ -146,10 +146,8 @@ ALL_FOR_TRAINING = Splits(np.empty(0, np.uint64), np.empty(0, np.uint16))
 def grouped(
     samples: Iterable[Sample], *, validation_share: float = 0.0, same: Mapping[str, str] | None = None
 ) -> Splits:
-    """The splits of all samples, which must be given together. ``same``: images that are another one, changed.
-
-    Raises ``ValueError`` for a share outside 0..1.
-    """
+    """The splits of all samples, which must be given together. ``same``: images that are another one, changed. Raises
+    ``ValueError`` for a share outside 0..1."""
     if not 0 <= validation_share <= 1:
         raise ValueError(f"a share lies in 0..1; found {validation_share}")
     ids, sources, owners, smallest = array("Q"), array("Q"), array("i"), bytearray()

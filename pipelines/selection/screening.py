@@ -163,9 +163,7 @@ class Screening:
 
     def same_images(self, images: Iterable[ImageRef]) -> dict[str, str]:
         """Map images to the earlier image that they are, changed: both by sha256; the earlier one is none such itself.
-
-        What came out for the latest sets of images is kept in ``<local>/same_images``.
-        """
+        What came out for the latest sets of images is kept in ``<local>/same_images``."""
         distinct = DistinctImages(images, self._folder)
         path = self.workspace.local / "same_images" / f"{_digest(distinct)}.json"
         with suppress(FileNotFoundError, ValueError):  # never compared, or damaged
@@ -229,10 +227,8 @@ class Screening:
         *,
         questions_about: Callable[[int], frozenset[str]] | None = None,
     ) -> Iterator[Duplicate]:
-        """Find the ``chosen`` images, by number, that are an earlier one, changed.
-
-        With the questions about each, only pairs with a near question are compared, which takes most of the time.
-        """
+        """Find the ``chosen`` images, by number, that are an earlier one, changed. With the questions about each, only
+        pairs with a near question are compared, which takes most of the time."""
 
         def compare(index: int, of: int) -> ImageComparison | None:
             numbers = chosen[index], chosen[of]

@@ -36,9 +36,7 @@ _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:
     """Lock the file ``lock`` against other processes, where its file system has locks; a killed process frees it.
-
-    Raises ``StorageError``.
-    """
+    Raises ``StorageError``."""
     with storage_errors(str(lock.parent)):
         lock.parent.mkdir(parents=True, exist_ok=True)
         file = lock.open("a")
@@ -59,10 +57,8 @@ def write_whole(path: StorePath, content: bytes | str, *, mode: int = 0o644) -> 
 
 @contextmanager
 def whole_file(path: StorePath) -> Iterator[Path]:
-    """A local file to write to: it replaces ``path`` at the end, and is deleted if the block raises.
-
-    Raises ``StorageError`` when the disk is full, read-only or not ours, or the store cannot be used.
-    """
+    """A local file to write to: it replaces ``path`` at the end, and is deleted if the block raises. Raises
+    ``StorageError`` when the disk is full, read-only or not ours, or the store cannot be used."""
     if not isinstance(path, Path):
         with tempfile.TemporaryDirectory() as folder:
             part = Path(folder) / path.name

@@ -147,10 +147,8 @@ def open_engine(url: sa.URL) -> sa.Engine:
 
 
 def _readable(url: sa.URL) -> sa.URL:
-    """Open read-only if the ledger's folder is not writable.
-
-    There SQLite opens it only as a file that does not change, and then does not see what is in a log beside it.
-    """
+    """Open read-only if the ledger's folder is not writable. There SQLite opens it only as a file that does not change,
+    and then does not see what is in a log beside it."""
     path = Path(url.database or "")
     if not path.is_file() or os.access(path.parent, os.W_OK):
         return url

@@ -123,10 +123,8 @@ class Ledger(CallTable):
     async def each_of(
         self, kind: str, request: Mapping[str, Any], seeds: Sequence[int], run: Callable[[int], Awaitable[CachedCall]]
     ) -> list[CachedCall]:
-        """``get_or_run`` of ``request`` with each of ``seeds``, at the same time; ``run`` gets the seed's position.
-
-        All are waited for, whatever one of them raises: what was paid for is on record.
-        """
+        """``get_or_run`` of ``request`` with each of ``seeds``, at the same time; ``run`` gets the seed's position. All
+        are waited for, whatever one of them raises: what was paid for is on record."""
         seeded = SeededRequest(kind, request)
         calls = (
             self._once(seeded.key(seed), kind, partial(seeded.text, seed), partial(run, index))

@@ -26,10 +26,8 @@ class SettingsError(Exception):
 def setting(
     suffix: str | None, default: Any, *, description: str, formerly: str | None = None, **constraints: Any
 ) -> Any:
-    """A field that the variable ``<prefix><suffix>`` sets; None for a field that no variable sets.
-
-    ``formerly``: the suffix of earlier versions, which counts where today's is unset.
-    """
+    """A field that the variable ``<prefix><suffix>`` sets; None for a field that no variable sets. ``formerly``: the
+    suffix of earlier versions, which counts where today's is unset."""
     extra: dict[str, Any] = {"variable_suffix": suffix, "former_suffix": formerly}
     return Field(default, description=description, json_schema_extra=extra, **constraints)
 
@@ -66,9 +64,7 @@ class EnvironmentSettings(BaseModel):
         **defaults: Any,
     ) -> Self:
         """The settings of ``prefix``; what it leaves unset comes from the ``fallbacks`` in order, then ``defaults``.
-
-        Raises ``error`` for the first value that does not fit its field.
-        """
+        Raises ``error`` for the first value that does not fit its field."""
         variables: dict[str, str] = {}
         for each in reversed((prefix, *fallbacks)):
             variables |= cls.variables_set(environment, each)

@@ -105,11 +105,8 @@ def children(folder: StorePath) -> list[StorePath]:
 
 
 def has_file(path: StorePath) -> bool:
-    """True if a non-empty file is there.
-
-    In a store it is one request for a byte: clients ask for a folder of this name, too, by a listing, which costs ten
-    times as much.
-    """
+    """True if a non-empty file is there. In a store it is one request for a byte: clients ask for a folder of this
+    name, too, by a listing, which costs ten times as much."""
     if isinstance(path, Path):
         return path.is_file()
     try:
@@ -165,8 +162,7 @@ def whole(path: StorePath) -> Path | BinaryIO:
 
 def read_at_once(fs: Any, path: str) -> bytes:
     """An object that is not empty, by one request: S3's client asks for the length first, unless a range is named, and
-    reads a long object in pieces, which may be those of two objects. Raises ``FileNotFoundError``.
-    """
+    reads a long object in pieces, which may be those of two objects. Raises ``FileNotFoundError``."""
     return cast(bytes, fs.cat_file(path, start=0))
 
 

@@ -98,10 +98,8 @@ class TableKey:
 
 
 class Tables:
-    """The tables below one folder, or one prefix of an object store.
-
-    ``scratch``: the local folder in which what is uploaded, or waits on disk, is written first; default: the root.
-    """
+    """The tables below one folder, or one prefix of an object store. ``scratch``: the local folder in which what is
+    uploaded, or waits on disk, is written first; default: the root."""
 
     def __init__(self, root: StorePath, scratch: Path | None = None) -> None:
         self.root = root
@@ -122,10 +120,8 @@ class Tables:
     def write(
         self, key: TableKey, kind: type[R], rows: Iterable[R], rejects: Iterable[Reject], *, inputs: str, facts: Any
     ) -> None:
-        """Writes rows and rejects with the digest of what they were made from and the stage's ``facts`` (JSON).
-
-        Raises ``StorageError``.
-        """
+        """Writes rows and rejects with the digest of what they were made from and the stage's ``facts`` (JSON). Raises
+        ``StorageError``."""
         metadata = {_INPUTS: inputs.encode(), _FACTS: json.dumps(facts, sort_keys=True).encode()}
         path = self.path(key)
         with storage_errors(str(path)):
@@ -249,10 +245,8 @@ class Tables:
         return upgraded_counts(json.loads(self._footer(key).metadata[_FACTS]))
 
     def fingerprint(self, key: TableKey) -> str:
-        """Digest of the table's and its rejects' rows: changes when, and only when, a consumer could notice.
-
-        What the table was made from and the stage's facts are not part of it.
-        """
+        """Digest of the table's and its rejects' rows: changes when, and only when, a consumer could notice. What the
+        table was made from and the stage's facts are not part of it."""
         if (stated := self._footer(key).metadata.get(_ROWS)) is not None:
             return str(stated.decode())
         return digest([rows_digest(self.path(key)), rows_digest(self.rejects_path(key))])

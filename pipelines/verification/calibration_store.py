@@ -90,10 +90,8 @@ class CalibrationStore:
         return path
 
     def add_bundled(self, check: JudgedCheck, store: ImageStore) -> None:
-        """Calibrates the embedded judge on the labels that come with the toolkit; what people made is left alone.
-
-        It takes milliseconds, so it is done each time: a rule also changes with what it calls.
-        """
+        """Calibrates the embedded judge on the labels that come with the toolkit; what people made is left alone. It
+        takes milliseconds, so it is done each time: a rule also changes with what it calls."""
         path, judge = BUNDLED / f"{check.name}.jsonl", EmbeddedJudge()
         there = self._read(check.name)
         if not path.exists() or (there is not None and there.labelled != _name(path)):

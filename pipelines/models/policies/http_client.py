@@ -39,9 +39,7 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 def body_of(fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> tuple[bytes, ...]:
     """Encode ``fields`` and ``messages``; ``urls`` are those of the messages' images by sha256, without quotes in them.
-
-    Raises ``ValueError`` for texts that are no UTF-8 and numbers that are not finite.
-    """
+    Raises ``ValueError`` for texts that are no UTF-8 and numbers that are not finite."""
     text: list[str] = [_encoder.encode(fields)[:-1], ',"messages":[' if fields else '"messages":[']
     fragments: list[bytes] = []
     for number, message in enumerate(messages):
@@ -172,10 +170,8 @@ def _json(answer: bytes, status: int) -> Any:
 
 
 def _headers(key: str, url: URL) -> dict[str, str]:
-    """OpenAI's, as its own client takes them from the environment.
-
-    A server behind a password (``https://me:secret@host/v1``) needs the credentials in its URL, not a key.
-    """
+    """OpenAI's, as its own client takes them from the environment. A server behind a password
+    (``https://me:secret@host/v1``) needs the credentials in its URL, not a key."""
     pair = b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
     owners = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
     return {

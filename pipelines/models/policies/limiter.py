@@ -149,10 +149,8 @@ _leases = sa.Table(
 
 
 def fair_shares(total: int, demands: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
-    """Divide ``total`` calls so that no holder has less than another while it demands more.
-
-    ``turn`` says who is first where they cannot be divided evenly.
-    """
+    """Divide ``total`` calls so that no holder has less than another while it demands more. ``turn`` says who is first
+    where they cannot be divided evenly."""
     shares = dict.fromkeys(demands, 0)
     hungry = sorted((holder for holder in demands if demands[holder]), key=lambda name: seed_from("turn", turn, name))
     n_free = total
@@ -180,10 +178,8 @@ class SharedCalls:
         create_table(self._engine, _leases)
 
     def keep(self, limiter: ConcurrencyLimiter, give_up: Callable[[str], None]) -> None:
-        """Keeps the limiter's lease up to date until ``close``; does nothing when it already does.
-
-        ``give_up`` is called with the reason when the database is away for so long that others may take the lease.
-        """
+        """Keeps the limiter's lease up to date until ``close``; does nothing when it already does. ``give_up`` is
+        called with the reason when the database is away for so long that others may take the lease."""
         if self._keeping is None:
             limiter.lease(0)
             self._keeping = asyncio.create_task(self._keep(limiter, give_up))
@@ -210,10 +206,8 @@ class SharedCalls:
             await asyncio.sleep(PERIOD_SECONDS)
 
     def renew(self, held: int, demand: int) -> int:
-        """Renew the lease of a process that holds ``held`` calls and wants ``demand``; returns its new lease.
-
-        The row says ``held`` until a later renewal shows that those beyond the new lease have ended.
-        """
+        """Renew the lease of a process that holds ``held`` calls and wants ``demand``; returns its new lease. The row
+        says ``held`` until a later renewal shows that those beyond the new lease have ended."""
         with self._engine.begin() as connection:
             now = clock(connection)
             own = {"endpoint": self._endpoint, "holder": self.holder, "leased": held, "demand": demand, "beat": now}

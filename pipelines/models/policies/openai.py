@@ -212,10 +212,8 @@ class OpenAIPolicy:
         return self._gives_several
 
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
-        """Request up to ``n`` chat completions at once. Raises as ``write`` does.
-
-        An endpoint that rejects ``n``, or returns one answer to it, gets no such request again.
-        """
+        """Request up to ``n`` chat completions at once. Raises as ``write`` does. An endpoint that rejects ``n``, or
+        returns one answer to it, gets no such request again."""
         try:
             completions = await self._complete(request, n)
         except PolicyError:

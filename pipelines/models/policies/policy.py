@@ -39,11 +39,8 @@ class PolicyIdentity:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A conversation to continue. Only the oracle reads ``task`` and ``rounds``.
-
-    ``schema`` is the JSON schema of the answer, where it must be JSON (a vote, a decision); endpoints with structured
-    output enforce it.
-    """
+    """A conversation to continue. Only the oracle reads ``task`` and ``rounds``. ``schema`` is the JSON schema of the
+    answer, where it must be JSON (a vote, a decision); endpoints with structured output enforce it."""
 
     messages: tuple[Message, ...]
     stop: tuple[str, ...]

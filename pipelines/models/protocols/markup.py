@@ -35,10 +35,8 @@ def tag(*names: str) -> re.Pattern[str]:
 
 
 def split_at_tag(text: str, name: str) -> tuple[str, str, str] | None:
-    """The text before the first ``<name>``, inside it and after it; None without such a tag.
-
-    A missing end (a stop string was cut off) is the end of the text.
-    """
+    """The text before the first ``<name>``, inside it and after it; None without such a tag. A missing end (a stop
+    string was cut off) is the end of the text."""
     opening = tag(name).search(text)
     if opening is None:
         return None
@@ -48,10 +46,8 @@ def split_at_tag(text: str, name: str) -> tuple[str, str, str] | None:
 
 
 def code_or_answer(text: str, *, sandbox: str) -> ParsedTurn | Malformed:
-    """The text before ``<code>`` or ``<answer>`` and inside that tag, both verbatim.
-
-    Malformed: an answer before the code, two answers, neither, a tag that only the ``sandbox`` writes.
-    """
+    """The text before ``<code>`` or ``<answer>`` and inside that tag, both verbatim. Malformed: an answer before the
+    code, two answers, neither, a tag that only the ``sandbox`` writes."""
     parts = split_at_tag(text, "code")
     thought = parts[0] if parts else text
     if tag(f"/?{sandbox}").search(thought):

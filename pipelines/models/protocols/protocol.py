@@ -52,10 +52,8 @@ class Protocol(ABC):
     def opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
     ) -> tuple[Message, ...]:
-        """The conversation before the first turn, as a trained model reads it: without any hint.
-
-        Raises ``RowError`` (not_applicable) for videos in a protocol without them, ``ValueError`` for an unknown mode.
-        """
+        """The conversation before the first turn, as a trained model reads it: without any hint. Raises ``RowError``
+        (not_applicable) for videos in a protocol without them, ``ValueError`` for an unknown mode."""
         if mode not in self.modes:
             raise ValueError(f"{self.name} has the modes {', '.join(self.modes)}; found {mode!r}")
         if videos and not self.takes_videos:
@@ -72,10 +70,8 @@ class Protocol(ABC):
         return TurnStream(self)
 
     def write_round(self, thought: str, code: str, *, first: bool) -> str:
-        """A turn with code, as text; inverse of ``parse``.
-
-        Raises ``RowError`` (malformed_turn) for text that no turn can contain, such as a thought with ``<code>`` in it.
-        """
+        """A turn with code, as text; inverse of ``parse``. Raises ``RowError`` (malformed_turn) for text that no turn
+        can contain, such as a thought with ``<code>`` in it."""
         return self._checked(ParsedTurn(lines(thought).strip(), code=lines(code)), first)
 
     def write_answer(self, thought: str, answer: str, *, first: bool) -> str:
@@ -121,10 +117,8 @@ def render(protocol: Protocol, parsed: ParsedTurn, *, first: bool) -> str:
 
 
 class TurnStream:
-    """A parser of one turn in pieces; ``finish`` returns what ``parse`` returns for the joined pieces.
-
-    Each piece is scanned once, with the few characters before it in which a tag may have begun.
-    """
+    """A parser of one turn in pieces; ``finish`` returns what ``parse`` returns for the joined pieces. Each piece is
+    scanned once, with the few characters before it in which a tag may have begun."""
 
     def __init__(self, protocol: Protocol) -> None:
         self._protocol, self._container = protocol, protocol.container

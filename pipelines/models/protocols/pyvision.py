@@ -54,10 +54,8 @@ class PyVision(Protocol):
     def _opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
     ) -> tuple[Message, ...]:
-        """System prompt; then every image with its variable's name and its size, the videos' sizes, the question.
-
-        An image that is a frame of a video says which.
-        """
+        """System prompt; then every image with its variable's name and its size, the videos' sizes, the question. An
+        image that is a frame of a video says which."""
         frames = [frame_label(image, videos) for image in images]
         slots = {"question": question, "videos": video_info(videos).splitlines(), "mode": mode}
         prompt = bundled_prompt("pyvision")

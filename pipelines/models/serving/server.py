@@ -60,10 +60,8 @@ class ModelServer:
         return {variables[field]: value for field, value in values.items() if value}
 
     def wait_until_ready(self, *, report: Callable[[Progress], None], patience_seconds: float = float("inf")) -> float:
-        """Wait until it answers; returns the seconds. Loading may take hours: by default there is no time limit.
-
-        Raises ``ServingError`` with the log's tail when the process dies, or after ``patience_seconds``.
-        """
+        """Wait until it answers; returns the seconds. Loading may take hours: by default there is no time limit. Raises
+        ``ServingError`` with the log's tail when the process dies, or after ``patience_seconds``."""
         start = time.monotonic()
         while not self._answers():
             waited = time.monotonic() - start
@@ -101,10 +99,8 @@ class ModelServer:
 def start(
     logs: Path, model: ServedModel, engine: Engine, *, host: str = "127.0.0.1", port: int | None = None
 ) -> ModelServer:
-    """Start a server on ``port`` or a free one, with its log in the folder ``logs``; returns before it is ready.
-
-    Raises ``ServingError`` when the engine cannot run here, ``ProcessError`` when the port is taken.
-    """
+    """Start a server on ``port`` or a free one, with its log in the folder ``logs``; returns before it is ready. Raises
+    ``ServingError`` when the engine cannot run here, ``ProcessError`` when the port is taken."""
     model.require_weights()
     engine.prepare()
     port = free_port(host, port)

@@ -50,8 +50,7 @@ class DecontaminationError(UserError):
 @dataclass(frozen=True, slots=True)
 class Contamination:
     """One finding. ``score``: the share of the question's own n-grams that were found; 1 for the same words or bytes;
-    the share of a near image's details that agree; the correlation of the details of an image part (all 0..1).
-    """
+    the share of a near image's details that agree; the correlation of the details of an image part (all 0..1)."""
 
     trajectory_id: str
     """Empty where a sample was looked at."""

@@ -127,10 +127,8 @@ class BenchmarkIndex:
 
     @classmethod
     def build(cls, benchmarks: Iterable[Benchmark], folder: Path, *, n_words: int = N_WORDS) -> BenchmarkIndex:
-        """The index, from what ``folder`` has and from the benchmarks' own files for the rest.
-
-        Raises ``DecontaminationError`` that names the benchmark which cannot be read.
-        """
+        """The index, from what ``folder`` has and from the benchmarks' own files for the rest. Raises
+        ``DecontaminationError`` that names the benchmark which cannot be read."""
         cache = FingerprintCache(folder)
         rows = {benchmark.name: _rows(benchmark, cache) for benchmark in benchmarks}
         return cls(rows, cache, n_words=n_words)
@@ -183,10 +181,8 @@ class Scanner:
         self._seen: dict[str, list[ImageMatch]] = {}
 
     def find(self, row: TrainingRow) -> list[Contamination]:
-        """The findings of one row, each benchmark row once per kind, with the highest score.
-
-        Raises ``ImageMissing`` when the store lacks an image of the row.
-        """
+        """The findings of one row, each benchmark row once per kind, with the highest score. Raises ``ImageMissing``
+        when the store lacks an image of the row."""
         best: dict[tuple[str, str, str], Contamination] = {}
         for finding in chain(self._in_texts(row), *(self._in_image(row, image) for image in row.images)):
             key = (finding.benchmark, finding.benchmark_row, finding.kind)

@@ -41,10 +41,8 @@ class FoundKeys(NamedTuple):
 
 
 class KeyIndex:
-    """Items by their keys. ``folder``: where the files lie; None: where the system keeps temporary ones.
-
-    ``n_keys``: about how many will be added; some bits for each tell of most others that they are not there.
-    """
+    """Items by their keys. ``folder``: where the files lie; None: where the system keeps temporary ones. ``n_keys``:
+    about how many will be added; some bits for each tell of most others that they are not there."""
 
     def __init__(self, folder: Path | None = None, *, n_keys: int) -> None:
         self._folder = folder
@@ -63,9 +61,7 @@ class KeyIndex:
 
     def find_each(self, keys: Keys, *, most: int | None = None) -> Iterator[FoundKeys]:
         """Find items with one of the ``keys``, shelf by shelf; keys with more than ``most`` items there are left out.
-
-        Items that were added together lie in one shelf.
-        """
+        Items that were added together lie in one shelf."""
         order = np.flatnonzero(self._there[self._byte_of(keys)] & _bit_of(keys))
         order = order[np.argsort(keys[order], kind="stable")]  # neighbours look at the same pages
         for shelf in self._shelves:

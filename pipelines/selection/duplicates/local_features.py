@@ -48,9 +48,7 @@ class Features:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
     """Features to detect: at most ``most``, found at ``largest_side`` pixels and spread over ``cells`` x ``cells``.
-
-    ``contrast`` is SIFT's threshold, lower for fainter ones; a descriptor covers ``reach`` times the usual radius.
-    """
+    ``contrast`` is SIFT's threshold, lower for fainter ones; a descriptor covers ``reach`` times the usual radius."""
 
     most: int
     largest_side: int

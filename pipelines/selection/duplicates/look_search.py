@@ -71,11 +71,8 @@ Compare = Callable[[int, int], ImageComparison | None]
 
 
 def near_looks(looks: Sequence[Look], *, compare: Compare | None = None, folder: Path | None = None) -> list[Duplicate]:
-    """Images that are an earlier one that stays, cut, turned, mirrored, written on or encoded anew.
-
-    ``compare`` may remember what it compared before. ``folder``: where the index lies; None: among the system's
-    temporary files.
-    """
+    """Images that are an earlier one that stays, cut, turned, mirrored, written on or encoded anew. ``compare`` may
+    remember what it compared before. ``folder``: where the index lies; None: among the system's temporary files."""
     same = _same(looks, compare or (lambda row, of: same_image(looks[row], looks[of])), folder)
     return [_duplicate(looks, index, of, compared) for index, of, compared in same]
 
@@ -105,11 +102,8 @@ def _same(looks: Sequence[Look], compare: Compare, folder: Path | None) -> Itera
 
 @dataclass(frozen=True)
 class _Block:
-    """Images that are searched together, by their numbers.
-
-    Image ``rows[i]`` has ``keys[i]``, by its feature ``features[i]``: those of other images have other numbers. Images
-    ``hashed`` have a hash in ``turns``: (n, 8).
-    """
+    """Images that are searched together, by their numbers. Image ``rows[i]`` has ``keys[i]``, by its feature
+    ``features[i]``: those of other images have other numbers. Images ``hashed`` have a hash in ``turns``: (n, 8)."""
 
     keys: Keys
     rows: Positions

@@ -35,10 +35,8 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Overlaid:
-    """``beside`` in the frame of ``gray``; ``inside``: what both show, without its edge.
-
-    ``overlap``: of the area that the two cover, what both do.
-    """
+    """``beside`` in the frame of ``gray``; ``inside``: what both show, without its edge. ``overlap``: of the area that
+    the two cover, what both do."""
 
     gray: Gray
     beside: Gray

@@ -166,10 +166,8 @@ def _refined(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask | None = N
 
 
 def _same_print(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
-    """Check that drawings on a plain ground also agree in their print; other images have too little of it.
-
-    A table with other numbers has its lines and its blots of ink where the first has them.
-    """
+    """Check that drawings on a plain ground also agree in their print; other images have too little of it. A table with
+    other numbers has its lines and its blots of ink where the first has them."""
     if min(_plain_share(gray), _plain_share(beside)) < _PLAIN_GROUND:
         return True
     return any(_print_agrees(gray, beside, frame) for frame in (matrix, _refined(gray, beside, matrix)))
@@ -195,9 +193,7 @@ def _plain_share(gray: Gray) -> float:
 
 class _Placement(NamedTuple):
     """Pose of the first image on the second: mirrored, then turned, then by the matrix (None: all on all).
-
-    ``n_agreeing``: features that say so; 0: the hashes do.
-    """
+    ``n_agreeing``: features that say so; 0: the hashes do."""
 
     mirrored: bool
     quarters: int = 0

@@ -124,10 +124,8 @@ class TextBands:
         return keys
 
     def meeting(self, groups: NDArray[np.int64] | None = None) -> tuple[Positions, NDArray[np.int32]]:
-        """Find texts that share a key with another one of their group: their positions, and their keys by band.
-
-        Keys are numbers from 0 on in each band: (bands, texts).
-        """
+        """Find texts that share a key with another one of their group: their positions, and their keys by band. Keys
+        are numbers from 0 on in each band: (bands, texts)."""
         has_twin = np.zeros(len(self), np.bool_)
         for band in range(self.n_bands):
             _, number, counts = np.unique(self._grouped(band, groups), return_inverse=True, return_counts=True)

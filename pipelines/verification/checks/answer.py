@@ -79,10 +79,8 @@ def _thought_names_answer(case: Case) -> bool:
 
 
 def _asserted(thought: str, choices: Mapping[str, str]) -> set[str]:
-    """The choices that the thought names by letter anywhere, or by text in its last two sentences without denying it.
-
-    A text inside another's ("red", "dark red") is not named where only the longer one is.
-    """
+    """The choices that the thought names by letter anywhere, or by text in its last two sentences without denying it. A
+    text inside another's ("red", "dark red") is not named where only the longer one is."""
     stated = {letter for letter in choices if re.search(rf"{_BEFORE_LETTER}{letter}\b", thought, re.IGNORECASE)}
     end = " ".join(_SENTENCE.split(thought)[-2:])
     for letter, text in sorted(choices.items(), key=lambda choice: -len(choice[1])):

@@ -74,10 +74,8 @@ class Flaw(StrEnum):
 
 
 class OwnFlaw(str):
-    """A reason that a family of yours adds: ``NOT_MIRRORED = OwnFlaw("not_mirrored")``.
-
-    Stored and counted like a ``Flaw``. Raises ``UserError`` for another spelling than that, and for what ``Flaw`` has.
-    """
+    """A reason that a family of yours adds: ``NOT_MIRRORED = OwnFlaw("not_mirrored")``. Stored and counted like a
+    ``Flaw``. Raises ``UserError`` for another spelling than that, and for what ``Flaw`` has."""
 
     __slots__ = ()
 

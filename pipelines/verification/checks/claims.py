@@ -96,11 +96,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Measurements at the point where a text stands.
-
-    ``start``: the image as the policy was given it. ``now``: the last view before the text, None before any.
-    ``views``: those that the text may speak of, its own round's among them.
-    """
+    """Measurements at the point where a text stands. ``start``: the image as the policy was given it. ``now``: the last
+    view before the text, None before any. ``views``: those that the text may speak of, its own round's among them."""
 
     start: Visibility
     now: Visibility | None

@@ -83,9 +83,7 @@ class Necessity:
 @dataclass(frozen=True, slots=True)
 class BlindScores:
     """Counts of right answers among ``k`` each, blind and without tools; None where that was not asked.
-
-    ``n_blind_asked``: the blind answers, if they are not ``k``; ``chance``: the rate at which the answer is guessed.
-    """
+    ``n_blind_asked``: the blind answers, if they are not ``k``; ``chance``: the rate at which the answer is guessed."""
 
     k: int
     n_blind: int | None

@@ -225,9 +225,7 @@ def observation_difference(
     max_difference: float = MAX_DIFFERENCE,
 ) -> str:
     """Describe how an observation with ``images`` differs from the released one; empty if it does not.
-
-    ``max_difference``: of pixels, on average, in levels of 255.
-    """
+    ``max_difference``: of pixels, on average, in levels of 255."""
     if len(images) != len(released_images):
         error = f" ({observation.error})" if observation.error else ""
         return f"{len(images)} images{error}, released {len(released_images)}"

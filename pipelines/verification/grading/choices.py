@@ -45,10 +45,8 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
 
 
 def _distinguished(answer: str, choices: Sequence[str], question: str) -> set[str]:
-    """The letter of "It is on the left" where the choices are sentences that differ in "left" and "right" alone.
-
-    What the choices have in common, and all else that the answer says, must be words of the question or say nothing.
-    """
+    """The letter of "It is on the left" where the choices are sentences that differ in "left" and "right" alone. What
+    the choices have in common, and all else that the answer says, must be words of the question or say nothing."""
     if not choices or hedging_words(answer) or turning_words(answer):
         return set()
     answer_words, question_words = _words(answer), {*map(stem, _words(question))} | FILLERS | _DIRECTING

@@ -95,10 +95,7 @@ class JudgedGrade:
 
 async def grade_judged(answer: str, sample: Sample, policy: Policy, *, n_votes: int = 1) -> JudgedGrade:
     """Return whether ``answer`` means the sample's answer, by most of ``n_votes``; a vote that is no answer is not a
-    yes.
-
-    Raises ``RowError`` (policy_failed) when a vote cannot be had.
-    """
+    yes. Raises ``RowError`` (policy_failed) when a vote cannot be had."""
     if len(answer) <= MAX_ANSWER_CHARS and any(same_words(answer, text) for text in right_answers(sample)):
         return JudgedGrade(graded(True, "judged", answer, sample, how="spelled the same"))
     if why := rejection_reason(answer, sample.answer):

@@ -135,9 +135,7 @@ def same_quantity(
     is_exact: bool = False,
 ) -> bool:
     """Return whether the numbers agree, ``answer`` taken times ``factor``. ``tolerance`` is relative to ``expected``.
-
-    ``is_exact``: neither may be the other rounded.
-    """
+    ``is_exact``: neither may be the other rounded."""
     value = answer.value * factor
     if value == expected.value:
         return True
