@@ -231,7 +231,7 @@ class Tables:
 
     def n_rejects(self, key: TableKey) -> int:
         """Rows in the table's rejects, from the file's footer."""
-        return int(self._footer_of(self.rejects_path(key), key).num_rows)
+        return int(self._footer(key, self.rejects_path(key)).num_rows)
 
     def inputs(self, key: TableKey) -> str | None:
         """The digest of what the table was made from; None when it is not there."""
@@ -259,12 +259,10 @@ class Tables:
             return None
         return metadata
 
-    def _footer(self, key: TableKey) -> Any:
-        return self._footer_of(self.path(key), key)
-
-    def _footer_of(self, path: StorePath, key: TableKey) -> Any:
+    def _footer(self, key: TableKey, path: StorePath | None = None) -> Any:
+        """Metadata of the table's file, or of another ``path`` of its key's."""
         with self._errors(key):
-            return footer(path)
+            return footer(path or self.path(key))
 
     def _batches(self, path: StorePath, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         some = names is not None

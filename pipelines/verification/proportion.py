@@ -96,11 +96,8 @@ class SequentialTest:
             return self.first - n
         if self.decide(n_right, n) is not None:
             return 0
-        return next(
-            more
-            for more in range(1, self.most - n + 1)
-            if self.decide(n_right, n + more) is not None or self.decide(n_right + more, n + more) is not None
-        )
+        later = range(1, self.most - n + 1)
+        return next(m for m in later if any(self.decide(n_right + right, n + m) is not None for right in (0, m)))
 
     def acceptance(self, rate: float) -> float:
         """The exact probability that ``rate`` is taken for low."""

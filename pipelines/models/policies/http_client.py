@@ -73,12 +73,9 @@ class Fragments(aiohttp.Payload):
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         for fragment in self._value:
-            if len(fragment) <= _PIECE_BYTES:
-                await writer.write(fragment)
-            else:
-                view = memoryview(fragment)
-                for first in range(0, len(fragment), _PIECE_BYTES):
-                    await writer.write(view[first : first + _PIECE_BYTES])
+            view = memoryview(fragment)
+            for first in range(0, len(fragment), _PIECE_BYTES):
+                await writer.write(view[first : first + _PIECE_BYTES])
 
 
 CHECK_SECONDS = 10.0

@@ -184,10 +184,8 @@ class ImageIndex:
         numbers = sorted({match.image for _, match in proposed}.union(self._near(phash) if phash else ()))
         look = look_of_gray(gray, phash)
         same = {number: compared for number in numbers if (compared := same_image(look, self._look(number)))}
-        near = [
-            ImageMatch(number, "near_image", compared.agreeing, self._evidence(phash, number, compared))
-            for number, compared in same.items()
-        ]
+        evidence = {number: self._evidence(phash, number, twin) for number, twin in same.items()}
+        near = [ImageMatch(n, "near_image", twin.agreeing, evidence[n]) for n, twin in same.items()]
         parts: dict[int, ImageMatch] = {}
         for is_mirrored, shared in proposed:
             if shared.image not in same and (part := self._part(gray, sides, shared, bool(is_mirrored))):

@@ -83,10 +83,8 @@ class PhraseIndex:
         for run in dict.fromkeys((*n_grams(words(text), n), *lines)):
             for number in self._rows.get(run, ()):
                 runs[number].append(run)
-        return [
-            PhraseMatch(number, len(own[0]) < n, len(own) / self._n_own[number], " ".join(own[0]))
-            for number, own in sorted(runs.items())
-        ]
+        owned = sorted(runs.items())
+        return [PhraseMatch(k, len(own[0]) < n, len(own) / self._n_own[k], " ".join(own[0])) for k, own in owned]
 
 
 @dataclass(frozen=True, slots=True)

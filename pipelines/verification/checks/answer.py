@@ -106,9 +106,6 @@ CONSISTENCY = JudgeQuestion("consistency", bundled_prompt("judge_consistency"), 
 @judged(CONSISTENCY)
 async def consistency(case: Case, judge: Judge) -> CheckResult:
     """A judge says that the last thought and the answer say the same."""
-    slots = {
-        "question": question_text(case.sample),
-        "thought": case.trajectory.final_thought,
-        "answer": case.trajectory.answer,
-    }
+    row = case.trajectory
+    slots = {"question": question_text(case.sample), "thought": row.final_thought, "answer": row.answer}
     return by_votes(await judge.ask(CONSISTENCY, case, slots=slots), Flaw.INCONSISTENT)

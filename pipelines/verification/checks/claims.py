@@ -205,10 +205,8 @@ class _Measured:
             scale, before = (resized(i.width, i.height, QWEN2_5_VL)[0] / i.width for i in (image, self._image))
             side, angle = self._side(transform, scale), self.start.angle
             now = Visibility(side, None, levels, None if angle is None else (angle + transform.angle) % 360)
-            yield View(
-                now, transform.enlargement, transform.enlargement * scale / before, transform.share, transform.turns,
-                transform.relights,
-            )  # fmt: skip
+            size = transform.enlargement
+            yield View(now, size, size * scale / before, transform.share, transform.turns, transform.relights)
 
     def _side(self, transform: ImageTransform, scale: float) -> float | None:
         """The target's shorter side in the view; None where it is not, or not wholly, in it."""

@@ -29,11 +29,8 @@ class Unit:
     names: tuple[str, ...]
 
 
-_ALL = [
-    Unit(dimension, Fraction(factor), tuple(names))
-    for dimension, units in read_words(__file__, "quantity").items()
-    for factor, names in units.items()
-]
+_BY_KIND = read_words(__file__, "quantity").items()
+_ALL = [Unit(kind, Fraction(factor), tuple(names)) for kind, units in _BY_KIND for factor, names in units.items()]
 UNITS = {name: unit for unit in _ALL for name in unit.names}
 """Every spelling of every unit. Case tells where it must (mL, L, m); words may be in any case."""
 
@@ -232,10 +229,8 @@ def same_form(answer: str, expected: str, *, question: str) -> bool:
     """Return whether both are one number in one form: 6/8 is not 3/4 and 0.6667 not 0.67, but 0.67 m is 0.67 metres."""
     if not same_number(answer, expected, question=question):
         return False
-    number, expected_number = read_quantity(answer), read_quantity(expected)
-    assert number is not None
-    assert expected_number is not None
-    form, expected_form = ((each.n_decimals, each.value) for each in (number, expected_number))
+    quantities = filter(None, map(read_quantity, (answer, expected)))
+    form, expected_form = ((quantity.n_decimals, quantity.value) for quantity in quantities)
     return _digits(answer) == _digits(expected) and form == expected_form
 
 

@@ -169,27 +169,16 @@ def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
     if sentence.asks_for_action and all(word in _SUBJECT or stem(word) in sentence.stems for word in before):
         return True  # "He opens the door"
     is_passive = any(stem(word) in sentence.subject_verbs for word in before)
-    verbs = [
-        n
-        for n, word in enumerate(before)
-        if word in _CONTRACTED or ((n or sentence.is_foreign or is_passive) and _is_verb(word, sentence))
-    ]
+    may_begin = sentence.is_foreign or is_passive
+    verbs = [n for n, w in enumerate(before) if w in _CONTRACTED or ((n or may_begin) and _is_verb(w, sentence))]
     if not verbs:
         return False
     subject, after = before[: verbs[-1]], before[verbs[-1] + 1 :]
-    return all(
-        word in _SUBJECT
-        or (sentence.is_foreign and word in SUBJECTS)
-        or _is_verb(word, sentence)
-        or stem(word) in sentence.stems
-        for word in subject
-    ) and all(
-        word in _ARTICLES
-        or word in sentence.leads
-        or (word == "by" and is_passive)
-        or stem(word) in (sentence.stems if is_code else sentence.heads)
-        for word in after
-    )
+    subjects = _SUBJECT | SUBJECTS if sentence.is_foreign else _SUBJECT
+    leads = {*_ARTICLES, *sentence.leads, *(["by"] if is_passive else [])}
+    nouns = sentence.stems if is_code else sentence.heads
+    is_subject = all(w in subjects or _is_verb(w, sentence) or stem(w) in sentence.stems for w in subject)
+    return is_subject and all(word in leads or stem(word) in nouns for word in after)
 
 
 def _behind_label(text: str, places: Sequence[tuple[int, int]], words: Sequence[str], sentence: _Question) -> list[int]:

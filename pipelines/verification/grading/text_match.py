@@ -24,10 +24,8 @@ _TITLE = re.compile(r"\A(?:mr|mrs|ms|miss)\.? (?=\w+\.? \w)", re.IGNORECASE)
 _POINTS = re.compile(r"(?<=[^\W\d])[.,](?=\s|\Z)|(?<=\d),(?=\s)")
 _INITIALS = re.compile(r"(?<![^\W_])([^\W\d_])\.?[ .](?=[^\W\d_](?:[. ]|\Z))")
 _WARDS = re.compile(r"\A(left|right|up|down|(?:north|south)?-?(?:east|west)|north|south|back|for)wards?\Z")
-_NTH: dict[str, str] = {
-    word: f"{n}{'th' if 10 < n < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(n % 10, 'th')}"
-    for n, word in enumerate(ORDINALS, 1)
-}
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+_NTH = {word: f"{n}{'th' if 10 < n < 14 else _ENDINGS.get(n % 10, 'th')}" for n, word in enumerate(ORDINALS, 1)}
 _NTH_OF = re.compile(r"\A\d+(?:st|nd|rd|th)\Z")
 _VERSION = re.compile(r"\bversions?\b", re.IGNORECASE)
 _GROUPED = re.compile(r"\A\+?[\d\s().-]{6,}\Z", re.ASCII)

@@ -51,9 +51,7 @@ class EmbeddedJudge:
 
     identity: Mapping[str, Any] = {"policy": "embedded"}
 
-    async def ask(
-        self, question: JudgeQuestion, case: Case, *, slots: Mapping[str, Any], images: tuple[ImageRef, ...] = ()
-    ) -> Votes:
+    async def ask(self, question: JudgeQuestion, case: Case, **_: Any) -> Votes:
         return Votes("embedded", (question.rule(case),), n_wanted=1)
 
 
@@ -69,11 +67,9 @@ class CountedJudge:
     def identity(self) -> Mapping[str, Any]:
         return self._judge.identity
 
-    async def ask(
-        self, question: JudgeQuestion, case: Case, *, slots: Mapping[str, Any], images: tuple[ImageRef, ...] = ()
-    ) -> Votes:
+    async def ask(self, question: JudgeQuestion, case: Case, **shown: Any) -> Votes:
         """The inner judge's votes, with the threshold."""
-        votes = await self._judge.ask(question, case, slots=slots, images=images)
+        votes = await self._judge.ask(question, case, **shown)
         self.usage += votes.usage
         return replace(votes, threshold=self._thresholds.get(question.name))
 
