@@ -153,7 +153,10 @@ def grouped(
     ids, sources, owners, smallest = array("Q"), array("Q"), array("i"), bytearray()
     for place, sample in enumerate(samples):
         ids.append(key64(sample.sample_id))
-        digests_shown = list(_sources(sample))
+        # what the sample shows, and what that was made of
+        digests_shown = [sha256 for image in sample.images for sha256 in (image.sha256, image.parent) if sha256]
+        digests_shown += [video.sha256 for video in sample.videos]
+        digests_shown = digests_shown or [sample.sample_id]
         smallest += min(digests_shown).encode().ljust(_DIGEST_LENGTH, b"\0")
         sources.extend(map(key64, digests_shown))
         owners.extend([place] * len(digests_shown))
@@ -191,14 +194,3 @@ def _buckets(labels: NDArray[np.int32], digests: NDArray[np.bytes_]) -> NDArray[
     smallest = (bytes(digests[place]).decode() for place in order[first])
     buckets = (int(digest(["split", name])[:8], 16) % _BUCKETS for name in smallest)
     return np.fromiter(buckets, np.uint16, len(groups))[np.searchsorted(groups, labels)]
-
-
-def _sources(sample: Sample) -> Iterator[str]:
-    """Digests of what the sample shows, and of what that was made of."""
-    for image in sample.images:
-        yield image.sha256
-        if image.parent:
-            yield image.parent
-    yield from (video.sha256 for video in sample.videos)
-    if not sample.images and not sample.videos:
-        yield sample.sample_id

@@ -38,7 +38,7 @@ from darkroom.pipelines.selection.duplicates import Duplicate
 from darkroom.pipelines.selection.duplicates.look_search import near_looks
 from darkroom.pipelines.selection.duplicates.looks import Look, look_of
 from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
-from darkroom.pipelines.selection.duplicates.texts import are_near, banded_texts, near_in, near_texts
+from darkroom.pipelines.selection.duplicates.texts import TextBands, are_near, near_in, near_texts
 from darkroom.pipelines.storage.atomic_write import whole_file, write_whole
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowSpill, RowStream
 from darkroom.pipelines.storage.stage_runs import code_digest
@@ -206,7 +206,7 @@ class Screening:
 
     def _duplicates(self, rows: ScreenedRows) -> dict[str, RowError]:
         """Reject rows with near questions among those whose first images look alike, and those without images."""
-        texts = banded_texts(rows.questions(), folder=self._folder)
+        texts = TextBands(rows.questions(), folder=self._folder)
         # only these have another image with a near question: no other look is needed
         chosen = texts.owners_that_meet(rows.images.numbers).tolist()
         groups = rows.images.first.copy()

@@ -143,7 +143,6 @@ def share_folder(folder: Path, to: StorePath) -> None:
 
 
 def _local_copies(folder: StorePath, to: Path) -> Path:
-    """Copy the folders below."""
     if content(to / MARKER) is not None:
         shutil.rmtree(to)
     names = [child.name for child in children(folder) if child.name[0] != "." and child.is_dir()]

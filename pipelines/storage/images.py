@@ -69,21 +69,18 @@ class ImageCache:
             return
         write_whole(path, data)
         self._n_unseen += len(data)
-        if self._n_unseen >= self.max_bytes // _N_LOOKS:
-            self._n_unseen = 0
-            self._make_room()
-
-    def _path(self, sha256: str) -> Path:
-        return self.folder / sha256[:2] / sha256
-
-    def _make_room(self) -> None:
-        files = sorted(self._files())
+        if self._n_unseen < self.max_bytes // _N_LOOKS:
+            return
+        self._n_unseen, files = 0, sorted(self._files())
         n_bytes = sum(file.n_bytes for file in files)
         for file in files:
             if n_bytes <= self.max_bytes:
                 return
             n_bytes -= file.n_bytes
             Path(file.path).unlink(missing_ok=True)  # another process may be quicker
+
+    def _path(self, sha256: str) -> Path:
+        return self.folder / sha256[:2] / sha256
 
     def _files(self) -> Iterator[_File]:
         """Cached files, without parts that are being written."""

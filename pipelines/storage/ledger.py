@@ -238,7 +238,6 @@ def _in_one(answer: Callable[[Sequence[Q]], Sequence[A]]) -> Callable[[Sequence[
 
 
 def _waits() -> Iterator[float]:
-    """Seconds, twice as long each time."""
     return (min(FIRST_WAIT_SECONDS * 2**n, LONGEST_WAIT_SECONDS) for n in count())
 
 

@@ -149,7 +149,6 @@ def sqlite_mend(reason: str) -> str | None:
 
 
 def _answer_of_store(where: str, error: Exception, reason: str, store: Store | None) -> StorageError | None:
-    """Answer of a store, or of the network on the way to it."""
     message = str(error).lower()
     if any(words in message for words in _NO_BUCKET):
         return no_bucket(where)

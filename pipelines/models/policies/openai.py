@@ -120,7 +120,6 @@ def _text(content: Any, depth: int) -> str:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens; None for what is none."""
     try:
         count = int(value)
     except (TypeError, ValueError, OverflowError):

@@ -38,7 +38,6 @@ class Thyme(Protocol):
     def _opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
     ) -> tuple[Message, ...]:
-        """System prompt, then the images and the question with the images' sizes."""
         system, user = bundled_prompt("thyme").render(question=question, sizes=image_sizes(images))
         return opening_messages(system, images, user, question=question)
 

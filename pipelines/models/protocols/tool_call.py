@@ -205,7 +205,6 @@ class ToolCall(Protocol):
     def _opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
     ) -> tuple[Message, ...]:
-        """System prompt with the tool, then the images and the question with the images' sizes."""
         slots = {"question": question, "sizes": image_sizes(images), "has_images": bool(images), "mode": mode}
         system, user = bundled_prompt("tool_call").render(**slots, tool=json.dumps(CROP_TOOL if images else CODE_TOOL))
         return opening_messages(system, images, user, question=question)

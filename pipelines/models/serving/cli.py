@@ -109,24 +109,19 @@ def _serve(console: Console, workspace: Workspace, model: str, engine: Engine, h
         name = server.model.name
         console.print(f"{engine.name} loads {name}; log: {server.log}", highlight=False, soft_wrap=True)
         try:
-            _wait(console, server)
+            with console.status("starting") as progress_line:
+                seconds = server.wait_until_ready(report=_progress_reporter(console, progress_line))
+            console.print(f"ready after {seconds:.0f} s at {server.url}/v1", highlight=False, soft_wrap=True)
+            if not server.revision():
+                console.print("the loaded revision is unknown; set it in DARKROOM_POLICY_REVISION")
+            for variable, value in server.settings().items():
+                typer.echo(f"export {variable}={shlex.quote(value)}")
             console.print("Ctrl-C stops it; its log follows.")
             _follow(server)
         except KeyboardInterrupt:
             console.print(f"stopping {name}", highlight=False)
         finally:
             server.stop()
-
-
-def _wait(console: Console, server: ModelServer) -> None:
-    """Wait until the server is ready and print the settings."""
-    with console.status("starting") as progress_line:
-        seconds = server.wait_until_ready(report=_progress_reporter(console, progress_line))
-    console.print(f"ready after {seconds:.0f} s at {server.url}/v1", highlight=False, soft_wrap=True)
-    if not server.revision():
-        console.print("the loaded revision is unknown; set it in DARKROOM_POLICY_REVISION")
-    for name, value in server.settings().items():
-        typer.echo(f"export {name}={shlex.quote(value)}")
 
 
 def _progress_reporter(console: Console, progress_line: Status) -> Callable[[Progress], None]:

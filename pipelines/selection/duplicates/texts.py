@@ -66,6 +66,7 @@ def n_grams(of: Words, n: int) -> list[Words]:
     return [of[start : start + n] for start in range(len(of) - n + 1)]
 
 
+THRESHOLD = 0.8
 N_WORDS = 3
 """Of a run."""
 N_HASHES = 128
@@ -83,11 +84,19 @@ def hashes_per_band(threshold: float) -> int:
 
 
 class TextBands:
-    """``texts`` and the keys of their runs of words. ``same_numbers``: what differs in a number meets nowhere."""
+    """``texts`` and the keys of their runs of words, as ``near_in`` takes them. ``same_numbers``: what differs in a
+    number meets nowhere. Raises ``ValueError`` for a threshold outside 0 (exclusive) to 1."""
 
     def __init__(
-        self, texts: Iterable[str], *, threshold: float, same_numbers: bool, folder: Path | None = None
+        self,
+        texts: Iterable[str],
+        *,
+        threshold: float = THRESHOLD,
+        same_numbers: bool = True,
+        folder: Path | None = None,
     ) -> None:
+        if not 0 < threshold <= 1:
+            raise ValueError(f"a threshold is above 0 and at most 1, found {threshold}")
         self._same_numbers = same_numbers
         self._hashes_per_band = hashes_per_band(threshold)
         self.n_bands = N_HASHES // self._hashes_per_band
@@ -175,20 +184,10 @@ def _meeting(keys: Keys, owners: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.unique(owners[np.repeat(has_several, ends - begins)]), np.int64)
 
 
-THRESHOLD = 0.8
 _REMEMBERED = 4096
 """Texts whose runs of words are in memory: those compared last."""
 Groups = NDArray[np.int64]
 """Of every text a number; texts with other ones are not near."""
-
-
-def banded_texts(
-    texts: Iterable[str], *, threshold: float = THRESHOLD, same_numbers: bool = True, folder: Path | None = None
-) -> TextBands:
-    """The texts as ``near_in`` takes them. Raises ``ValueError`` for a threshold outside 0 (exclusive) to 1."""
-    if not 0 < threshold <= 1:
-        raise ValueError(f"a threshold is above 0 and at most 1, found {threshold}")
-    return TextBands(texts, threshold=threshold, same_numbers=same_numbers, folder=folder)
 
 
 def near_texts(
@@ -200,7 +199,7 @@ def near_texts(
     problems made from one template are different problems. A text without words duplicates nothing. ``folder``: where
     texts wait on disk. Raises ``ValueError`` for a threshold outside 0 (exclusive) to 1.
     """
-    bands = banded_texts(texts, threshold=threshold, same_numbers=same_numbers, folder=folder)
+    bands = TextBands(texts, threshold=threshold, same_numbers=same_numbers, folder=folder)
     return list(near_in(bands, threshold=threshold))
 
 

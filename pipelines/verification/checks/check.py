@@ -127,7 +127,6 @@ class MeasuredCheck:
     description: str
 
     def __call__(self, case: Case) -> Check:
-        """The verdict as a record."""
         return record(self.judge(case), name=self.name, version=self.version)
 
 
@@ -142,7 +141,6 @@ class JudgedCheck:
     question: JudgeQuestion
 
     async def __call__(self, case: Case, judge: Judge) -> Check:
-        """The verdict as a record."""
         return record(await self.ask(case, judge), name=self.name, version=self.version)
 
 

@@ -270,12 +270,7 @@ def lists(sample: Sample, grader: Grader) -> Iterator[Corruption]:
     yield Corruption("element repeated", ", ".join((*parts, parts[0])))
     yield Corruption("element replaced", ", ".join((rival, *parts[1:])))
     yield Corruption("element denied", ", ".join((f"not {parts[0]}", *parts[1:])))
-    yield from _permuted(sample, parts, grader)
-
-
-def _permuted(sample: Sample, parts: tuple[str, ...], grader: Grader) -> Iterator[Corruption]:
-    orders = (parts[::-1], (*parts[1:], parts[0]))
-    for order in orders if grader.is_ordered else ():
+    for order in (parts[::-1], (*parts[1:], parts[0])) if grader.is_ordered else ():
         pairs = zip(order, parts, strict=True)
         # a list that reads the same in both orders has no wrong one
         if not all(same_list(element, expected, tolerance=grader.tolerance) for element, expected in pairs):

@@ -109,7 +109,6 @@ class MathsProcesses:
         self.compare = lru_cache(maxsize=REMEMBERED)(self._compare)
 
     def _compare(self, expression: str, expected: str) -> Comparison:
-        """Compare in a free process (``MathsProcess.compare``)."""
         process = self._free.get()
         try:
             return process.compare(expression, expected)

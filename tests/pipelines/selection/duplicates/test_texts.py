@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from darkroom.pipelines.selection.duplicates import texts as text_search
 from darkroom.pipelines.selection.duplicates.texts import (
+    TextBands,
     are_near,
-    banded_texts,
     n_grams,
     near_in,
     near_texts,
@@ -137,7 +137,7 @@ def test_the_search_on_disk_finds_what_one_in_memory_does(texts, block):
 @settings(max_examples=40, deadline=None)
 def test_texts_of_other_groups_are_not_near(rows):
     groups, texts = np.array([group for group, _ in rows], np.int64), [text for _, text in rows]
-    found = sorted((one.index, one.of) for one in near_in(banded_texts(texts), groups=groups))
+    found = sorted((one.index, one.of) for one in near_in(TextBands(texts), groups=groups))
     apart = []
     for group in range(3):
         of_group = np.flatnonzero(groups == group).tolist()
@@ -162,7 +162,7 @@ def test_two_texts_are_near_whenever_the_search_says_so(text, other):
 def test_whose_texts_are_near_anothers_meets_it(rows):
     owners, texts = np.array([owner for owner, _ in rows], np.int64), [text for _, text in rows]
     with mock.patch.object(text_search, "BLOCK", 7):
-        meeting = set(banded_texts(texts).owners_that_meet(owners).tolist())
+        meeting = set(TextBands(texts).owners_that_meet(owners).tolist())
     for owner, text in rows:
         for other, beside in rows:
             if owner != other and (text == beside or near_texts([text, beside])):
