@@ -85,9 +85,7 @@ def failure_of(error: Exception) -> Failure:
         return Failure(text, may_succeed=True, is_endpoints=True)
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         return Failure(f"the answer was cut off ({text})", may_succeed=True, is_endpoints=True)
-    if isinstance(error, PolicyError):
-        return Failure(str(error), is_endpoints=True)
-    return Failure(text)
+    return Failure(str(error), is_endpoints=True) if isinstance(error, PolicyError) else Failure(text)
 
 
 def seconds_to_wait(failure: Failure, *, n_tries: int, seed: int) -> float:

@@ -230,9 +230,7 @@ def same_form_of(answer: str, expected: str) -> bool | None:
         first, second = (side.strip(" $") for side in answer.split("="))
         if not re.fullmatch(r"[a-zA-Z](?:\([a-zA-Z]\))?", first):  # an equation, no assignment
             return _same(f"{first} = {second}", expected)
-    if r"\pm" in expected or "±" in expected:
-        return _same_roots(answer, expected)
-    return None
+    return _same_roots(answer, expected) if r"\pm" in expected or "±" in expected else None
 
 
 def result(text: str, question: str) -> str | None:
