@@ -108,7 +108,6 @@ async def samples(policy: Policy, request: CompletionRequest, n: int, *, first: 
     completions: tuple[Completion, ...] = ()
     while (n_left := n - len(completions)) > 1 and isinstance(policy, Sampler) and policy.gives_several:
         completions += await policy.sample(reseeded(request, first + len(completions)), n_left)
-    n_left = n - len(completions)
     return completions + await one_by_one(policy, reseeded(request, first + len(completions)), n_left)
 
 

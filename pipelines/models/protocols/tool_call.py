@@ -12,16 +12,12 @@ It says 42.
 \boxed{42}
 
 A turn makes one call. With images the prompt offers the crop (that paper), without any the interpreter (FIGR), in the
-mode ``forbidden`` neither. A record's ``code`` stores calls as Python:
+mode ``forbidden`` neither. A record's ``code`` stores the interpreter's code as it is, and a crop as a line of Python:
 
-    {"name": "code_interpreter", "arguments": {"code": "print(6 * 7)"}}
-    print(6 * 7)
-
-    {"name": "crop_image_normalized", "arguments": {"bbox_2d": [0.1, 0.2, 0.3, 0.4], "target_image": 1}}
     crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)
 
-The last line can be run, because ``CROP_SETUP`` defines the function, and ``write_call`` turns it back into that call.
-An invalid box is an error of the tool, which the policy sees; only an invalid call is malformed.
+It can be run, because ``CROP_SETUP`` defines the function, and ``write_call`` turns it back into that call. An invalid
+box is an error of the tool, which the policy sees; only an invalid call is malformed.
 """
 
 import json

@@ -7,10 +7,6 @@ A YAML or JSON file names each and maps its columns as a source's:
       path: /benchmarks/vstar_bench
       split: test
       columns: {images: image, question: text, row_id: question_id}
-    hr_bench:
-      kind: parquet
-      path: /benchmarks/hr_bench_4k.parquet
-      columns: {images: image, question: question}
     photographs:
       kind: folder
       path: /benchmarks/private_photographs

@@ -56,18 +56,15 @@ class PhraseMatch(NamedTuple):
 
 
 class PhraseIndex:
-    """The questions of all benchmarks, by their runs of ``n_words`` words."""
+    """The questions of all benchmarks, by their runs of ``N_WORDS`` words."""
 
-    def __init__(self, questions: Sequence[BenchmarkQuestion], *, n_words: int = N_WORDS) -> None:
-        if n_words < 2:
-            raise ValueError(f"runs have 2 words or more, found {n_words}")
-        self._n_words = n_words
+    def __init__(self, questions: Sequence[BenchmarkQuestion]) -> None:
         abouts: defaultdict[Words, set[str]] = defaultdict(set)
         rows: defaultdict[Words, list[int]] = defaultdict(list)
         self._n_own = [0] * len(questions)
         texts = [words(question.text) for question in questions]
         for number, (question, text) in enumerate(zip(questions, texts, strict=True)):
-            for run in set(n_grams(text, n_words)):
+            for run in set(n_grams(text, N_WORDS)):
                 abouts[run].add(question.about)
                 rows[run].append(number)
         self._rows = {run: numbers for run, numbers in rows.items() if len(abouts[run]) < TEMPLATE_ROWS}
@@ -77,7 +74,7 @@ class PhraseIndex:
 
     def find(self, text: str) -> list[PhraseMatch]:
         """The questions of which the text has runs of their own, by number."""
-        n, runs = self._n_words, defaultdict[int, list[Words]](list)
+        n, runs = N_WORDS, defaultdict[int, list[Words]](list)
         # a short question may stand above its choices, in a line of its own
         lines = (of_line for line in text.splitlines() if 0 < len(of_line := words(line)) < n)
         for run in dict.fromkeys((*n_grams(words(text), n), *lines)):
@@ -107,7 +104,7 @@ class BenchmarkPlace(NamedTuple):
 class BenchmarkIndex:
     """The benchmarks, to compare training rows with. ``rows`` has every benchmark's rows, the unread ones included."""
 
-    def __init__(self, rows: dict[str, list[BenchmarkRow]], cache: FingerprintCache, *, n_words: int = N_WORDS) -> None:
+    def __init__(self, rows: dict[str, list[BenchmarkRow]], cache: FingerprintCache) -> None:
         self.rows = rows
         self.sha256s = sorted({sha256 for of in rows.values() for row in of for sha256 in row.images})
         self.images = ImageIndex([cache.read(sha256) for sha256 in self.sha256s])
@@ -117,19 +114,19 @@ class BenchmarkIndex:
             for name, row in every_row
             if row.text
         ]
-        self.phrases = PhraseIndex(self.asked, n_words=n_words)
+        self.phrases = PhraseIndex(self.asked)
         self._places: dict[str, list[BenchmarkPlace]] = {sha256: [] for sha256 in self.sha256s}
         for name, row in every_row:
             for sha256 in dict.fromkeys(row.images):
                 self._places[sha256].append(BenchmarkPlace(name, row.row))
 
     @classmethod
-    def build(cls, benchmarks: Iterable[Benchmark], folder: Path, *, n_words: int = N_WORDS) -> BenchmarkIndex:
+    def build(cls, benchmarks: Iterable[Benchmark], folder: Path) -> BenchmarkIndex:
         """The index, from what ``folder`` has and from the benchmarks' own files for the rest. Raises
         ``DecontaminationError`` that names the benchmark which cannot be read."""
         cache = FingerprintCache(folder)
         rows = {benchmark.name: _rows(benchmark, cache) for benchmark in benchmarks}
-        return cls(rows, cache, n_words=n_words)
+        return cls(rows, cache)
 
     def places(self, image: int) -> Sequence[BenchmarkPlace]:
         """The rows that show image number ``image``."""

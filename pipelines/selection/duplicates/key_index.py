@@ -160,7 +160,6 @@ def expanded(starts: Positions, ends: Positions) -> tuple[Positions, Positions]:
 
 
 def _merged(first: _KeyShelf, second: _KeyShelf) -> Iterator[tuple[Keys, Items]]:
-    """The pieces of both, in the order of their keys."""
     borders = first.borders()
     cuts = zip(pairwise(first.cuts(borders)), pairwise(second.cuts(borders)), strict=True)
     for cut, cut_of_second in cuts:

@@ -127,7 +127,6 @@ class _Block:
         )
 
     def without(self, rows: set[int]) -> "_Block":
-        """Drop the images ``rows``."""
         stays, has_hash = (np.isin(own, list(rows), invert=True) for own in (self.rows, self.hashed))
         columns = (self.keys[stays], self.rows[stays], self.features[stays])
         return _Block(*columns, self.hashed[has_hash], self.turns[has_hash])

@@ -157,7 +157,6 @@ def _shrunk(gray: Gray) -> Gray:
 
 
 def _after(second: Matrix, first: Matrix) -> Matrix:
-    """The one map after the other."""
     return second[:, :2] @ first + np.array([[0, 0, 1]]) * second[:, 2:]
 
 
