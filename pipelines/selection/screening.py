@@ -53,12 +53,11 @@ class DistinctImages(Sequence[ImageRef]):
 
     def __init__(self, images: Iterable[ImageRef | None], folder: Path) -> None:
         spill, begins, keys = RowSpill(folder), array("q"), array("Q")
-        is_image = bytearray()
         for image in images:
             begins.append(-1 if image is None else spill.add(image))
             keys.append(0 if image is None else key64(image.sha256))
-            is_image.append(image is not None)
-        mentions = np.flatnonzero(np.frombuffer(bytes(is_image), np.bool_))
+        places = np.array(begins, np.int64)
+        mentions = np.flatnonzero(places >= 0)
         _, first, inverse = np.unique(np.array(keys, np.uint64)[mentions], return_index=True, return_inverse=True)
         order = np.argsort(first)
         ranks = np.empty_like(order)
@@ -68,7 +67,7 @@ class DistinctImages(Sequence[ImageRef]):
         self.numbers[mentions] = ranks[inverse]
         self.first: Numbers = mentions[first[order]]
         """Of every image its first mention."""
-        self._begins, self._spill = np.array(begins, np.int64)[self.first], spill
+        self._begins, self._spill = places[self.first], spill
 
     def __len__(self) -> int:
         return len(self.first)

@@ -6,7 +6,7 @@ places of one of them cover more than half of all that was written, the text rep
 covers less than half of a circle of twice its length, so several lengths are looked at.
 
 A table of numbers is no repetition: substrings without a letter count only in a text that is long enough to be sure.
-Nor is code that was repaired twice: repetition occurs ``TIMES``.
+Nor is code that was repaired twice: repetition occurs five times.
 """
 
 from dataclasses import dataclass, field
@@ -15,15 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-WINDOWS = (40, 80, 160, 320, 640)
-"""Characters of a substring. The shortest is longer than what lists, tables and programs repeat by their nature."""
-SHARE = 0.5
-"""Of the whole text; the paper's."""
-TIMES = 5
-"""Places that do not overlap; the paper names no number."""
 MIN_CHARS = 800
 """No shorter text is called repetitive; nor does the paper name a least length."""
-MIN_CHARS_WITHOUT_LETTERS = 4000
 BLOCK = 64
 """Characters that are waited for before they are looked at."""
 _BASE = 0x9E3779B97F4A7C15
@@ -37,17 +30,20 @@ Hashes = NDArray[np.uint64]
 class RepetitionRule:
     """When a text is repetitive: characters of ``windows`` whose places, at least ``times``, cover over ``share``."""
 
-    windows: tuple[int, ...] = WINDOWS
-    share: float = SHARE
-    times: int = TIMES
+    windows: tuple[int, ...] = (40, 80, 160, 320, 640)
+    """The shortest is longer than what lists, tables and programs repeat by their nature."""
+    share: float = 0.5
+    """Of the whole text; the paper's."""
+    times: int = 5
+    """Places that do not overlap; the paper names no number."""
     min_chars: int = MIN_CHARS
-    min_chars_without_letters: int = MIN_CHARS_WITHOUT_LETTERS
+    min_chars_without_letters: int = 4000
 
 
 DARKROOM = RepetitionRule()
 PAPER = RepetitionRule(times=2, min_chars=0, min_chars_without_letters=0)
 """Thyme §4.3 as it stands: any substring that repeats and covers more than half. It has one fixed length, which is not
-published; here each of ``WINDOWS`` counts. Places that overlap cover no character twice."""
+published; here each of the windows counts. Places that overlap cover no character twice."""
 RULES = {"darkroom": DARKROOM, "paper": PAPER}
 
 

@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -143,13 +142,9 @@ def _progress_reporter(console: Console, progress_line: Status) -> Callable[[Pro
 @contextmanager
 def _terminations_as_interrupts() -> Iterator[None]:
     """Let SIGTERM and a closed terminal stop the server, as Ctrl-C does; ``nohup`` stays in force."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
     numbers = [signal.SIGTERM, signal.SIGHUP]
     heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heeded}
+    before = {number: signal.signal(number, signal.default_int_handler) for number in heeded}
     try:
         yield
     finally:

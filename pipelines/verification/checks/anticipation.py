@@ -65,13 +65,13 @@ def _named(text: str, answer: str, question: str) -> str | None:
     plain = _IDIOMS.sub(" ", text)
     words = [(match.start(), match[0], _stem(match[0])) for match in _WORD.finditer(plain)]
     words = [word for word in words if word[2] not in _IGNORED]
+    is_side = set(stems) <= _SIDES
     for first in range(len(words) - len(stems) + 1):
         window = words[first : first + len(stems)]
-        start = window[0][0]
-        # "leans to the left": a direction, not a location
-        leans = set(stems) <= _SIDES and _LEANING.search(plain, max(0, start - 60), start)
-        if [stem for *_, stem in window] == stems and not leans:
-            return " ".join(word for _, word, _ in window)
+        if [stem for *_, stem in window] == stems:
+            start = window[0][0]
+            if not is_side or not _LEANING.search(plain, max(0, start - 60), start):  # "leans to the left"
+                return " ".join(word for _, word, _ in window)
     is_number = len(stems) == 1 and stems[0].isdecimal() and len(stems[0]) < 5
     number = spelled(float(stems[0])) if is_number else None
     return number if number and re.search(rf"\b{number}\b", plain, re.IGNORECASE) else None
