@@ -21,7 +21,7 @@ from darkroom.pipelines.models.tasks import image_sizes
 from darkroom.pipelines.records import ImageRef, Observation, VideoRef
 
 _THINK = tag("/?think")
-_PATH = re.compile(r"\S+\.(?:png|jpe?g|webp|bmp)", re.IGNORECASE)
+_PATH = re.compile(r"\A\S+\.(?:png|jpe?g|webp|bmp)\Z", re.IGNORECASE)
 
 
 class Thyme(Protocol):
@@ -63,7 +63,7 @@ class Thyme(Protocol):
     def wrap(self, observation: Observation) -> tuple[Part, ...]:
         """Images, then the output (unless it is only the paths of the shown files), then the error."""
         parts: list[Part] = [Text(f"<{self.marker}>"), *(ImagePart(image) for image in observation.images)]
-        is_path = (not line.strip() or _PATH.fullmatch(line.strip()) for line in observation.text.split("\n"))
+        is_path = (not line.strip() or _PATH.match(line.strip()) for line in observation.text.split("\n"))
         output = "" if observation.images and all(is_path) else observation.text.strip()
         if text := "\n".join(filter(None, (output, observation.error))):
             parts.append(Text(text))
