@@ -10,6 +10,7 @@ import io
 import math
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
@@ -40,14 +41,18 @@ class PixelLimits:
     def fit(self, width: int, height: int) -> tuple[int, int]:
         """The size to send: sides near multiples of ``step``, the area within the limits, the aspect ratio kept."""
         step = self.step
-        fitted = (max(step, round(width / step) * step), max(step, round(height / step) * step))
+
+        def multiple(side: float, rounded: Callable[[float], int]) -> int:
+            return max(step, rounded(side / step) * step)
+
+        fitted = multiple(width, round), multiple(height, round)
         area = fitted[0] * fitted[1]
         if self.maximum is not None and area > self.maximum:
             shrink = math.sqrt(width * height / self.maximum)
-            return _floor(width / shrink, step), _floor(height / shrink, step)
+            return multiple(width / shrink, math.floor), multiple(height / shrink, math.floor)
         if self.minimum is not None and area < self.minimum:
             grow = math.sqrt(self.minimum / (width * height))
-            return _ceil(width * grow, step), _ceil(height * grow, step)
+            return multiple(width * grow, math.ceil), multiple(height * grow, math.ceil)
         return fitted
 
 
@@ -95,11 +100,3 @@ class ImageEncoder:
             data = buffer.getvalue()
         media_type = MEDIA_TYPES.get(format, f"image/{format.lower()}")
         return b"data:%s;base64,%s" % (media_type.encode(), pybase64.b64encode(data))
-
-
-def _floor(side: float, step: int) -> int:
-    return max(step, math.floor(side / step) * step)
-
-
-def _ceil(side: float, step: int) -> int:
-    return math.ceil(side / step) * step

@@ -55,9 +55,10 @@ def same_box(answer: str, expected: str, question: str = "") -> float | None:
     box, expected_box = read_box(answer), read_box(expected)
     if box is None and len(answer) <= _MAX_CHARS:
         box = next((read for core in cores(answer, question) if (read := read_box(core))), None)
-    if box is None or expected_box is None or _in_fractions(box) != _in_fractions(expected_box):
+    if box is None or expected_box is None:
         return None
-    return iou(box, expected_box)
+    in_fractions, expected_in_fractions = (all(0 <= side <= 1 for side in each) for each in (box, expected_box))
+    return iou(box, expected_box) if in_fractions == expected_in_fractions else None
 
 
 def read_box(text: str) -> Corners | None:
@@ -79,10 +80,6 @@ def _read(plain: str) -> Corners | None:
     except (ValueError, RecursionError):  # no JSON, or NaN, which is no int: no box
         content = None
     return _checked(_sides(content))
-
-
-def _in_fractions(box: Corners) -> bool:
-    return all(0 <= side <= 1 for side in box)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
