@@ -21,7 +21,7 @@ from darkroom.pipelines.sources.derived import DerivingColumns
 _FIELD = re.compile(r"\{([^{}:]+)(?::0(\d{1,2}))?\}")
 _ARRAY = re.compile(r"array\((\[.*\])(?:,\s*dtype=[\w.<>']+)?\)\Z", re.DOTALL)
 _TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[\[\](){},:'"]|[^\s\[\](){},:'"]+""", re.DOTALL)
-_LONGEST = 1_000_000
+LONGEST = 1_000_000
 """Characters: no list of choices or paths is longer, and parsing more costs too much time and memory per row."""
 
 
@@ -42,7 +42,7 @@ def object_in(value: Any) -> Mapping[str, Any] | None:
 
 
 def _parsed(value: Any, opening: str) -> Any:
-    if not isinstance(value, str) or len(value) > _LONGEST:
+    if not isinstance(value, str) or len(value) > LONGEST:
         return None
     text = value.strip()
     if array := _ARRAY.match(text):

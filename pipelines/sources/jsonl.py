@@ -162,9 +162,9 @@ def _elements(value: Any) -> list[Any]:
 
 
 def _by_key(join: Join, path: Path) -> dict[str, Mapping[str, Any]]:
-    value = parsed_json(path.parent / join.file)
-    rows = value if join.rows is None else rows_at(value, join.rows, path.parent / join.file)
-    return {str(row.get(join.on)): row for row in rows}
+    file = path.parent / join.file
+    rows = rows_at(parsed_json(file), join.rows, file) if join.rows else _list(file)
+    return {str(row[join.on]): row for row in rows if isinstance(row, Mapping) and join.on in row}
 
 
 def _list(path: Path) -> list[Any]:
@@ -184,7 +184,8 @@ def _list(path: Path) -> list[Any]:
 def _printed_objects(path: Path) -> list[Any] | None:
     """The objects of a .jsonl file that holds a list of them, or each over several lines; None of any other."""
     with opened(path) as lines:
-        first = next((line for line in map(_bare, lines) if line), b"")
+        bare = (line.removeprefix(codecs.BOM_UTF8).strip() for line in lines)
+        first = next(filter(None, bare), b"")
         if first == b"{" or first.startswith(b"["):
             return _objects(first + b"\n" + lines.read()) or None
     return None
@@ -192,7 +193,7 @@ def _printed_objects(path: Path) -> list[Any] | None:
 
 def _objects(data: bytes) -> list[Any]:
     """A list of objects, or objects one after another; empty for anything else."""
-    decoder, end = json.JSONDecoder(), 0
+    decoder, end = json.JSONDecoder(parse_float=_number), 0
     objects: list[Any] = []
     try:
         text = data.decode("utf-8-sig").strip()
@@ -220,10 +221,6 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase]:
             yield io.BytesIO(file.read().decode(encoding).encode()) if encoding else file
     except _READ_ERRORS as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
-
-
-def _bare(line: bytes) -> bytes:
-    return line.removeprefix(codecs.BOM_UTF8).strip()
 
 
 def _number(digits: str) -> float:

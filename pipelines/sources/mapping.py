@@ -24,6 +24,7 @@ from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.sources.answers import RowAnswer, answer_in, missing_reason, shows_words
 from darkroom.pipelines.sources.columns import (
     BESIDE,
+    LONGEST,
     TEMPLATE,
     BoxFrame,
     Columns,
@@ -58,6 +59,9 @@ def map_row(
             released = released_row(row, columns, where=where, folder=folder, license=license)
             yield replace(released, unread=unread_in(row, columns))
             return
+        for name in (first_named(row, columns.question), first_named(row, columns.answer)):
+            if isinstance(text := value_at(row, name), str) and len(text) > LONGEST:
+                raise RowError(Reason.MALFORMED_ROW, f"column {name!r}: a text of {len(text):,} characters: cut it")
         talk = talk_of(row, columns)
         column = columns.images or talk.images
         images = tuple(media(row, column, folder, IMAGE, prefix=columns.path_prefix, optional=columns.text_rows))

@@ -16,7 +16,8 @@ from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.ingest import ingest_shard
-from darkroom.pipelines.sources.jsonl import JsonLinesSource, parsed_value, rows_at
+from darkroom.pipelines.sources.jsonl import JsonLinesSource, parsed_lines, parsed_value, rows_at
+from darkroom.pipelines.sources.source_config import Join
 
 GOOD = b'{"image": "sign.png", "question": "Which colour?", "answer": "red"}'
 
@@ -310,3 +311,18 @@ def test_rows_may_lie_inside_a_document(value, keys, rows):
 def test_rows_that_are_nowhere_are_an_error():
     with pytest.raises(SourceError, match=r"a\.json: there are no rows at 'data'"):
         rows_at({"other": []}, "data", Path("a.json"))
+
+
+def test_answers_may_lie_in_a_second_file(folder):
+    (folder / "q.json").write_text('{"questions": [{"id": 1, "image": "sign.png", "question": "?"}, {"id": 2}, 3]}')
+    (folder / "a.json").write_text('[{"id": 1, "answer": "red", "question": "not this"}, {"answer": "lost"}, 4]')
+    join = Join(file="a.json", on="id")
+    rows = [row for _, row, _ in parsed_lines(folder / "q.json", rows="questions", join=join)]
+    assert rows == [{"id": 1, "image": "sign.png", "question": "?", "answer": "red"}, {"id": 2}, 3]
+    with pytest.raises(SourceError, match=r"none\.json cannot be read"):
+        list(parsed_lines(folder / "q.json", rows="questions", join=Join(file="none.json", on="id")))
+
+
+def test_a_number_beyond_all_is_no_value_in_a_printed_list_either(source):
+    rows = list(source(b'[\n{"image": "sign.png", "question": "?", "answer": 1e400}\n]').rows(0))
+    assert {row.reason for row in rows if isinstance(row, BadRow)} == {Reason.MALFORMED_ROW}

@@ -170,3 +170,12 @@ def test_any_row_is_a_row_or_a_bad_row_with_every_field_of_a_mapping(folder):
             assert reject(mapped.reason, mapped.evidence, stage="samples", row=mapped.content).row
 
     check()
+
+
+@pytest.mark.parametrize("column", ["question", "answer"])
+def test_a_text_of_many_megabytes_is_rejected_before_it_is_looked_through(refused, column):
+    row = refused(**{column: "<image>" * 3_000_000})
+    assert (row.reason, row.evidence) == (
+        Reason.MALFORMED_ROW,
+        f"column {column!r}: a text of 21,000,000 characters: cut it",
+    )
