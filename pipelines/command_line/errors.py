@@ -111,8 +111,12 @@ def describe(error: Exception) -> tuple[str, int]:
         return str(error), error.exit_status
     if isinstance(error, SandboxError):
         return str(error), 1
-    if isinstance(error, OSError) and (message := _file_message(error)):
-        return message, 1
+    if isinstance(error, OSError):
+        where = str(error.filename or "")
+        if message := disk_message(where or "the disk", error):
+            return message, 1
+        if where and error.strerror:
+            return f"{where}: {error.strerror}. To do: check the path", 1
     if isinstance(error, MemoryError):
         return "not enough memory. To do: free some, or work on fewer rows at a time", 1
     kind, reason = type(error), (str(error).strip().splitlines() or ["no reason was given"])[0]
@@ -123,13 +127,6 @@ def describe(error: Exception) -> tuple[str, int]:
         return f"a database failed ({reason}). To do: {mend}, then run again: finished work is kept", 1
     what_to_do = f"Run the command again with {DEBUG} and report what it prints"
     return f"unforeseen {kind.__name__}: {reason}. {what_to_do}", UNFORESEEN
-
-
-def _file_message(error: OSError) -> str | None:
-    where = str(error.filename or "")
-    if message := disk_message(where or "the disk", error):
-        return message
-    return f"{where}: {error.strerror}. To do: check the path" if where and error.strerror else None
 
 
 def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:

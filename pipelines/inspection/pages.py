@@ -40,14 +40,9 @@ def html_page(
 
 def embedded_json(name: str, value: Any) -> Markup:
     """``value`` as a JSON element with the id ``name``; no HTML parser can mistake its texts for markup."""
-    text = Markup(json_text(value))
-    return Markup('<script type="application/json" id="{}">{}</script>').format(name, text)
-
-
-def json_text(value: Any) -> str:
-    """``value`` as JSON that no HTML parser can mistake for markup."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
-    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+    text = text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+    return Markup('<script type="application/json" id="{}">{}</script>').format(name, Markup(text))
 
 
 def data_url(data: bytes, media_type: str = "image/png") -> str:

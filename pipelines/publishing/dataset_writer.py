@@ -154,7 +154,7 @@ class Publication(ABC, Generic[R, F]):
         """In the order in which they were rejected; the rows wait on disk, where they are read in their own."""
         spill = RowSpill(self.workspace.tables.scratch)
         places = np.zeros(selection.n_in, np.int64)
-        for position, row in self.read(selection.rejects_mask):
+        for position, row in self.read(~selection.mask):
             places[position] = spill.add(row)
         for position, cause in selection.rejections():
             row = spill.read(int(places[position]))

@@ -49,11 +49,6 @@ class Selection:
         return np.array(self._ships, np.bool_)
 
     @property
-    def rejects_mask(self) -> Mask:
-        """The rows that do not."""
-        return ~self.mask
-
-    @property
     def counts(self) -> Counter[RejectKind]:
         """The rejects by what is counted of them."""
         by_cause, counts = Counter(self._causes), Counter[RejectKind]()

@@ -3,7 +3,7 @@
 Each family has its phrases and code in a TOML file of its name.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from darkroom.pipelines.demo import data_beside
@@ -151,12 +151,9 @@ def _close_frames(sample: Sample) -> list[int]:
     moments = _moments(sample)
     if not moments:
         return sorted({(2 * part + 1) * video.n_frames // 12 for part in range(6)})
-    return sorted({number for moment in moments for number in _frames_of(moment, few=len(moments) > 3)})[:MAX_CLOSE]
-
-
-def _frames_of(moment: TemporalSegment, *, few: bool) -> Iterable[int]:
-    length = moment.end - moment.first
-    return [moment.first + length // 2] if few else [moment.first + length // 3, moment.first + 2 * length // 3]
+    shares = ((1, 2),) if len(moments) > 3 else ((1, 3), (2, 3))
+    numbers = {moment.first + part * (moment.end - moment.first) // of for moment in moments for part, of in shares}
+    return sorted(numbers)[:MAX_CLOSE]
 
 
 def _part(numbers: list[int], video: VideoRef) -> str:

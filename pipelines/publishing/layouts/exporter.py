@@ -72,7 +72,10 @@ def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -
         try:
             export_row, files = _export_row(row, layout, dataset.split, index)
             if layout.prompts_only:
-                _require_new(export_row, prompts)
+                messages = as_json(tuple(Message(turn.role, turn.parts) for turn in export_row.turns))
+                if (key := digest([messages, row["answer"]])) in prompts:
+                    raise Unrenderable(Unfit.DUPLICATE_PROMPT, "an earlier row asks the same; a prompt is needed once")
+                prompts.add(key)
             record = layout.render(export_row)
             verify(layout, record)
         except Unrenderable as error:
@@ -107,14 +110,6 @@ def _images(row: Row) -> Iterator[tuple[str, bytes]]:
         if digest_bytes(data) != ref.sha256:
             raise Unrenderable(Unfit.CHANGED_IMAGE, f"image {ref.sha256} has other bytes than its digest says")
         yield f"{ref.sha256}.{ref.format.lower()}", data
-
-
-def _require_new(row: ExportRow, prompts: set[str]) -> None:
-    messages = as_json(tuple(Message(turn.role, turn.parts) for turn in row.turns))
-    key = digest([messages, row.row["answer"]])
-    if key in prompts:
-        raise Unrenderable(Unfit.DUPLICATE_PROMPT, "an earlier row asks the same; a prompt is needed once")
-    prompts.add(key)
 
 
 def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> None:

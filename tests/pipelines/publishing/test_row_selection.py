@@ -24,7 +24,7 @@ def selection() -> Selection:
 def test_rows_have_the_positions_in_which_they_came(selection: Selection) -> None:
     assert [selection.place(row_id) for row_id in ("a", "b", "c")] == [0, 1, None]
     assert (selection.n_in, selection.n_rows) == (3, 2)
-    assert (selection.mask.tolist(), selection.rejects_mask.tolist()) == ([True, True, False], [False, False, True])
+    assert selection.mask.tolist() == [True, True, False]
 
 
 def test_rejects_come_in_the_order_in_which_they_were_rejected(selection: Selection) -> None:
