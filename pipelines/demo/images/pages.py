@@ -63,8 +63,8 @@ class PageLine(NamedTuple):
     @property
     def box(self) -> Box:
         """The ink of the whole line."""
-        left, top, right, bottom = zip(*(word.box for word in self.words), strict=True)
-        return Box(min(left), min(top), max(right), max(bottom))
+        x1s, y1s, x2s, y2s = zip(*(word.box for word in self.words), strict=True)
+        return Box(min(x1s), min(y1s), max(x2s), max(y2s))
 
 
 class Marked(NamedTuple):

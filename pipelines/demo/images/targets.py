@@ -161,8 +161,8 @@ def _text_width(text: str, size: int, face: str = "DejaVuSans-Bold") -> int:
     return math.ceil(font(face, size * DETAIL).getlength(text) / DETAIL)
 
 
-def _bolts(draw: ImageDraw.ImageDraw, left: float, right: float, y: float) -> None:
-    for x in (left, right):
+def _bolts(draw: ImageDraw.ImageDraw, x1: float, x2: float, y: float) -> None:
+    for x in (x1, x2):
         draw.ellipse(_scaled(x - 2, y - 2, x + 2, y + 2), fill=(150, 148, 142), outline=(70, 68, 64), width=2)
 
 

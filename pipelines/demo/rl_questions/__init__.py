@@ -89,8 +89,8 @@ def _falsified(source_row: SourceRow) -> SourceRow:
 
 def _mismatch(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
     """The question about one sheet, with another sheet: shapes, of which it does not speak."""
-    question, shown = kind(rng, 43 + n), shapes.colour_of_a_shape(rng, n)
-    return as_row(row, question._replace(image=shown.image, target=None, license=shown.license))
+    question, replacement = kind(rng, 43 + n), shapes.colour_of_a_shape(rng, n)
+    return as_row(row, question._replace(image=replacement.image, target=None, license=replacement.license))
 
 
 def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:

@@ -129,8 +129,8 @@ def trajectory_of(row: Row) -> Trajectory:
     refs = [from_row(ImageRef, ref) for ref in row["image_refs"]]
     names = ("trajectory_id", "sample_id", "family", "protocol", "final_thought", "answer", "loss_policy", "mode")
     rounds = [
-        turn | {"observation": seen | {"images": [row["image_refs"][n] for n in seen["images"]]}}
-        for turn, seen in ((turn, turn["observation"]) for turn in row["rounds"])
+        turn | {"observation": observation | {"images": [row["image_refs"][n] for n in observation["images"]]}}
+        for turn, observation in ((turn, turn["observation"]) for turn in row["rounds"])
     ]
     record = {name: row[name] for name in names} | {
         "images": [],

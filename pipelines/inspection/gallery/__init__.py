@@ -99,12 +99,12 @@ def write_gallery(
     """Write the datasets in ``folders`` (at most ``limit`` rows of each) and the rejects as a page."""
     n_rows, n_rejects = count_rows(folders, limit=limit), len(rejected.rows) if rejected else 0
     n_not_applicable = rejected.n_not_applicable if rejected else 0
-    shown = [map_in_threads(read_rows(folders, limit=limit), entry_of_row)]
+    streams = [map_in_threads(read_rows(folders, limit=limit), entry_of_row)]
     if rejected is not None:
-        shown.append(map_in_threads(rejected.rows, lambda pair: entry_of_reject(*pair, rejected.store)))
+        streams.append(map_in_threads(rejected.rows, lambda pair: entry_of_reject(*pair, rejected.store)))
 
     def entries() -> Iterator[Entry]:
-        for number, entry in enumerate(chain(*shown), 1):
+        for number, entry in enumerate(chain(*streams), 1):
             yield entry
             if progress is not None:
                 progress(number, n_rows + n_rejects)

@@ -52,10 +52,10 @@ _place: list[Column] = [("split", TEXT), ("index", pa.int64())]
 
 
 def _rl_schema(*extra: Column) -> pa.Schema:
-    asked: list[Column] = [("prompt", pa.list_(MESSAGE)), ("images", pa.list_(IMAGE)), ("ability", TEXT)]
+    columns: list[Column] = [("prompt", pa.list_(MESSAGE)), ("images", pa.list_(IMAGE)), ("ability", TEXT)]
     reward = ("reward_model", pa.struct(texts("style", "ground_truth")))
     return pa.schema(
-        [*texts("data_source", "agent_name"), *asked, reward, ("extra_info", pa.struct([*_place, *extra, *_tools]))]
+        [*texts("data_source", "agent_name"), *columns, reward, ("extra_info", pa.struct([*_place, *extra, *_tools]))]
     )
 
 
