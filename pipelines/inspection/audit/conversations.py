@@ -50,7 +50,7 @@ class Conversations:
     """0 where it is not known before they are read."""
     max_difference: float
     is_escaped: bool
-    """Whether special tokens and placeholders in texts are escaped (``layouts/text.py``)."""
+    """Whether special tokens and placeholders in texts are escaped (``layouts/turns.py``)."""
 
 
 def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
