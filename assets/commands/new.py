@@ -68,6 +68,6 @@ def _write_example(folder: Path) -> None:
         lines.append({"image": name, "question": row.question, "answer": row.answer, "boxes": [box]})
     (images / "metadata.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     license = " AND ".join(sorted({part for row in rows for part in row.license.split(" AND ")}))
-    columns = Columns(images="image", boxes="boxes")
+    columns = Columns(images="image", boxes="boxes", box_frame="corners")
     config = SourceConfig(kind="jsonl", path=_EXAMPLE, columns=columns, license=license, language="en")
     Catalog(folder / "data" / "sources").add(_EXAMPLE, config)

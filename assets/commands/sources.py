@@ -128,7 +128,10 @@ def ingest(
     answer: Annotated[str, typer.Option(help="Column with the answer.")] = "answer",
     choices: Annotated[str | None, typer.Option(help="Column with the list of choices, if any.")] = None,
     boxes: Annotated[str | None, typer.Option(help="Column with the target's box or boxes, if any.")] = None,
-    box_frame: Annotated[BoxFrame, typer.Option(help="Format of the boxes.")] = "corners",
+    box_frame: Annotated[
+        BoxFrame | None,
+        typer.Option(help="Format of the boxes; default: corners in pixels, where the values leave no doubt."),
+    ] = None,
     category: Annotated[str | None, typer.Option(help="Column with the category, if any.")] = None,
     license: Annotated[str, typer.Option(help="Licence of the images and questions, for the dataset card.")] = "",
     shards: _Shards = 1,

@@ -49,7 +49,7 @@ def intake(workspace: Workspace, source: Source, shard: int, partition: str) -> 
 
     def perform() -> Outcome[Sample]:
         ingested = ingest_shard(source, shard, workspace.images)
-        notes = {"lines": ingested.notes} if ingested.notes else {}
+        notes = {name: note for name, note in (("lines", ingested.notes), ("boxes", ingested.boxes)) if note}
         return Outcome(ingested.samples, ingested.rejects, ingested.n_in, notes=notes)
 
     return run_stage(workspace.tables, TableKey(SAMPLES, partition), Sample, inputs=inputs, perform=perform)

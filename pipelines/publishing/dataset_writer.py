@@ -8,7 +8,7 @@ and from there into its files: of all rows only what selects them is in memory.
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -63,6 +63,10 @@ class RowFacts(Protocol):
 
     def add(self, row: Any, sample: Sample) -> None:
         """The next row that ships, with its sample."""
+
+    @property
+    def intake(self) -> Sequence[str]:
+        """How intake read the samples, for the marker and the audit."""
 
 
 class Publication(ABC, Generic[R, F]):
@@ -201,7 +205,8 @@ class Publication(ABC, Generic[R, F]):
         (folder / _CARD).write_text(card)
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
-        marker = {"inputs": inputs, **counts, "card": digest_bytes(card.encode())}
+        intake = {"intake": facts.intake} if facts.intake else {}
+        marker = {"inputs": inputs, **counts, "card": digest_bytes(card.encode()), **intake}
         (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
 
     def _writer(self, folder: Path, split: Split) -> ShardWriter:

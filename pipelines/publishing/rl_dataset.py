@@ -13,7 +13,7 @@ from typing import Any
 
 from darkroom.pipelines.generation.stage import Shard, row_error
 from darkroom.pipelines.publishing.cards import rl_card
-from darkroom.pipelines.publishing.cards.row_facts import RlFacts
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts, box_frames
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
 from darkroom.pipelines.publishing.row_selection import Selection
@@ -98,7 +98,8 @@ class RlDataset(Publication[RLRow, RlFacts]):
         tables = self.workspace.tables
         keys = [shard.key(asset) for asset in STAGES for shard in shards_with(self.workspace, self.partitions, asset)]
         facts = [[str(key), tables.facts(key)] for key in keys]
-        cards = [self._agreement, self.annotators, sorted(self.from_drafts), languages(self.workspace)]
+        people = [self._agreement, self.annotators, sorted(self.from_drafts)]
+        cards = [*people, languages(self.workspace), self._box_frames]
         rest = [self.mix.validation_share, self.shard_bytes, *cards, self._stated, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
@@ -146,6 +147,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
             partitions=self.partitions,
             annotators=self.annotators,
             from_drafts=self.from_drafts,
+            boxes=self._box_frames,
         )
 
     def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
@@ -192,6 +194,10 @@ class RlDataset(Publication[RLRow, RlFacts]):
     @cached_property
     def _shards(self) -> list[Shard]:
         return shards_with(self.workspace, self.partitions, candidates.ASSET)
+
+    @cached_property
+    def _box_frames(self) -> list[str]:
+        return box_frames(self.workspace.tables, self.partitions)
 
     @cached_property
     def _agreement(self) -> str:

@@ -18,7 +18,7 @@ from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.cards import sft_card
-from darkroom.pipelines.publishing.cards.row_facts import SftFacts, release_facts
+from darkroom.pipelines.publishing.cards.row_facts import SftFacts, box_frames, release_facts
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
 from darkroom.pipelines.publishing.judge_stats import (
     acceptance,
@@ -133,7 +133,8 @@ class SftDataset(Publication[Trajectory, SftFacts]):
 
     def file_inputs(self) -> str:
         """The table's, and the code that writes files and card."""
-        return digest([self.inputs(), languages(self.workspace), self.shard_bytes, code_digest(*FILES_CODE)])
+        cards = [languages(self.workspace), self._box_frames]
+        return digest([self.inputs(), *cards, self.shard_bytes, code_digest(*FILES_CODE)])
 
     def select(self) -> Selection:
         """Each trajectory once, screened, reviewed by experts, up to the quota."""
@@ -175,7 +176,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return trajectory_row(sample, row, self.workspace.images)
 
     def facts(self) -> SftFacts:
-        return SftFacts()
+        return SftFacts(boxes=self._box_frames)
 
     def card(self, facts: SftFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         """Facts of the family's stages, with a replay of what was written."""
@@ -256,6 +257,10 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     @cached_property
     def _partitions(self) -> list[str]:
         return [key.partition for key in self._keys]
+
+    @cached_property
+    def _box_frames(self) -> list[str]:
+        return box_frames(self.workspace.tables, self._partitions)
 
     @cached_property
     def _samples(self) -> SampleJoin:

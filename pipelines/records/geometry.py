@@ -82,12 +82,6 @@ def box_from_corners(corners: Sequence[float]) -> Box:
     return Box(math.floor(x1), math.floor(y1), math.ceil(x2), math.ceil(y2))
 
 
-def box_from_xywh(box: Sequence[float]) -> Box:
-    """``x, y, width, height`` in pixels (COCO, V*)."""
-    x, y, width, height = _four(box, "x, y, width, height")
-    return box_from_corners((x, y, x + width, y + height))
-
-
 def box_from_fractions(fractions: Sequence[float], width: int, height: int) -> Box:
     """Corners as fractions 0..1 of an image of ``width`` x ``height`` pixels."""
     x1, y1, x2, y2 = _corners(fractions)
@@ -104,14 +98,6 @@ def box_from_fractions(fractions: Sequence[float], width: int, height: int) -> B
     )
 
 
-def box_from_percent(percent: Sequence[float], width: int, height: int) -> Box:
-    """Corners in percent 0..100 of an image of ``width`` x ``height`` pixels."""
-    sides = _corners(percent)
-    if not all(0 <= value <= 100 for value in sides):
-        raise ValueError(f"percent of an image lie in 0..100; found {list(percent)!r}")
-    return box_from_fractions([value / 100 for value in sides], width, height)
-
-
 def box_from_frame(corners: Sequence[float], frame: tuple[int, int], width: int, height: int) -> Box:
     """Pixel corners in an image that was sent as ``frame`` (width, height) and is stored as ``width`` x ``height``."""
     x1, y1, x2, y2 = _corners(corners)
@@ -119,13 +105,9 @@ def box_from_frame(corners: Sequence[float], frame: tuple[int, int], width: int,
 
 
 def _corners(sides: Sequence[float]) -> Sequence[float]:
-    x1, y1, x2, y2 = _four(sides, "x1, y1, x2, y2")
+    if len(sides) != 4 or not all(-_FARTHEST < value < _FARTHEST for value in sides):
+        raise ValueError(f"a box needs four finite numbers x1, y1, x2, y2; found {list(sides)!r}")
+    x1, y1, x2, y2 = sides
     if x2 <= x1 or y2 <= y1:
         raise ValueError(f"a box needs x1 < x2 and y1 < y2; found {list(sides)!r}")
-    return sides
-
-
-def _four(sides: Sequence[float], names: str) -> Sequence[float]:
-    if len(sides) != 4 or not all(-_FARTHEST < value < _FARTHEST for value in sides):
-        raise ValueError(f"a box needs four finite numbers {names}; found {list(sides)!r}")
     return sides

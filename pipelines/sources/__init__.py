@@ -5,16 +5,40 @@ A source yields rows by shard, with images and videos as undecoded bytes. It nei
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources.columns import BoxFrame
 from darkroom.sandbox.errors import UserError
 
 
 class SourceError(UserError):
     """The whole source is wrong: a missing file, a mapping that does not fit. No row can be read."""
+
+
+class UserBox(NamedTuple):
+    """A box as a row spells it: four numbers in the order and unit of its frame, in ``images[image]``."""
+
+    label: str
+    sides: tuple[float, float, float, float]
+    image: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UserBoxes:
+    """The boxes in a row's column, which intake brings to pixels; ``frame`` None: not stated."""
+
+    column: str
+    frame: BoxFrame | None
+    boxes: tuple[UserBox, ...]
+    fills_question: bool = False
+    """``{box}`` in the question is replaced by the first."""
+
+    def without(self, images: range) -> "UserBoxes":
+        """Leave out the boxes of images that a question of a conversation does not see yet."""
+        return replace(self, boxes=tuple(box for box in self.boxes if box.image not in images))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +58,8 @@ class SourceRow:
     """For messages: the file of each image, then of each video; empty for what is no file. None where none is."""
     unread: tuple[str, ...] = ()
     """What the mapping leaves in the row, as ``intake_notes.py`` names it: ``column id``."""
+    boxes: UserBoxes | None = None
+    """Boxes of ``truth`` that are not in pixels yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,12 @@ BESIDE = "beside"
 TEMPLATE = "question_template"
 """A row's field with the name of the template that made its question; ``{box}`` in it is the row's box."""
 
-BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
+_InPixels = Literal["corners", "xywh", "cxcywh", "yxyx"]
+_InFractions = Literal["fractions", "cxcywh_fractions", "xywh_fractions", "yxyx_fractions"]
+_InPercent = Literal["percent", "xywh_percent", "cxcywh_percent", "yxyx_percent"]
+_InThousandths = Literal["thousandths", "xywh_thousandths", "cxcywh_thousandths", "yxyx_thousandths"]
+BoxFrame = Literal[_InPixels, _InFractions, _InPercent, _InThousandths]
+"""Order and unit of a box's numbers (``boxes.py``)."""
 
 
 class TranscriptColumns(BaseModel):
@@ -109,9 +114,9 @@ class Columns(DerivingColumns):
     ones are skipped. A name with braces is a path filled from columns: ``{dataset}/{scene_name}.mp4``,
     ``{image_id:012}.jpg`` with zeros in front. Relative paths must stay below the folder; absolute ones are used
     unchanged. ``choices`` contains a list of texts, with or without letters, an object by letter, or one text
-    (``A. red; B. blue``). ``boxes`` contains one box or a list, in ``box_frame``, or objects with ``box`` or ``bbox``
-    and ``label`` or ``name``. ``category``, ``license``, ``question`` and ``answer`` may be derived (``derived.py``).
-    Where ``question`` and ``answer`` are chat messages, ``turns`` chooses among their
+    (``A. red; B. blue``). ``boxes`` contains one box or a list, in ``box_frame``, or objects (``boxes.py``); of four
+    names each contains a number. ``category``, ``license``, ``question`` and ``answer`` may be derived
+    (``derived.py``). Where ``question`` and ``answer`` are chat messages, ``turns`` chooses among their
     questions, and where ``images`` is ``None`` their parts have the images.
     """
 
@@ -123,8 +128,9 @@ class Columns(DerivingColumns):
     answer: str | tuple[str, ...] = "answer"
     choices: str | tuple[str, ...] | None = None
     """Of several names each contains one choice; empty ones are skipped."""
-    boxes: str | None = None
-    box_frame: BoxFrame = "corners"
+    boxes: str | tuple[str, str, str, str] | None = None
+    box_frame: BoxFrame | None = None
+    """None: not stated, ``corners``, unless the values are in another one."""
     category: str | None = None
     license: str | None = None
     """Of a row; where it is empty or without the column, the source's license."""
@@ -166,7 +172,8 @@ class Columns(DerivingColumns):
         choices = alternatives(self.choices) if self.choices else ()
         media = [column for column in (self.images, self.videos) if isinstance(column, str)]
         paths = [name for column in media for name in template_names(column) or (column,)]
-        single = (*paths, *choices, self.boxes, self.category, self.license, self.row_id)
+        boxes = alternatives(self.boxes) if self.boxes else ()
+        single = (*paths, *choices, *boxes, self.category, self.license, self.row_id)
         names = [name for name in (*single, *self.details, *self.exclude) if name]
         if self.json_beside:
             names = [name for name in names if not name.startswith(f"{BESIDE}.")]

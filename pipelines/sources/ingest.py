@@ -1,24 +1,29 @@
 """Intake: a source's rows become samples; damaged, invalid and duplicate rows become typed rejects."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import zip_longest
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from darkroom.pipelines.records import ImageRef, Reject, Sample, Truth, VideoRef, to_row
+from darkroom.pipelines.records import ImageRef, Reject, Sample, Truth, TruthBox, VideoRef, to_row
 from darkroom.pipelines.records.answers import letter_of
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject, storable
-from darkroom.pipelines.sources import BadRow, Source, SourceRow
+from darkroom.pipelines.sources import BadRow, Source, SourceRow, UserBoxes
 from darkroom.pipelines.sources.answers import shows_words
+from darkroom.pipelines.sources.boxes import BoxRow, box_in_pixels, check_column
 from darkroom.pipelines.sources.intake_notes import IntakeNotes, NoteLine
 from darkroom.pipelines.sources.mapping import shortened
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.media_validation import derived_steps
 
 STAGE = "samples"
 _LONGEST = 200_000
 """Characters of a text: about the tokens of a model's context."""
+_N_FIRST = 2000
+"""Rows with boxes after which a wrong frame stops the shard."""
 Ref = TypeVar("Ref", ImageRef, VideoRef)
 
 
@@ -30,13 +35,18 @@ class Intake:
     rejects: list[Reject]
     n_in: int
     notes: list[NoteLine]
+    boxes: Mapping[str, Any] | None = None
+    """The frame of its boxes, whether it was stated, and what speaks against it (JSON, for cards)."""
 
 
 def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
-    """The shard's samples, in the source's order, and its rejects. Images and videos are stored on the way."""
+    """The shard's samples, in the source's order, and its rejects. Images and videos are stored on the way.
+
+    Raises ``SourceError`` where the boxes' frame does not fit their column.
+    """
     samples: dict[str, Sample] = {}
     rejects: list[Reject] = []
-    notes = IntakeNotes()
+    notes, boxes = IntakeNotes(), _BoxColumn(source.name)
     n_in = 0
     # rows about the image of the row before are frequent: it is decoded and checked once
     add_image = lru_cache(maxsize=4)(store.ingest)
@@ -44,7 +54,7 @@ def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
         n_in += 1
         notes.add_row(row)
         try:
-            sample = _sample(source.name, row, add_image, store.add_video)
+            sample = _sample(source.name, row, add_image, store.add_video, boxes)
             if sample.sample_id in samples:
                 raise RowError(Reason.DUPLICATE, f"the same content as {samples[sample.sample_id].source_row}")
         except RowError as error:
@@ -52,7 +62,11 @@ def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
         else:
             samples[sample.sample_id] = sample
             notes.add_sample(sample)
-    return Intake(list(samples.values()), rejects, n_in, notes.lines())
+    frame = boxes.checked()
+    lines = [NoteLine(len(boxes.rows), in_words(frame))] if frame else []
+    derived = Counter(step for sample in samples.values() for step in derived_steps(sample.images))
+    lines += [NoteLine(n, f"samples with an image {step}") for step, n in sorted(derived.items())]
+    return Intake(list(samples.values()), rejects, n_in, [*lines, *notes.lines()], frame)
 
 
 def _sample(
@@ -60,6 +74,7 @@ def _sample(
     row: SourceRow | BadRow,
     add_image: Callable[[bytes], ImageRef],
     add_video: Callable[[bytes], VideoRef],
+    boxes: "_BoxColumn",
 ) -> Sample:
     if isinstance(row, BadRow):
         raise RowError(row.reason, row.evidence)
@@ -67,13 +82,17 @@ def _sample(
     names = _media_names(row)
     images = tuple(map(partial(_stored, add_image), row.images, names))
     videos = tuple(map(partial(_stored, add_video), row.videos, names[len(images) :]))
-    _check_boxes(row.truth, images)
+    truth = row.truth if row.boxes is None else boxes.truth(row.truth, row.boxes, images)
+    _check_boxes(truth, images)
+    question = row.question
+    if row.boxes is not None and row.boxes.fills_question and truth.boxes:
+        question = question.replace("{box}", str(tuple(truth.boxes[0].box)))
     content = {
         "images": [image.sha256 for image in images],
-        "question": row.question,
+        "question": question,
         "choices": list(row.choices),
         "answer": answer,
-        "truth": to_row(row.truth),
+        "truth": to_row(truth),
         **({"videos": [video.sha256 for video in videos]} if videos else {}),
     }
     return Sample(
@@ -82,10 +101,10 @@ def _sample(
         source_row=row.row,
         license=row.license,
         images=images,
-        question=row.question,
+        question=question,
         choices=row.choices,
         answer=answer,
-        truth=row.truth,
+        truth=truth,
         category=row.category,
         videos=videos,
     )
@@ -94,6 +113,7 @@ def _sample(
 def _checked_answer(row: SourceRow) -> str:
     """The answer; of a multiple-choice question its letter, however the source spells it."""
     labels = [box.label for box in row.truth.boxes]
+    labels += [box.label for box in row.boxes.boxes] if row.boxes else []
     texts = (row.row, row.question, row.answer, *row.choices, row.category, row.license, *labels)
     if (longest := max(map(len, texts))) > _LONGEST:
         raise RowError(Reason.MALFORMED_ROW, f"a text of {longest:,} characters, at most {_LONGEST:,}: cut it")
@@ -130,10 +150,57 @@ def _stored(add: Callable[[bytes], Ref], data: bytes, what: str) -> Ref:
         raise RowError(error.reason, f"{what}: {error.evidence}") from error
 
 
+@dataclass(slots=True)
+class _BoxColumn:
+    """The boxes of all rows of a shard: their frame is checked on the first rows, and on all at the end."""
+
+    source: str
+    rows: list[BoxRow] = field(default_factory=list)
+    spelled: UserBoxes | None = None
+
+    def truth(self, truth: Truth, boxes: UserBoxes, images: tuple[ImageRef, ...]) -> Truth:
+        """``truth`` with the row's boxes in pixels. Raises ``RowError``, and ``SourceError`` for the column."""
+        self.spelled = boxes
+        is_turned = ["exif_orientation" in (image.made_by or "") for image in images]
+        self.rows.append(BoxRow(boxes.boxes, [(image.width, image.height) for image in images], is_turned))
+        if len(self.rows) == _N_FIRST:
+            self.checked()
+        return replace(truth, boxes=(*truth.boxes, *_in_pixels(boxes, images)))
+
+    def checked(self) -> Mapping[str, Any] | None:
+        """The column's frame, for notes and cards. Raises ``SourceError`` where another one fits."""
+        if self.spelled is None:
+            return None
+        column, frame = self.spelled.column, self.spelled.frame
+        doubts = check_column(self.rows, frame, source=self.source, column=column)
+        return {"column": column, "frame": frame or "corners", "is_stated": bool(frame), "doubts": doubts}
+
+
+def in_words(frame: Mapping[str, Any]) -> str:
+    """The frame of a shard's boxes, for people: ``rows with boxes, read as thousandths (stated)``."""
+    doubts = "".join(f"; {doubt}" for doubt in frame["doubts"])
+    return f"rows with boxes, read as {frame['frame']} ({'stated' if frame['is_stated'] else 'not stated'}){doubts}"
+
+
+def _in_pixels(boxes: UserBoxes, images: tuple[ImageRef, ...]) -> Iterator[TruthBox]:
+    for label, sides, image in boxes.boxes:
+        if not 0 <= image < len(images):
+            raise _no_image(label, image)
+        try:
+            box = box_in_pixels(sides, boxes.frame or "corners", (images[image].width, images[image].height))
+        except ValueError as error:
+            raise RowError(Reason.MALFORMED_ROW, f"column {boxes.column!r}: {error}") from error
+        yield TruthBox(label, *box, image=image)
+
+
+def _no_image(label: str, image: int) -> RowError:
+    return RowError(Reason.BOX_OUTSIDE_IMAGE, f"the box of {label!r} is in image {image}, there is none")
+
+
 def _check_boxes(truth: Truth, images: tuple[ImageRef, ...]) -> None:
     for box in truth.boxes:
         if not 0 <= box.image < len(images):
-            raise RowError(Reason.BOX_OUTSIDE_IMAGE, f"the box of {box.label!r} is in image {box.image}, there is none")
+            raise _no_image(box.label, box.image)
         image = images[box.image]
         if not box.box.fits(image.width, image.height):
             raise RowError(
@@ -151,6 +218,8 @@ def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
         del content["unread"]
         if not any(content["files"]):
             del content["files"]
+        if row.boxes is None:
+            del content["boxes"]
     return reject(
         error.reason,
         error.evidence,

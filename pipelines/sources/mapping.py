@@ -5,28 +5,21 @@ columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_f
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from darkroom.pipelines.records import Truth, TruthBox
-from darkroom.pipelines.records.geometry import (
-    Box,
-    box_from_corners,
-    box_from_fractions,
-    box_from_percent,
-    box_from_xywh,
-)
+from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import ACCEPTED
-from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.sources import BadRow, SourceRow, UserBoxes
 from darkroom.pipelines.sources.answers import RowAnswer, answer_in, missing_reason, shows_words
+from darkroom.pipelines.sources.boxes import read_boxes
 from darkroom.pipelines.sources.columns import (
     BESIDE,
     LONGEST,
     TEMPLATE,
-    BoxFrame,
     Columns,
     first_named,
     list_in,
@@ -38,7 +31,6 @@ from darkroom.pipelines.sources.intake_notes import unread_in
 from darkroom.pipelines.sources.media import IMAGE, VIDEO, describe, file_names, json_beside, media
 from darkroom.pipelines.sources.texts import LETTERS, choices_in, from_letters, lettered, plain_label, text_at
 from darkroom.pipelines.sources.transcripts import released_row
-from darkroom.pipelines.storage.media_validation import probe
 
 _DEEPEST = 16
 
@@ -67,7 +59,7 @@ def map_row(
         images = tuple(media(row, column, folder, IMAGE, prefix=columns.path_prefix, optional=columns.text_rows))
         videos = tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix))
         names = file_names(row, column)
-        boxes = tuple(boxes_of(row, columns, images))
+        boxes = _boxes(row, columns, n_images=len(images))
         asked = list(talk.asked(columns, len(images), _choices(row, columns)))
     except RowError as error:
         yield BadRow(where, error.reason, error.evidence, shortened(row))
@@ -75,22 +67,20 @@ def map_row(
     for number, question in enumerate(asked):
         place = f"{where}#{number + 1}" if number else where
         try:
-            answer, text = _answer(row, columns, question), question.question
+            answer = _answer(row, columns, question)
             yield SourceRow(
                 row=place,
                 images=images[: question.n_images],
-                question=text.replace("{box}", str(tuple(boxes[0].box))) if boxes and row.get(TEMPLATE) else text,
+                question=question.question,
                 answer=answer.text,
                 choices=question.choices,
-                truth=Truth(
-                    boxes=tuple(box for box in boxes if box.image < max(question.n_images, 1)),
-                    details=_details(row, columns, answer),
-                ),
+                truth=Truth(details=_details(row, columns, answer)),
                 category=_optional_text(row, columns.category),
                 license=_optional_text(row, columns.license) or license,
                 videos=videos,
                 files=(*names[: question.n_images], *file_names(row, columns.videos)),
                 unread=() if number else (*unread_in(row, columns), *talk.unread),
+                boxes=boxes and boxes.without(range(question.n_images, len(images))),
             )
         except RowError as error:
             yield BadRow(place, error.reason, error.evidence, shortened(row))
@@ -153,6 +143,18 @@ def _details(row: Mapping[str, Any], columns: Columns, answer: RowAnswer) -> str
     return json.dumps(details, sort_keys=True, default=str) if details else None
 
 
+def _boxes(row: Mapping[str, Any], columns: Columns, *, n_images: int) -> UserBoxes | None:
+    if columns.boxes is None:
+        return None
+    if isinstance(columns.boxes, str):
+        name, content = columns.boxes, value_at(row, columns.boxes)
+    else:  # a number each; none where all are empty
+        name, content = ", ".join(columns.boxes), [value_at(row, column) for column in columns.boxes]
+        content = None if all(number in (None, "") for number in content) else content
+    boxes = read_boxes(content, name, frame=columns.box_frame, n_images=n_images)
+    return UserBoxes(name, columns.box_frame, boxes, fills_question=bool(row.get(TEMPLATE))) if boxes else None
+
+
 def shortened(value: Any, depth: int = 0, *, longest: int | None = None) -> Any:
     """A row for people: bytes become their number, deeply nested parts and what is beyond ``longest`` become "…"."""
     if isinstance(value, bytes):
@@ -166,53 +168,3 @@ def shortened(value: Any, depth: int = 0, *, longest: int | None = None) -> Any:
     if isinstance(value, list | tuple):
         return [shortened(inner, depth + 1, longest=longest) for inner in value]
     return value
-
-
-def boxes_of(row: Mapping[str, Any], columns: Columns, images: Sequence[bytes]) -> Iterable[TruthBox]:
-    """The row's boxes with labels, in pixels of the upright first image. Raises ``RowError`` for an invalid box."""
-    content = value_at(row, columns.boxes) if columns.boxes else None
-    if not content:
-        return
-    value = object_in(content) or list_in(content)
-    if value is None:
-        raise RowError(Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected boxes, found {describe(content)}")
-    convert = _converter(columns.box_frame, images)
-    for box in [value] if _is_box(value) or isinstance(value, Mapping) else value:
-        label, corners = _labelled(box)
-        if corners is None or not _is_box(corners):
-            raise RowError(
-                Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected four numbers, found {describe(corners)}"
-            )
-        try:
-            yield TruthBox(label, *convert(corners))
-        except ValueError as error:
-            raise RowError(Reason.MALFORMED_ROW, f"column {columns.boxes!r}: {error}") from error
-
-
-def _labelled(box: Any) -> tuple[str, Any]:
-    """From ``{"box": …, "label": …}``, from ``bbox`` and ``name`` as in COCO and V*, or from the corners alone."""
-    if not isinstance(box, Mapping):
-        return "", box
-    return str(box.get("label") or box.get("name") or ""), box.get("box") or box.get("bbox")
-
-
-def _is_box(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 4 and all(type(side) in (int, float) for side in value)
-
-
-def _converter(frame: BoxFrame, images: Sequence[bytes]) -> Callable[[Sequence[float]], Box]:
-    if frame == "corners":
-        return box_from_corners
-    if frame == "xywh":
-        return box_from_xywh
-    width, height = _size(images)
-    relative = box_from_fractions if frame == "fractions" else box_from_percent
-    return lambda sides: relative(sides, width, height)
-
-
-def _size(images: Sequence[bytes]) -> tuple[int, int]:
-    """Size of the first image, upright: the frame of relative boxes."""
-    if not images:
-        raise RowError(Reason.MISSING_IMAGE, "boxes relative to an image, but no image")
-    image = probe(images[0])
-    return image.plain.size if image.plain is not None else (image.width, image.height)

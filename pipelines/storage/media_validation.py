@@ -1,11 +1,12 @@
 """Probe images and videos before they are trusted.
 
-Accepted as they are: single-frame JPEG, PNG and WebP in modes L, RGB and RGBA whose orientation is already upright.
+Accepted as they are: single-frame JPEG, PNG and WebP in modes L, RGB and RGBA, opaque and upright.
 Derived (a PNG whose parent is the original): other formats (TIFF, GIF, AVIF, BMP, …: few endpoints take them), EXIF
-orientation applied, palette, CMYK, 1-bit, 16-bit and float images brought to 8-bit RGB, RGBA or L. Refused with a
-reason: empty, unreadable (also every format that is not in ``FORMATS`` nor, by the extra ``heic``, HEIC: Pillow would
-run Ghostscript on an EPS file),
-truncated, animated, larger than ``MAX_PIXELS``. A PNG or GIF that lacks only its end mark holds
+orientation applied, palette, CMYK and 1-bit images brought to RGB or L, transparent ones laid on white, 16-bit and
+float ones scaled from the bits or the range in use. Refused with a reason: empty (also one colour once on white),
+unreadable (also every format that is not in ``FORMATS`` nor, by the extra ``heic``, HEIC: Pillow would run Ghostscript
+on an EPS file; and values that 8 bits cannot show), truncated, animated, larger than ``MAX_PIXELS``. A PNG or GIF that
+lacks only its end mark holds
 every pixel and is accepted.
 
 Videos are probed with the very reader of the sandbox, so the number of frames in a prompt is the number that code
@@ -18,7 +19,7 @@ import io
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from darkroom import sandbox
-from darkroom.pipelines.records import VideoRef
+from darkroom.pipelines.records import ImageRef, VideoRef
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.sandbox._guest.video import VideoReader
@@ -58,11 +59,16 @@ _FOREIGN = (
 )
 """Files that people have in place of images: how they begin, what they are, what to do."""
 _EXIF_ORIENTATION = 0x0112
-_SUBFILE, _DNG = 254, 50706
-"""TIFF's tags: whether an image is the reduced one of another, and the version of a digital negative."""
+_SUBFILE, _TIFF_BITS, _DNG = 254, 258, 50706
+"""TIFF's tags: whether an image is the reduced one of another, bits of each channel, a digital negative's version."""
 _ANY_CASE = re.IGNORECASE | re.DOTALL
 _CUT_OFF = re.compile(r"truncated|incomplete|unexpected end", re.IGNORECASE)
-_SIXTEEN_TO_EIGHT = np.rint(np.arange(65536) / 257).astype(np.uint8)
+_BITS = (8, 10, 12, 14, 16)
+"""Bits of a camera's values, in a file of 16."""
+_FEWEST_LEVELS = 16
+"""Of the 256, between which 98 % of an image's values must lie apart: fewer show next to nothing of it."""
+FLATTENED, SCALED = "flattened on white", "scaled from "
+"""Steps of ``made_by`` that cards name; the bits or the range follow the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def probe(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Probed:
             image = Image.open(io.BytesIO(data), formats=_formats())
             _check_header(image, max_pixels)
             image.load()
-            plain, steps = _plain(image)
+            plain, steps = _plain(image, data)
         except RowError:
             raise
         except Exception as error:  # whatever a broken file makes a decoder raise
@@ -179,16 +185,24 @@ def _too_large(size: str, max_pixels: int) -> str:
     return f"{size}, the limit is {max_pixels:,}; scale it down first"
 
 
-def _plain(image: Image.Image) -> tuple[Image.Image | None, list[str]]:
-    """The upright 8-bit form of ``image``, or None when it already is that; and what was done to get there."""
-    steps: list[str] = []
-    plain = image
-    if image.getexif().get(_EXIF_ORIENTATION, 1) not in (0, 1):
+def _plain(image: Image.Image, data: bytes) -> tuple[Image.Image | None, list[str]]:
+    """The upright, opaque 8-bit form of ``image``, or None when it already is that; and what was done to get there."""
+    steps = [] if image.mode in PLAIN_MODES else [f"mode {image.mode}"]
+    deep = np.asarray(image) if _is_deep(image) else _deep_colours(image, data)
+    plain = eight_bit(image) if deep is None else _scaled(deep, steps)
+    if (orientation := image.getexif().get(_EXIF_ORIENTATION, 1)) not in (0, 1):
         steps.append("exif_orientation")
+        plain.getexif()[_EXIF_ORIENTATION] = orientation
         plain = ImageOps.exif_transpose(plain)
-    if plain.mode not in PLAIN_MODES:
-        steps.append(f"mode {plain.mode}")
-        plain = eight_bit(plain)
+    if plain.has_transparency_data and plain.convert("RGBA").getchannel("A").getextrema() != (255, 255):
+        steps.append(FLATTENED)
+        plain = on_white(plain)
+    elif plain.mode == "RGBA" and image.mode != "RGBA":
+        plain = plain.convert("RGB")
+    if deep is not None or FLATTENED in steps:
+        pixels = np.asarray(plain.convert("RGB")).reshape(-1, 3)
+        if (pixels.max(axis=0) - pixels.min(axis=0) <= 2).all():
+            raise RowError(Reason.EMPTY_IMAGE, f"nothing is to be seen: one colour, {', '.join(steps)}")
     if image.format not in PLAIN_FORMATS:
         steps.append(f"format {image.format}")
     return (plain, steps) if steps else (None, steps)
@@ -198,22 +212,68 @@ def eight_bit(image: Image.Image) -> Image.Image:
     """The same image in one of ``PLAIN_MODES``."""
     if image.mode in PLAIN_MODES:
         return image
-    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        return _scaled_gray(image)
+    if _is_deep(image):
+        return _scaled(np.asarray(image), [])
     if image.mode in ("P", "PA", "LA", "La", "RGBa") and (image.has_transparency_data or image.mode != "P"):
         return image.convert("RGBA")
     return image.convert("L" if image.mode == "1" else "RGB")
 
 
-def _scaled_gray(image: Image.Image) -> Image.Image:
-    """16-bit and float grey to 8 bit: by 257 where the format says 16 bit, else from the image's own range."""
-    pixels = np.asarray(image)
-    if image.mode != "F" and pixels.max() <= 65535 and pixels.min() >= 0:
-        return Image.fromarray(_SIXTEEN_TO_EIGHT[pixels])
-    finite = pixels[np.isfinite(pixels)].astype(np.float64)
-    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
-    scaled = np.nan_to_num(pixels.astype(np.float64), nan=low, posinf=high, neginf=low) - low
-    return Image.fromarray(np.rint(scaled / ((high - low) or 1.0) * 255).astype(np.uint8))
+def on_white(image: Image.Image) -> Image.Image:
+    """The image over white where it is transparent."""
+    if not image.has_transparency_data:
+        return image
+    rgba = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
+
+
+def _is_deep(image: Image.Image) -> bool:
+    return image.mode in ("I", "F") or image.mode.startswith("I;16")
+
+
+def _deep_colours(image: Image.Image, data: bytes) -> NDArray[np.uint16] | None:
+    """Colours of 16 bits that do not use them all: Pillow keeps the upper 8. None for any other image."""
+    bits = {"PNG": data[24:25], "TIFF": getattr(image, "tag_v2", {}).get(_TIFF_BITS, ())}.get(image.format or "", ())
+    if image.mode not in ("RGB", "RGBA", "LA") or 16 not in bits:
+        return None
+    values = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if values is None or values.dtype != np.uint16 or values.ndim != 3 or values[..., :3].max() >= 2 ** _BITS[-2]:
+        return None
+    return np.asarray(values[..., [2, 1, 0, *range(3, values.shape[2])]])
+
+
+def _scaled(values: NDArray[Any], steps: list[str]) -> Image.Image:
+    """8 bits of deeper values: linear, from the bits in use (16-bit values), else from the range in use.
+
+    Adds to ``steps`` what was in use. Raises ``RowError`` (unreadable_image) where 8 bits show next to nothing.
+    """
+    colours = values[..., :3] if values.ndim == 3 else values
+    if colours.dtype.kind in "iu" and colours.min() >= 0 and colours.max() <= 65535:
+        bits = next(bits for bits in _BITS if colours.max() < 2**bits)
+        per_level = (2**bits - 1) / 255
+        scaled = np.rint(np.arange(2**bits) / per_level).astype(np.uint8)[colours]
+        steps += [f"{SCALED}{bits} bits"] if bits < _BITS[-1] else []
+    else:
+        finite = colours[np.isfinite(colours)].astype(np.float64)
+        low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+        span = (high - low) or 1.0
+        per_level = span / 255
+        colours = np.nan_to_num(colours.astype(np.float64), nan=low, posinf=high, neginf=low)
+        scaled = np.rint((colours - low) / span * 255).astype(np.uint8)
+        steps.append(f"{SCALED}{low:g} to {high:g}")
+    least, most = np.percentile(colours.ravel()[:: max(1, colours.size // 1_000_000)], (1, 99))
+    if 0 < most - least < _FEWEST_LEVELS * per_level:
+        what = f"of values up to {colours.max():g}, 98 % lie between {least:g} and {most:g}"
+        raise RowError(Reason.UNREADABLE_IMAGE, f"{what}, too near for 256 levels: scale it to 8 bits before ingest")
+    return Image.fromarray(
+        np.dstack([scaled, (values[..., 3:] // 257).astype(np.uint8)]) if values.ndim == 3 else scaled
+    )
+
+
+def derived_steps(images: Iterable[ImageRef]) -> set[str]:
+    """Changes by intake to what images show: ``flattened on white``, ``scaled from 12 bits``."""
+    steps = (step for image in images for step in (image.made_by or "").removeprefix("ingest: ").split(";"))
+    return {step for step in steps if step.startswith((FLATTENED, SCALED))}
 
 
 MAX_VIDEO_BYTES = 512 * 2**20

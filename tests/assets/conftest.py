@@ -27,7 +27,7 @@ def add_signs(workspace: Workspace, source: SmallSource, folder: Path, *, n_shar
         kind="jsonl",
         path=str(folder),
         questions=str(folder / "questions.jsonl"),
-        columns=Columns(boxes="boxes"),
+        columns=Columns(boxes="boxes", box_frame="corners"),
         n_shards=n_shards,
     )
     Catalog(workspace.sources).add("signs", config)

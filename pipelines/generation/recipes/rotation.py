@@ -20,6 +20,7 @@ from darkroom.pipelines.records import ImageRef, Sample, TruthBox
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.media_validation import on_white
 from darkroom.pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
 from darkroom.pipelines.verification.checks.image_operations import angle_undone, angle_unspoken, upright
 from darkroom.pipelines.vision.orientation import orientation
@@ -45,7 +46,7 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
         raise RowError(Reason.UNSUITABLE, f"{image.width}x{image.height} pixels: longer than {MAX_SIDE}")
     if sample.truth.angle:
         raise RowError(Reason.UNSUITABLE, f"the image is turned by {sample.truth.angle:g} degrees already")
-    upright_image = _opaque(store.open(image))
+    upright_image = on_white(store.open(image)).convert("RGB")
     if not (cues := orientation(upright_image)).visible:
         raise RowError(Reason.UNSUITABLE, f"one cannot see that it is turned: {cues.words}")
     rng = random.Random(seed_from("rotation", sample.sample_id))
@@ -57,14 +58,6 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     made_by = f"rotation: turned by {angle} degrees, canvas {canvas}, fill {fill}"
     rotated = store.add_pixels(turned, parent=image.sha256, made_by=made_by)
     return PreparedSample((rotated, *sample.images[1:]), {"angle": angle, "correction": 360 - angle})
-
-
-def _opaque(image: Image.Image) -> Image.Image:
-    """RGB, what is transparent over white."""
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    rgba = image.convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
 
 
 def _require_measurable(upright_image: Image.Image, turned: Image.Image, angle: int) -> None:

@@ -24,6 +24,7 @@ from darkroom.pipelines.publishing.dataset_reader import (
     dataset_files,
     kind_of,
     map_in_threads,
+    marker_facts,
     n_rows_of,
     read_files,
     split_of,
@@ -107,6 +108,7 @@ def _audit_splits(
     for folder, group in groupby(splits, key=lambda split: split.folder):
         of_folder = list(group)
         totals = DatasetTotals(folder, of_folder[0].kind)
+        report.notes += [f"{folder.name}: {line}" for line in marker_facts(folder).get("intake", ())]
         for split in of_folder:
             rows = ((split, row) for row in islice(read_files(split.files, without=unread), limit))
             for row, result in map_in_threads(rows, row_audit):

@@ -25,9 +25,8 @@ from darkroom.pipelines.records import ImageRef, Reject, Sample, Trajectory, fro
 from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.samples import numbered_marks
-from darkroom.pipelines.selection.duplicates.looks import on_white
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
-from darkroom.pipelines.storage.media_validation import decode
+from darkroom.pipelines.storage.media_validation import decode, on_white
 from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.vision.crop_localization import locate_crop
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,6 +17,9 @@ from darkroom.pipelines.records.annotation import Annotators, asked, measured_on
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
+from darkroom.pipelines.sources.catalog import source_of
+from darkroom.pipelines.sources.ingest import in_words
+from darkroom.pipelines.storage.media_validation import derived_steps
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -31,12 +34,22 @@ class SampleFacts:
     sources: Counter[str] = field(default_factory=Counter)
     licenses: Counter[str] = field(default_factory=Counter)
     categories: Counter[str] = field(default_factory=Counter)
+    boxes: Sequence[str] = ()
+    """From ``box_frames``."""
+    derived: Counter[str] = field(default_factory=Counter)
+    """Rows by what intake changed about their images."""
 
     def add_sample(self, sample: Sample) -> None:
         self.n_rows += 1
         self.sources[sample.source] += 1
         self.licenses[sample.license or "not stated"] += 1
         self.categories[sample.category or "none"] += 1
+        self.derived.update(derived_steps(sample.images))
+
+    @property
+    def intake(self) -> list[str]:
+        """How intake read the boxes, and what it derived."""
+        return [*self.boxes, *(f"{n} rows with an image {step}" for step, n in sorted(self.derived.items()))]
 
 
 @dataclass
@@ -141,6 +154,15 @@ class RlFacts(SampleFacts):
                 whose.append(names.setdefault(who, len(names)))
         order = np.argsort(np.array(keys, np.uint64), kind="stable")
         return np.array(keys, np.uint64)[order], np.array(whose, np.int32)[order], list(names)
+
+
+def box_frames(tables: Tables, partitions: Iterable[str]) -> list[str]:
+    """The frame of each source's boxes: ``streets: rows with boxes, read as thousandths (stated)``."""
+    frames: dict[str, None] = {}
+    for key in tables.existing(TableKey(SAMPLES, partition) for partition in partitions):
+        if frame := tables.facts(key).get("notes", {}).get("boxes"):
+            frames[f"{source_of(key.partition)}: {in_words(frame)}"] = None
+    return [*frames]
 
 
 def _writer(provenance: Provenance) -> str:

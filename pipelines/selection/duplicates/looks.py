@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from darkroom.pipelines.selection.duplicates.local_features import Features, Gray, Sought, features_of_both, scaled
+from darkroom.pipelines.storage.media_validation import on_white
 
 _Thumbnail = NDArray[np.float32]
 Hashes = NDArray[np.uint64]
@@ -64,13 +65,6 @@ def perceptual_hash(image: Image.Image) -> PerceptualHash | None:
         return None
     sides = (thumbnail, thumbnail[:, ::-1])
     return PerceptualHash(tuple(_hash(np.rot90(side, quarter)) for side in sides for quarter in range(4)))
-
-
-def on_white(image: Image.Image) -> Image.Image:
-    """The image over white where it is transparent."""
-    if not image.has_transparency_data:
-        return image
-    return Image.alpha_composite(Image.new("RGBA", image.size, (255, 255, 255, 255)), image.convert("RGBA"))
 
 
 def _gray(image: Image.Image) -> NDArray[np.uint8]:

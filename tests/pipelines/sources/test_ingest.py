@@ -15,6 +15,7 @@ from PIL import Image
 from darkroom.pipelines.demo.images import DemoSource
 from darkroom.pipelines.demo.images.material import packaged_bytes
 from darkroom.pipelines.records import Reject, Sample, Truth, TruthBox
+from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.records.schemas import to_table
 from darkroom.pipelines.sources import BadRow, SourceRow
@@ -170,6 +171,18 @@ def test_boxes_are_in_pixels_of_the_upright_image(store, row, make_image, encode
     tall = replace(row, images=(encoded(make_image(), exif=exif),), truth=Truth(boxes=(TruthBox("s", 0, 80, 64, 96),)))
     (sample,) = ingest_shard(Rows((tall,)), 0, store).samples
     assert (sample.images[0].width, sample.images[0].height) == (64, 96)
+
+
+def test_what_was_derived_of_images_is_noted_and_made_once(store, row, encoded):
+    clear = Image.new("RGBA", (96, 64))
+    clear.paste((0, 0, 0, 255), (8, 8, 16, 16))
+    rows = (row, replace(row, images=(encoded(clear),)))
+    taken = ingest_shard(Rows(rows), 0, store)
+    assert (1, "samples with an image flattened on white", "") in taken.notes
+    (image,) = taken.samples[1].images
+    assert (image.mode, image.parent) == ("RGB", digest_bytes(encoded(clear)))
+    assert store.open(image).getpixel((0, 0)) == (255, 255, 255)
+    assert ingest_shard(Rows(rows), 0, store) == taken
 
 
 @pytest.mark.parametrize("choice", ["(A) red", "A) red", "A: red", "a. red"])

@@ -1,13 +1,11 @@
-"""Choices and boxes of a user's row, however they are spelled, or a bad row that says what was there."""
+"""Choices of a user's row, however they are spelled, or a bad row that says what was there."""
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from darkroom.pipelines.records import TruthBox
 from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.sources import UserBox, UserBoxes
 from darkroom.pipelines.sources.columns import Columns
 
 # --- choices and answers
@@ -62,99 +60,10 @@ def test_a_number_without_choices_is_the_answer(mapped):
     assert mapped(Columns(), answer=1).answer == "1"
 
 
-# --- boxes
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "10, 20, 30, 40",
-        7,
-        True,
-        math.nan,
-        [1, 2, 3],
-        [1, 2, 3, 4, 5],
-        ["1", "2", "3", "4"],
-        [1, 2, 3, None],
-        [True, False, 3, 4],
-        [[1, 2, 3]],
-        [[1, 2, 3, 4], None],
-        [{"label": "sign"}],
-        {"box": [1, 2, 3]},
-        {"x1": 1},
-    ],
-)
-def test_what_is_no_box_is_a_wrong_type(refused, value):
-    row = refused(boxes=value)
-    assert row.reason is Reason.WRONG_TYPE
-    assert "column 'boxes': expected" in row.evidence
-
-
-@pytest.mark.parametrize(
-    "value", [[9, 9, 1, 1], [[1, 2, 1, 4]], [math.nan, 0, 1, 1], [0, 0, math.inf, 1], [0, 0, 10**400, 1]]
-)
-@pytest.mark.parametrize("frame", ["corners", "fractions", "percent"])
-def test_a_box_that_is_inverted_or_not_finite_is_malformed(refused, value, frame):
-    row = refused(Columns(boxes="boxes", box_frame=frame), boxes=value)
-    assert row.reason is Reason.MALFORMED_ROW
-    assert row.evidence.startswith("column 'boxes': ")
-
-
-@pytest.mark.parametrize(
-    ("value", "boxes"),
-    [
-        ([1, 2, 3, 4], (TruthBox("", 1, 2, 3, 4),)),
-        ([[1, 2, 3, 4], [5, 6, 7, 8]], (TruthBox("", 1, 2, 3, 4), TruthBox("", 5, 6, 7, 8))),
-        ({"box": [1, 2, 3, 4], "label": "sign"}, (TruthBox("sign", 1, 2, 3, 4),)),
-        ([{"box": [1, 2, 3, 4], "label": None}], (TruthBox("", 1, 2, 3, 4),)),
-        ([1.2, 2.0, 2.8, 4.0], (TruthBox("", 1, 2, 3, 4),)),
-        ([], ()),
-        (None, ()),
-        (..., ()),
-    ],
-)
-def test_boxes_come_alone_in_a_list_or_with_labels(mapped, value, boxes):
-    assert mapped(boxes=value).truth.boxes == boxes
-
-
-@pytest.mark.parametrize(
-    ("frame", "value"),
-    [("xywh", [24, 16, 24, 16]), ("fractions", [0.25, 0.25, 0.5, 0.5]), ("percent", [25, 25, 50, 50])],
-)
-def test_boxes_of_every_frame_become_pixels(mapped, frame, value):
-    row = mapped(Columns(boxes="boxes", box_frame=frame), boxes=value)
-    assert row.truth.boxes == (TruthBox("", 24, 16, 48, 32),)
-
-
-def test_relative_boxes_of_a_damaged_image_say_what_is_wrong_with_it(refused):
-    columns = Columns(boxes="boxes", box_frame="percent")
-    assert refused(columns, boxes=[0, 0, 50, 50], image=b"text").reason is Reason.UNREADABLE_IMAGE
-    assert refused(columns, boxes=[0, 0, 50, 50], image=[]).reason is Reason.MISSING_IMAGE
-
-
-def test_relative_boxes_are_in_the_upright_frame(mapped, make_image, encoded):
-    from PIL import Image
-
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    row = mapped(
-        Columns(boxes="boxes", box_frame="fractions"),
-        boxes=[0, 0, 1, 0.5],
-        image=encoded(make_image(), exif=exif),
-    )
-    assert row.truth.boxes == (TruthBox("", 0, 0, 64, 48),)
-
-
 def test_a_list_may_be_spelled_as_text(mapped):
     assert len(mapped(image='["sign.png", "deep/sign.png"]').images) == 2
     assert mapped(choices="['red', 'blue']").choices == ("A. red", "B. blue")
     assert mapped(choices='{"A": "red", "B": "blue"}').choices == ("A. red", "B. blue")
-    assert mapped(boxes="[[1, 2, 3, 4]]").truth.boxes == (TruthBox("", 1, 2, 3, 4),)
-
-
-def test_boxes_may_be_called_as_coco_and_vstar_call_them(mapped):
-    row = mapped(Columns(boxes="boxes", box_frame="xywh"), boxes=[{"name": "cup", "bbox": [1, 2, 3, 4]}])
-    assert row.truth.boxes == (TruthBox("cup", 1, 2, 4, 6),)
 
 
 # --- choices in columns of their own, and JSON beside the image
@@ -180,8 +89,7 @@ def test_every_column_of_choices_must_be_there():
 
 def test_the_file_beside_an_image_tells_its_boxes(mapped, folder):
     (folder / "sign.json").write_text('{"bbox": [[1, 2, 3, 4]], "target_object": ["sign"]}')
-    (box,) = mapped(BESIDE).truth.boxes
-    assert tuple(box.box) == (1, 2, 4, 6)
+    assert mapped(BESIDE).boxes == UserBoxes("beside.bbox", "xywh", (UserBox("", (1, 2, 3, 4)),))
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def test_boxes_and_choices_come_from_nested_columns(tmp_path, row):
     nested = {"choices": ["red", "blue"], "answer": 1, "boxes": [{"box": [1.0, 2.0, 3.0, 4.0], "label": "sign"}]}
     path = write_table(tmp_path / "a.parquet", [{**row(0), **nested}])
     (one,) = taken(parquet(path, Columns(choices="choices", boxes="boxes")))
-    assert (one.answer, one.choices, one.truth.boxes[0].label) == ("B", ("A. red", "B. blue"), "sign")
+    assert (one.answer, one.choices, one.boxes.boxes[0].label) == ("B", ("A. red", "B. blue"), "sign")
 
 
 # --- local datasets

@@ -7,6 +7,7 @@ import re
 import resource
 from contextlib import suppress
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -148,10 +149,8 @@ def test_float_images_are_scaled_from_their_own_range(encoded):
 
 
 @pytest.mark.parametrize("values", [[np.nan, np.nan], [np.inf, -np.inf], [5.0, 5.0]])
-def test_float_images_without_a_range_are_black(encoded, values):
-    plain = probe(encoded(Image.fromarray(np.array([values], np.float32)), "TIFF")).plain
-    assert plain is not None
-    assert list(plain.tobytes()) == [0, 0]
+def test_float_images_without_a_range_show_nothing(encoded, values):
+    assert reason_of(encoded(Image.fromarray(np.array([values], np.float32)), "TIFF")) is Reason.EMPTY_IMAGE
 
 
 def test_infinite_and_missing_values_are_the_ends_of_the_range(encoded):
@@ -176,11 +175,46 @@ def test_a_palette_becomes_rgb(make_image, encoded):
     assert plain.mode == "RGB"
 
 
-@pytest.mark.parametrize("transparency", [3, bytes(range(0, 256))])
-def test_a_palette_with_transparency_becomes_rgba(make_image, encoded, transparency):
-    plain = probe(encoded(make_image(mode="P"), transparency=transparency)).plain
+DRAWN_ON = [("RGBA", "PNG"), ("RGBA", "WEBP"), ("LA", "PNG"), ("LA", "TIFF"), ("P", "PNG"), ("P", "GIF")]
+
+
+def drawing(mode: str, ink: int = 0) -> Image.Image:
+    """A square of ink on a ground that is transparent, and black if one does not see that."""
+    if mode == "P":
+        image = Image.new("P", (32, 24))
+        image.putpalette([0, 0, 0, ink, ink, ink])
+        image.info["transparency"] = 0
+        image.paste(1, (8, 8, 16, 16))
+        return image
+    image = Image.new("LA", (32, 24))
+    image.paste((ink, 255), (8, 8, 16, 16))
+    return image.convert(mode)
+
+
+@pytest.mark.parametrize(("mode", "format"), DRAWN_ON)
+def test_transparent_images_are_flattened_on_white(encoded, mode, format):
+    options = {"lossless": True} if format == "WEBP" else {}
+    found = probe(encoded(drawing(mode), format, **options))
+    assert found.plain is not None
+    assert "flattened on white" in found.made_by
+    assert found.plain.mode == "RGB"
+    assert (found.plain.getpixel((0, 0)), found.plain.getpixel((9, 9))) == ((255, 255, 255), (0, 0, 0))
+
+
+def test_white_on_a_transparent_ground_shows_nothing(encoded):
+    assert reason_of(encoded(drawing("RGBA", ink=255))) is Reason.EMPTY_IMAGE
+
+
+def test_a_colour_that_stands_for_transparent_is_flattened(make_image, encoded):
+    image = make_image()
+    image.paste((1, 2, 3), (0, 0, 8, 8))
+    plain = probe(encoded(image, transparency=(1, 2, 3))).plain
     assert plain is not None
-    assert plain.mode == "RGBA"
+    assert plain.getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_an_opaque_image_with_alpha_stays(make_image, encoded):
+    assert probe(encoded(make_image().convert("RGBA"))).plain is None
 
 
 def test_one_bit_becomes_gray(make_image, encoded):
@@ -190,10 +224,46 @@ def test_one_bit_becomes_gray(make_image, encoded):
     assert set(plain.tobytes()) == {0, 255}
 
 
-def test_gray_with_alpha_becomes_rgba(make_image, encoded):
+def test_opaque_gray_with_alpha_becomes_rgb(make_image, encoded):
     plain = probe(encoded(make_image(mode="LA"))).plain
     assert plain is not None
-    assert plain.mode == "RGBA"
+    assert plain.mode == "RGB"
+
+
+@pytest.mark.parametrize(("bits", "step"), [(8, "8"), (9, "10"), (12, "12"), (14, "14"), (16, None)])
+@pytest.mark.parametrize("format", ["PNG", "TIFF"])
+def test_16_bit_gray_is_scaled_from_the_bits_in_use(encoded, format, bits, step):
+    full = 2 ** int(step or bits) - 1
+    ramp = np.linspace(0, full, 256).round().astype(np.uint16)[None]
+    found = probe(encoded(Image.fromarray(ramp), format))
+    assert found.plain is not None
+    assert np.abs(np.asarray(found.plain, int)[0] - np.arange(256)).max() <= 1
+    assert (f"scaled from {step} bits" in found.made_by) == (step is not None)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tiff"])
+@pytest.mark.parametrize("n_channels", [3, 4])
+def test_16_bit_colours_are_scaled_from_the_bits_in_use(suffix, n_channels):
+    ramp = np.linspace(0, 4095, 256).round().astype(np.uint16)
+    values = np.zeros((4, 256, n_channels), np.uint16)
+    values[..., 2] = ramp  # of OpenCV's blue, green, red
+    values[..., 3:] = 65535
+    found = probe(cv2.imencode(suffix, values)[1].tobytes())
+    assert found.plain is not None
+    assert "scaled from 12 bits" in found.made_by
+    pixels = np.asarray(found.plain.convert("RGB"), int)
+    assert np.abs(pixels[0, :, 0] - np.arange(256)).max() <= 1
+    assert not pixels[..., 1:].any()
+    full = cv2.imencode(suffix, values * np.uint16(16))[1].tobytes()
+    assert "scaled" not in probe(full).made_by
+
+
+def test_values_that_8_bits_cannot_show_are_refused(encoded):
+    depth = np.linspace(0.3, 9.7, 500, dtype=np.float32)
+    assert probe(encoded(Image.fromarray(depth[None]), "TIFF")).made_by == "mode F;scaled from 0.3 to 9.7;format TIFF"
+    depth[-1] = 1e10  # what a sensor writes where it sees nothing
+    with pytest.raises(RowError, match=r"98 % lie between .*, too near for 256 levels"):
+        probe(encoded(Image.fromarray(depth[None]), "TIFF"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,294 @@
+"""Boxes in users' rows: their spellings, their frames, and the check whether a frame fits a whole column.
+
+A frame is an order of four numbers and a unit. Orders: ``corners`` (x1, y1, x2, y2), ``xywh`` (COCO), ``cxcywh``
+(centre and size, YOLO), ``yxyx`` (y1, x1, y2, x2, Gemini). Units: pixels of the upright image, or ``fractions``
+(0..1), ``percent`` or ``thousandths`` (0..1000) of its width and height.
+
+    box_in_pixels((750, 750, 781, 783), "thousandths", (1600, 1200))     # Box(1200, 900, 1250, 940)
+    column_findings([BoxRow((UserBox("", (0.75, 0.75, 0.781, 0.783)),), ((1600, 1200),))], None)
+
+Numbers alone do not tell ``corners`` from ``yxyx`` in a relative unit (or in pixels of square images), nor ``xywh``
+from ``cxcywh`` where boxes are small and away from the edges.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.sources import SourceError, UserBox
+from darkroom.pipelines.sources.columns import BoxFrame, list_in, object_in
+from darkroom.pipelines.sources.media import describe
+
+Order = Literal["corners", "xywh", "cxcywh", "yxyx"]
+Sides = tuple[float, float, float, float]
+
+_FULL = {"fractions": 1.0, "percent": 100.0, "thousandths": 1000.0}
+"""The number of the whole width or height."""
+_FARTHEST = 2.0**53
+_TOLERATED = 0.02
+"""Proportion of rows whose boxes a frame may get wrong and still fit."""
+_MOST_DOUBTFUL = 0.1
+"""Proportion of misfits from which another frame that fits is right, whatever was stated."""
+_ROUNDED = 0.01
+"""Pixels: coordinates relative to an image are written with few digits, and must not grow a box by a pixel."""
+_EXACT = 1e-6
+_SMALL_PIXELS = {"percent": math.log(20)}
+"""Logarithms of how much likelier a smaller unit must be: percent are rare, small boxes in pixels are not."""
+_MISFIT = math.log(50)
+"""Logarithm of how much likelier a frame is made by a row whose boxes it fits than by one whose boxes it doesn't."""
+
+_KEYS = ("bbox", "bbox_2d", "box", "bndbox", "points")
+_LABELS = ("label", "name", "category", "ref")
+_IMAGES = ("image_id", "image_index", "image")
+_NAMED: Mapping[str, Order] = {
+    **dict.fromkeys(("xmin ymin xmax ymax", "x1 y1 x2 y2", "left top right bottom"), "corners"),
+    **dict.fromkeys(("x y width height", "x y w h", "left top width height"), "xywh"),
+    "cx cy w h": "cxcywh",
+}
+
+
+def order_and_unit(frame: BoxFrame) -> tuple[Order, str]:
+    """``("yxyx", "thousandths")`` for ``yxyx_thousandths``; ``("corners", "percent")`` for ``percent``."""
+    order, _, last = frame.rpartition("_")
+    return (cast(Order, order or "corners"), last) if last in _FULL else (cast(Order, last), "pixels")
+
+
+def box_in_pixels(sides: Sequence[float], frame: BoxFrame, size: tuple[int, int]) -> Box:
+    """The smallest box of whole pixels that covers ``sides``, in an image of ``size`` (width, height), upright.
+
+    What sticks out by a pixel at most is clipped. Raises ``ValueError`` for an inverted or empty box, and where there
+    are not four finite numbers.
+    """
+    if len(sides) != 4 or not all(-_FARTHEST < value < _FARTHEST for value in sides):
+        raise ValueError(f"a box needs four finite numbers; found {list(sides)!r}")
+    x1, y1, x2, y2 = _corners(np.array([sides], float), np.array([size]), frame)[0].tolist()
+    if x2 <= x1 or y2 <= y1:
+        raise ValueError(f"a box needs x1 < x2 and y1 < y2; found {list(sides)!r} as {frame}")
+    slack = _EXACT if order_and_unit(frame)[1] == "pixels" else _ROUNDED
+    left, top = math.floor(x1 + slack), math.floor(y1 + slack)
+    box = Box(left, top, max(math.ceil(x2 - slack), left + 1), max(math.ceil(y2 - slack), top + 1))
+    return box.clipped(*size) if Box(0, 0, *size).contains(box, slack=1) else box
+
+
+def _corners(sides: NDArray[Any], sizes: NDArray[Any], frame: BoxFrame) -> NDArray[Any]:
+    """Corners in pixels (N, 4) of ``sides`` (N, 4) in images of ``sizes`` (N, 2)."""
+    order, unit = order_and_unit(frame)
+    corners = np.stack(_as_corners(sides.T, order), axis=1)
+    return corners * np.tile(sizes, 2) / _FULL[unit] if unit in _FULL else corners
+
+
+def _as_corners(sides: Any, order: Order) -> Any:
+    a, b, c, d = sides
+    if order == "xywh":
+        return a, b, a + c, b + d
+    if order == "cxcywh":
+        return a - c / 2, b - d / 2, a + c / 2, b + d / 2
+    return (b, a, d, c) if order == "yxyx" else (a, b, c, d)
+
+
+def _from_corners(corners: Sides, order: Order) -> Sides:
+    x1, y1, x2, y2 = corners
+    if order == "xywh":
+        return x1, y1, x2 - x1, y2 - y1
+    if order == "cxcywh":
+        return (x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1
+    return (y1, x1, y2, x2) if order == "yxyx" else corners
+
+
+def read_boxes(content: Any, column: str, *, frame: BoxFrame | None, n_images: int) -> tuple[UserBox, ...]:
+    """The boxes in a row's column, in the order of ``frame``: one box, a list, objects, or objects of lists.
+
+    An object has ``bbox``, ``bbox_2d``, ``box``, ``bndbox`` or ``points`` (a polygon's), or fields like ``xmin``; its
+    ``image_id``, ``image_index`` or ``image`` is the index of its image. Fields that name an order keep it.
+    Raises ``RowError`` (wrong_type).
+    """
+    if not content:
+        return ()
+    value = object_in(content) or list_in(content)
+    if value is None:
+        raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected boxes, found {describe(content)}")
+    order = order_and_unit(frame or "corners")[0]
+    entries = [value] if isinstance(value, Mapping) or _numbers(value) else value
+    boxes = tuple(box for entry in entries for box in _boxes_in(entry, column, order))
+    # the only image is meant by whatever number it has in an index of the whole dataset
+    is_of_only = n_images == 1 and len({box.image for box in boxes}) == 1
+    return tuple(box._replace(image=0) for box in boxes) if is_of_only else boxes
+
+
+def _boxes_in(entry: Any, column: str, order: Order) -> Iterator[UserBox]:
+    fields = entry if isinstance(entry, Mapping) else {}
+    key = next((key for key in _KEYS if fields.get(key)), "")
+    value = fields[key] if key else entry
+    has_lists = key not in ("", "points") and _has(value, 1) and _has(value[0], 0)
+    for n, sides in enumerate(value if has_lists else [value]):
+        each = {name: of[n] if has_lists and _has(of, n + 1) else of for name, of in fields.items()}
+        label = next((each[name] for name in _LABELS if each.get(name)), "")
+        image = next((each[name] for name in _IMAGES if type(each.get(name)) is int), 0)
+        yield UserBox(str(label), _sides(sides, column, order), image)
+
+
+def _has(value: Any, n: int) -> bool:
+    return isinstance(value, list | tuple) and len(value) >= n
+
+
+def _sides(value: Any, column: str, order: Order) -> Sides:
+    if (numbers := _numbers(value)) is not None:
+        return numbers
+    if isinstance(value, Mapping):
+        for names, own in _NAMED.items():
+            if (numbers := _numbers([_number(value.get(name)) for name in names.split()])) is not None:
+                return numbers if own == order else _from_corners(_as_corners(numbers, own), order)
+    if _has(value, 2) and all(_numbers(point, 2) for point in value):
+        xs, ys = zip(*value, strict=True)
+        return _from_corners((min(xs), min(ys), max(xs), max(ys)), order)
+    raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected four numbers, found {describe(value)}")
+
+
+def _numbers(value: Any, n: int = 4) -> Sides | None:
+    is_tuple = _has(value, n) and len(value) == n and all(type(side) in (int, float) for side in value)
+    return cast(Sides, tuple(value)) if is_tuple else None
+
+
+def _number(value: Any) -> Any:
+    """A field's number; XML has it as text."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+
+
+class BoxRow(NamedTuple):
+    """The boxes of one row, (width, height) of each of its images, upright, and which of them EXIF turns."""
+
+    boxes: Sequence[UserBox]
+    sizes: Sequence[tuple[int, int]]
+    turned: Sequence[bool] = ()
+
+
+class ColumnFinding(NamedTuple):
+    """A doubt about the frame of a column. ``is_certain``: the values are in another frame, whatever was stated."""
+
+    what: str
+    n_rows: int
+    is_certain: bool
+
+
+def fitting_frames(rows: Sequence[BoxRow]) -> list[BoxFrame]:
+    """The frames in which the boxes lie in their images, in the smallest unit that holds them; the likeliest first."""
+    return _Column(rows).fitting
+
+
+def column_findings(rows: Sequence[BoxRow], frame: BoxFrame | None) -> list[ColumnFinding]:
+    """Doubts whether ``frame`` (None: not stated, corners in pixels) is that of all the rows' boxes."""
+    return [*_Column(rows).doubts(frame or "corners")]
+
+
+def check_column(rows: Sequence[BoxRow], frame: BoxFrame | None, *, source: str, column: str) -> list[str]:
+    """The doubts that a stated frame overrules, for cards. Raises ``SourceError`` that names the frame that fits."""
+    findings = column_findings(rows, frame)
+    is_certain = any(finding.is_certain for finding in findings)
+    if not findings or (frame is not None and not is_certain):
+        return [finding.what for finding in findings]
+    used = frame or "corners"
+    likelier = " or ".join(_Column(rows).likelier(used))
+    remedies = [f"use what fits: {likelier}"] if likelier else []
+    if not is_certain:
+        remedies.append(f"state {used} (pixels of the upright image) if it is right")
+    read_as = used if frame else f"{used} in pixels, as no frame is stated"
+    what = f"the boxes in column {column!r} are read as {read_as}, but {'; '.join(doubt.what for doubt in findings)}"
+    remedy = f". Set `box_frame` (--box-frame): {', or '.join(remedies)}" if remedies else ""
+    raise SourceError(f"source {source!r}: {what}{remedy}")
+
+
+class _Column:
+    """All boxes of a column as arrays; ``of_row`` is the number of each one's row."""
+
+    def __init__(self, rows: Sequence[BoxRow]) -> None:
+        self._rows = [row for row in rows if row.boxes]
+        boxes = [
+            (number, box.sides, row.sizes[box.image], any(row.turned[box.image : box.image + 1]))
+            for number, row in enumerate(self._rows)
+            for box in row.boxes
+            if 0 <= box.image < len(row.sizes) and all(-_FARTHEST < side < _FARTHEST for side in box.sides)
+        ]
+        self._of_row = np.array([number for number, *_ in boxes], int)
+        self._sides = np.array([sides for _, sides, *_ in boxes], float).reshape(-1, 4)
+        self._sizes = np.array([size for *_, size, _ in boxes], float).reshape(-1, 2)
+        self._turned = np.array([is_turned for *_, is_turned in boxes], bool)
+        self.n_rows = self._count(np.ones(len(boxes), bool))
+
+    @cached_property
+    def fitting(self) -> list[BoxFrame]:
+        misfits = {frame: self._count(self._is_misfit(frame)) for frame in get_args(BoxFrame)}
+        fits = [frame for frame, n in misfits.items() if n <= _TOLERATED * self.n_rows] if self.n_rows else []
+        smallest = min(map(self._area, fits), default=0.0)
+        return sorted((frame for frame in fits if self._area(frame) == smallest), key=misfits.__getitem__)
+
+    def likelier(self, frame: BoxFrame) -> list[BoxFrame]:
+        """The fitting frames, if they are likelier than ``frame``: boxes anywhere in the range of either one's unit."""
+        if not self.fitting or frame in self.fitting:
+            return []
+        evidence = self._smaller_by(frame) + _MISFIT * self._count(self._is_misfit(frame))
+        return self.fitting if evidence > _SMALL_PIXELS.get(order_and_unit(self.fitting[0])[1], 0) else []
+
+    def doubts(self, frame: BoxFrame) -> Iterator[ColumnFinding]:
+        """What speaks against ``frame``, and whether that is certain."""
+        likelier = self.likelier(frame)
+        unit = order_and_unit(likelier[0])[1] if likelier else "pixels"
+        if unit in _FULL and self._smaller_by(frame) > 0:
+            yield ColumnFinding(f"every value is at most {_FULL[unit]:g}", self.n_rows, unit == "fractions")
+        n_misfits = self._count(self._is_misfit(frame))
+        if n_misfits > _TOLERATED * self.n_rows and (likelier or n_misfits > 1):
+            what = f"in {self._share(n_misfits)} a box is inverted or outside its image"
+            yield ColumnFinding(what, n_misfits, bool(likelier) and n_misfits >= _MOST_DOUBTFUL * self.n_rows)
+        corners = _corners(self._sides, self._sizes, frame)
+        n_tiny = self._count((corners[:, 2:] - corners[:, :2] <= 1).all(axis=1) & ~self._is_misfit(frame))
+        if n_tiny > _TOLERATED * self.n_rows:
+            yield ColumnFinding(f"in {self._share(n_tiny)} a box is of one pixel", n_tiny, False)
+        yield from self._doubts_of_images(frame)
+
+    def _doubts_of_images(self, frame: BoxFrame) -> Iterator[ColumnFinding]:
+        """Pixels of images that EXIF turns, which may be those of the file; and images that are counted from 1."""
+        is_upright, is_raw = ~self._is_misfit(frame), ~self._is_misfit(frame, is_raw=True)
+        n_turned, n_raw = self._count(self._turned), self._count(self._turned & is_raw & ~is_upright)
+        if order_and_unit(frame)[1] == "pixels" and (n_raw or not (self._turned & is_upright & ~is_raw).any()):
+            if n_raw > _TOLERATED * n_turned:
+                what = f"in {self._share(n_raw)} a box fits its image only before EXIF turns it"
+                yield ColumnFinding(f"{what}: turn the boxes, or save the images upright", n_raw, True)
+            elif n_turned:
+                what = f"in {self._share(n_turned)} EXIF turns the image: boxes count in the upright one"
+                yield ColumnFinding(what, n_turned, False)
+        several = [(row, {box.image for box in row.boxes}) for row in self._rows if len(row.sizes) > 1]
+        n_beyond = sum(len(row.sizes) in images for row, images in several)
+        if n_beyond and not any(0 in images for _, images in several):
+            yield ColumnFinding(f"in {self._share(n_beyond)} images are counted from 1, not 0", n_beyond, True)
+
+    def _smaller_by(self, frame: BoxFrame) -> float:
+        """How much smaller than the frame's unit that of the fitting frames is; logarithm, over all boxes."""
+        return math.log(self._area(frame) / self._area(self.fitting[0])) * len(self._sides)
+
+    def _is_misfit(self, frame: BoxFrame, *, is_raw: bool = False) -> NDArray[np.bool_]:
+        """Whether each box is inverted, or more than a pixel outside its image (``is_raw``: of the file's sides)."""
+        sizes = self._sizes[:, ::-1] if is_raw else self._sizes
+        corners = _corners(self._sides, sizes, frame)
+        is_inverted = (corners[:, 2:] <= corners[:, :2]).any(axis=1)
+        outside = (corners[:, :2] < -1).any(axis=1) | (corners[:, 2:] > sizes + 1).any(axis=1)
+        return np.asarray(is_inverted | outside)
+
+    def _area(self, frame: BoxFrame) -> float:
+        """Values that two coordinates may have in the frame's unit; of pixels the mean."""
+        unit = order_and_unit(frame)[1]
+        return _FULL[unit] ** 2 if unit in _FULL else float(np.exp(np.log(self._sizes).sum(axis=1).mean()))
+
+    def _count(self, boxes: NDArray[np.bool_]) -> int:
+        """Rows with one of the boxes."""
+        return int(np.unique(self._of_row[boxes]).size)
+
+    def _share(self, n: int) -> str:
+        return f"{n:,} of {self.n_rows:,} rows ({n / self.n_rows:.0%})"
