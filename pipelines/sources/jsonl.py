@@ -137,22 +137,22 @@ def parsed_json(path: Path) -> Any:
 def rows_at(value: Any, keys: str, path: Path) -> list[Any]:
     """The rows at ``data``, ``*`` (the values of an object, each with its ``key``) or ``*.qas`` (with the texts and
     numbers of the object that holds the list). Raises ``SourceError`` where there are none."""
-    found = [value]
+    rows = [value]
     for depth, part in enumerate(keys.split(".")):
         if part == "*":
-            found = [inner for outer in found for inner in _elements(outer)]
+            rows = [inner for outer in rows for inner in _elements(outer)]
             continue
-        outers = [outer for outer in found if isinstance(outer, Mapping) and part in outer]
-        found = [
+        outers = [outer for outer in rows if isinstance(outer, Mapping) and part in outer]
+        rows = [
             {**{name: x for name, x in outer.items() if isinstance(x, str | int)}, **inner}
             if depth and isinstance(inner, Mapping)
             else inner
             for outer in outers
             for inner in _elements(outer[part])
         ]
-    if not found:
+    if not rows:
         raise SourceError(f"{path}: there are no rows at {keys!r}")
-    return found
+    return rows
 
 
 def _elements(value: Any) -> list[Any]:

@@ -169,12 +169,12 @@ def _bytes(value: Any, column: str, folder: Path, kind: MediaKind, prefix: str) 
     if _URL.match(value) and not value.startswith("file://"):
         why = "is a URL, and nothing is fetched: download the files, and name their paths in its column"
         raise RowError(kind.missing, f"column {column!r}: {value[:_LONGEST_NAME]!r} {why}")
-    named = spellings(value.removeprefix("file://").removeprefix(prefix))
-    if any(os.path.normpath(path).split(os.sep)[0] == os.pardir for path in named):
+    paths = spellings(value.removeprefix("file://").removeprefix(prefix))
+    if any(os.path.normpath(path).split(os.sep)[0] == os.pardir for path in paths):
         raise RowError(Reason.MALFORMED_ROW, f"column {column!r}: the path {value!r} leaves the folder")
     if folder.suffix == ".zip":
-        return _zipped_bytes(folder, named, kind)
-    return _file_bytes(folder / next((path for path in named if os.path.exists(folder / path)), named[0]), kind)
+        return _zipped_bytes(folder, paths, kind)
+    return _file_bytes(folder / next((path for path in paths if os.path.exists(folder / path)), paths[0]), kind)
 
 
 def spellings(path: str) -> list[str]:
@@ -218,11 +218,11 @@ def _archived_bytes(url: str, kind: MediaKind) -> bytes:
         raise RowError(kind.missing, f"{url} cannot be read: {error}") from error
 
 
-def _zipped_bytes(archive: Path, named: Sequence[str], kind: MediaKind) -> bytes:
-    path = named[0]
+def _zipped_bytes(archive: Path, paths: Sequence[str], kind: MediaKind) -> bytes:
+    path = paths[0]
     try:
         opened = _zip(archive, archive.stat().st_mtime_ns)
-        members = [os.path.normpath(path) for path in named]
+        members = [os.path.normpath(path) for path in paths]
         return opened.read(next((name for name in members if name in opened.NameToInfo), members[0]))
     except (KeyError, FileNotFoundError) as error:
         raise RowError(kind.missing, f"there is no {path} in {archive}") from error

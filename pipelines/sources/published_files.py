@@ -84,38 +84,38 @@ def _coco(path: Path, config: SourceConfig) -> Iterator[_Row]:
     for image in content["images"]:
         name = image.get("file_name") or PurePosixPath(str(image.get("coco_url", ""))).name
         annotations = by_image.pop(image["id"], [])
-        if captions := [one["caption"] for one in annotations if "caption" in one]:
+        if captions := [annotation["caption"] for annotation in annotations if "caption" in annotation]:
             yield {"image": name, "question": _QUESTIONS["caption"], "answer": captions, "question_template": "caption"}
         uncounted = image.get("not_exhaustive_category_ids", ())
         boxed = []
-        for one in (one for one in annotations if "bbox" in one):
-            category = one.get("category_id")
-            counted = {"skip": bool(one.get("iscrowd")), "uncounted": category in uncounted}
-            text = one.get("utf8_string", "")
-            boxed.append({"bbox": one["bbox"], "label": labels.get(category, ""), "text": text, **counted})
+        for annotation in (annotation for annotation in annotations if "bbox" in annotation):
+            category = annotation.get("category_id")
+            counted = {"skip": bool(annotation.get("iscrowd")), "uncounted": category in uncounted}
+            text = annotation.get("utf8_string", "")
+            boxed.append({"bbox": annotation["bbox"], "label": labels.get(category, ""), "text": text, **counted})
         yield from _asked(name, boxed, config)
-    for annotations in by_image.values():  # of images that are not listed: rejected for want of one
+    for annotations in by_image.values():  # of images that are not listed: their rows have no image
         yield from (_row(None, [], "what", "unknown", "", skip=False) for _ in annotations)
 
 
 def _asked(image: Any, objects: Sequence[_Row], config: SourceConfig) -> Iterator[_Row]:
     """Questions about the labelled boxes of one image."""
     by_label: dict[str, list[_Row]] = defaultdict(list)
-    for one in objects:
-        by_label[one["label"]].append(one)
-        text, label = one.get("text"), one["label"]
+    for box in objects:
+        by_label[box["label"]].append(box)
+        text, label = box.get("text"), box["label"]
         if "what" in config.ask:
-            asked = ("says", text, "text") if text else ("what", label, label)
-            yield _row(image, [one], *asked, skip=one.get("skip", False))
+            fields = ("says", text, "text") if text else ("what", label, label)
+            yield _row(image, [box], *fields, skip=box.get("skip", False))
     for label, same in by_label.items() if "how_many" in config.ask else ():
-        skip = any(one.get("skip") or one.get("uncounted") for one in same)
+        skip = any(box.get("skip") or box.get("uncounted") for box in same)
         yield _row(image, same, "how_many", len(same), label, skip=skip)
 
 
 def _row(image: Any, boxes: Sequence[_Row], template: str, answer: Any, category: str, *, skip: bool) -> _Row:
     question = _QUESTIONS[template].replace("{label}", repr(category))
-    asked = {"question": question, "answer": answer, "category": category, "question_template": template}
-    return {"image": image, "boxes": boxes, **asked, "skip": skip}
+    fields = {"question": question, "answer": answer, "category": category, "question_template": template}
+    return {"image": image, "boxes": boxes, **fields, "skip": skip}
 
 
 def _yolo(path: Path, config: SourceConfig) -> Iterator[_Row]:
@@ -172,11 +172,11 @@ def _voc(path: Path, config: SourceConfig) -> Iterator[_Row]:
     if annotation.tag != "annotation":
         return
     objects = []
-    for one in annotation.iter("object"):
-        x1, y1, x2, y2 = (float(one.findtext(f"bndbox/{side}", "")) for side in ("xmin", "ymin", "xmax", "ymax"))
-        skip = one.findtext("difficult", "0").strip() == "1"
+    for thing in annotation.iter("object"):
+        x1, y1, x2, y2 = (float(thing.findtext(f"bndbox/{side}", "")) for side in ("xmin", "ymin", "xmax", "ymax"))
+        skip = thing.findtext("difficult", "0").strip() == "1"
         box = [max(0, x1 - 1), max(0, y1 - 1), x2, y2]
-        objects.append({"box": box, "label": one.findtext("name", "").strip(), "skip": skip})
+        objects.append({"box": box, "label": thing.findtext("name", "").strip(), "skip": skip})
     yield from _asked(annotation.findtext("filename", "").strip() or f"{path.stem}.jpg", objects, config)
 
 

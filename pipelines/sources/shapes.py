@@ -93,8 +93,8 @@ def recognise(path: Path, *, split: str | None = None) -> Proposal:
         if any(map(shape.fits, files)):
             return shape.propose(shape, path, files, split)
     suffixes = ", ".join(sorted({file.suffix.lower() or file.name for file in files})) or "no files"
-    known = "; ".join(shape.name for shape in SHAPES)
-    raise SourceError(f"{path} holds no questions or annotations ({suffixes}). Known are: {known}")
+    names = "; ".join(shape.name for shape in SHAPES)
+    raise SourceError(f"{path} holds no questions or annotations ({suffixes}). Known are: {names}")
 
 
 def _table(shape: Shape, path: Path, _: list[Path], split: str | None) -> Proposal:
@@ -140,12 +140,13 @@ class _Document(NamedTuple):
 def _json(shape: Shape, path: Path, files: list[Path], split: str | None) -> Proposal:
     folder = path if path.is_dir() else path.parent
     documents = [_document(file) for file in of_split(list(filter(_holds_rows, files)), folder, split)]
-    asking = [one for one in documents if one.is_coco or _named("question", one.rows)] or documents[:1]
+    asking = [file for file in documents if file.is_coco or _named("question", file.rows)] or documents[:1]
     first = asking[0]
-    named = tuple(str(one.file.relative_to(folder)) for one in asking)
-    if any(".jsonl" not in one.file.name or set(*one.rows[:1]) != set(*first.rows[:1]) for one in asking[1:]):
-        raise SourceError(f"{folder} has several files of questions or annotations. Name one: {', '.join(named)}")
-    located: dict[str, Any] = {"path": str(folder), "questions": named[0] if len(named) == 1 else named}
+    names = tuple(str(document.file.relative_to(folder)) for document in asking)
+    columns: set[str] = set(*first.rows[:1])
+    if any(".jsonl" not in document.file.name or set(*document.rows[:1]) != columns for document in asking[1:]):
+        raise SourceError(f"{folder} has several files of questions or annotations. Name one: {', '.join(names)}")
+    located: dict[str, Any] = {"path": str(folder), "questions": names[0] if len(names) == 1 else names}
     if first.is_coco:
         config = SourceConfig(kind="coco", **located)
         rows = [row for _, row, _ in islice(rows_of(first.file, config), _N_ROWS)]
@@ -153,10 +154,10 @@ def _json(shape: Shape, path: Path, files: list[Path], split: str | None) -> Pro
     if path.is_file() and not _named("answer", first.rows):
         documents = [_document(file) for file in sorted(folder.glob("*.json*")) if file != path and _holds_rows(file)]
     rows = list(first.rows[:_N_ROWS])
-    for key, other in ((_key(first, other), other) for other in documents if other.file != first.file):
+    for key, answers in ((_key(first, answers), answers) for answers in documents if answers.file != first.file):
         if key:
-            join = Join(file=str(other.file.relative_to(first.file.parent)), rows=other.keys, on=key)
-            by_key = {str(row.get(key)): row for row in other.rows}
+            join = Join(file=str(answers.file.relative_to(first.file.parent)), rows=answers.keys, on=key)
+            by_key = {str(row.get(key)): row for row in answers.rows}
             joined = [{**by_key.get(str(row[key]), {}), **row} for row in rows]
             config = SourceConfig(kind="jsonl", rows=first.keys, join=join, **located)
             return _mapped("questions and answers in two files", config, joined, path)
@@ -192,11 +193,11 @@ def _asks(value: Any) -> bool:
     return isinstance(value, Mapping) and _named("question", [value]) is not None and not {"role", "from"} & set(value)
 
 
-def _key(first: _Document, other: _Document) -> str | None:
+def _key(first: _Document, answers: _Document) -> str | None:
     """The field by which the second file's rows answer the first's."""
-    if not first.rows or not _named("answer", other.rows) or _named("question", other.rows):
+    if not first.rows or not _named("answer", answers.rows) or _named("question", answers.rows):
         return None
-    return next((key for key in _KEYS if key in first.rows[0] and key in other.rows[0]), None)
+    return next((key for key in _KEYS if key in first.rows[0] and key in answers.rows[0]), None)
 
 
 def _mapped(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], path: Path) -> Proposal:
