@@ -182,7 +182,7 @@ class LocalPolicy:
         end = next((index for index, token in enumerate(tokens) if token in loaded.ends), None)
         text = loaded.processor.tokenizer.decode(tokens[:end], skip_special_tokens=True)
         cuts = [start + len(stop) for stop in turn.stop if (start := text.find(stop)) >= 0]
-        # behind a stop string the batch's longer turns leave padding, which nobody wrote
+        # behind a stop string the batch's longer turns leave padding
         n_written = len(tokens) if end is None else end + (not cuts)
         usage = Usage(calls=1, prompt_tokens=n_prompt, completion_tokens=n_written)
         return Completion(text[: min(cuts, default=len(text))], bool(cuts) or end is not None, usage)
