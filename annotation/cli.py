@@ -1,6 +1,6 @@
 """`darkroom annotate`: the annotation server, its accounts, the rounds of a campaign, and the queues."""
 
-from darkroom.annotation.commands.campaign import doctor, guide, init, report, sync
+from darkroom.annotation.commands.campaign import doctor, init, report, sync
 from darkroom.annotation.commands.copies import backup, export_campaign, import_campaign, restore
 from darkroom.annotation.commands.queues import review, suitability, verify
 from darkroom.annotation.commands.server import down, service, status, up
@@ -10,7 +10,7 @@ from darkroom.pipelines.command_line.console import panelled_group
 app = panelled_group(
     {
         "Server": {"up": up, "down": down, "status": status, "service": service, "users": users},
-        "Campaign": {"init": init, "sync": sync, "doctor": doctor, "report": report, "guide": guide},
+        "Campaign": {"init": init, "sync": sync, "doctor": doctor, "report": report},
         "Queues": {"review": review, "verify": verify, "suitability": suitability},
         "Copies": {"backup": backup, "restore": restore, "export": export_campaign, "import": import_campaign},
     },

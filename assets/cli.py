@@ -37,6 +37,8 @@ OLD_SPELLINGS = Aliases(
         "replay": "audit --only replay",
         "conformance": "audit --only encoding",
         "home": "ui --prepare",
+        "sources show": "sources list",
+        "annotate guide": "annotate report --guide",
         "annotate record": "annotate export",
         "annotate take-in": "annotate import",
         "annotate payments": "annotate report --payments",

@@ -1,4 +1,4 @@
-"""Commands of a campaign: init, sync, doctor, guide, report."""
+"""Commands of a campaign: init, sync, doctor, report."""
 
 from __future__ import annotations
 
@@ -134,19 +134,15 @@ def _print_left_out(workspace: Workspace) -> None:
         print_plain(f"  … and {len(rejects) - MAX_NAMED:,} more: {path}")
 
 
-def guide(
-    out: Annotated[Path | None, typer.Option(help="Write it to this file instead.")] = None,
-    language: Annotated[str | None, typer.Option(help="en, de, es or zh; default: the campaign's.")] = None,
-) -> None:
-    """Print the guide for annotators, checkers and experts (Markdown), which projects show as instructions."""
+def _print_guide(out: Path | None, language: str | None) -> None:
     from darkroom.annotation.label_studio.forms import GUIDES
     from darkroom.annotation.rounds.campaign import Campaign
 
     with open_workspace() as workspace:
         chosen = language or Campaign.load(workspace.annotation).language
-        if chosen not in GUIDES:
-            raise typer.BadParameter(f"there is no guide in {chosen!r}; choose from {', '.join(GUIDES)}")
-        text = GUIDES[chosen].read_text(encoding="utf-8")
+    if chosen not in GUIDES:
+        raise typer.BadParameter(f"there is no guide in {chosen!r}; choose from {', '.join(GUIDES)}")
+    text = GUIDES[chosen].read_text(encoding="utf-8")
     if out is None:
         typer.echo(text)
     else:
@@ -206,6 +202,12 @@ def report(
     until: Annotated[
         datetime | None, typer.Option(formats=_DATE, help="With --payments: the day after the last one.")
     ] = None,
+    guide: Annotated[
+        bool, typer.Option("--guide", help="Print the guide for annotators, which projects show as instructions.")
+    ] = False,
+    language: Annotated[
+        str | None, typer.Option(help="With --guide: en, de, es or zh; default: the campaign's.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write an HTML report: progress, agreement, planted errors, figures per annotator and over time.
@@ -217,6 +219,9 @@ def report(
     """
     if (since or until) and not payments:
         raise typer.BadParameter("--since and --until are for --payments")
+    if guide:
+        _print_guide(out, language)
+        return
     from darkroom.annotation.quality.annotators import payments as payment_rows
     from darkroom.annotation.quality.annotators import write_payments
     from darkroom.annotation.quality.metrics import measure

@@ -1,8 +1,9 @@
 """``darkroom ingest`` and ``darkroom sources``: your own images, and the public datasets that are ready to add."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.padding import Padding
@@ -10,6 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from darkroom.assets.commands.choices import public_datasets
+from darkroom.assets.commands.choices import sources as added_sources
 from darkroom.pipelines.command_line.console import (
     CONSOLE,
     AsJson,
@@ -21,12 +23,13 @@ from darkroom.pipelines.command_line.console import (
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
 
 if TYPE_CHECKING:
+    from darkroom.pipelines.sources import Source
     from darkroom.pipelines.sources.source_config import SourceConfig
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
 app = command_group(
-    help="Public datasets as sources, with their columns mapped: list them, add one, show one.\n\n"
+    help="Public datasets as sources, with their columns mapped: list them, check, add and remove one.\n\n"
     "For your own images and questions: `darkroom ingest`. The format of a source's file: docs/sources.md.",
 )
 
@@ -34,26 +37,39 @@ _WIDE = 120
 """From here on a table holds the hub's names without breaking the words of its other columns."""
 _NARROW = 80
 _HEADERS = ("hub", "rows", "questions", "licence", "from", "added")
+_Split = Annotated[str | None, typer.Option(help="Which split of the files; default: the only one.")]
 _Shards = Annotated[int, typer.Option(min=1, help="Shards, each a partition in Dagster.")]
 
 
 @app.command(name="list")
-def list_sources(as_json: AsJson = False) -> None:
+def list_sources(
+    name: Annotated[
+        str | None, typer.Argument(help="Print the YAML file of this one instead.", autocompletion=public_datasets)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """List the public datasets, and which of them were added: hub name (where there is room), rows, questions, licence.
 
-    Rows and licence are from the dataset's card; `darkroom sources show NAME` gives the origin of the column mapping.
+    Rows and licence are from the dataset's card; `darkroom sources list NAME` prints a source's YAML file, yours if it
+    was added, else the bundled one with the origin of its mapping, what to unpack, and its parts that are benchmarks.
     Sources marked `files` keep images or videos beside their questions: download them, then add them with --path.
     """
-    from darkroom.pipelines.sources.catalog import Catalog, public_sources
+    from darkroom.pipelines.sources.catalog import Catalog, public_file, public_sources
 
     with open_workspace() as workspace:
+        if name is not None:
+            catalog = Catalog(workspace.sources)
+            is_added = name in catalog.configs()
+            text = (catalog.folder / f"{name}.yaml").read_text(encoding="utf-8") if is_added else public_file(name)
+            print_line(text.rstrip())
+            return
         public, added = public_sources(), Catalog(workspace.sources).configs()
         if as_json:
             print_json({name: dict(about) for name, about in _described(public, added)})
             return
         table = sources_table(public, added, width=CONSOLE.columns)
         CONSOLE.print(table, highlight=False, width=CONSOLE.columns)
-        print_line("Next: darkroom sources show NAME, darkroom sources add NAME")
+        print_line("Next: darkroom sources list NAME, darkroom sources check NAME, darkroom sources add NAME")
 
 
 @app.command()
@@ -90,42 +106,111 @@ def add(
 
 
 @app.command()
-def show(
-    name: Annotated[
-        str, typer.Argument(help="A public dataset, or a source that was added.", autocompletion=public_datasets)
+def check(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A source of the workspace, a public dataset, a source's YAML file, or your own files.",
+            autocompletion=public_datasets,
+        ),
     ],
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows to try.")] = 20,
+    split: _Split = None,
+    out: Annotated[
+        Path | None, typer.Option(help="HTML page with three rows; default: SOURCE.check.html in DARKROOM_HOME/views.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Print the YAML file of a source: yours if it was added, else the bundled one.
+    """Try a source's mapping on its first rows before anything is built, and say what becomes of them.
 
-    It describes and cites the dataset, gives the origin of its column mapping, what to unpack, and which of its parts
-    are benchmarks.
+    It prints what each column became, what was not read, the rejects, and for each family how many rows it can use and
+    why not the others; the page shows three rows with their boxes drawn. Exits with 1 where no row becomes a sample.
+
+    `darkroom sources check photos/annotations.json --rows 50`
     """
-    from darkroom.pipelines.sources.catalog import Catalog, public_file
+    from tempfile import TemporaryDirectory
+
+    from darkroom.assets.terminal.source_check import print_check
+    from darkroom.pipelines.generation.recipes import load_recipes
+    from darkroom.pipelines.inspection.gallery import write_samples
+    from darkroom.pipelines.inspection.source_check import check_source
+    from darkroom.pipelines.sources import SourceError
+    from darkroom.pipelines.storage.images import ImageStore
+
+    with open_workspace() as workspace, TemporaryDirectory(prefix="darkroom-check-") as scratch:
+        name, opened, columns = _opened(workspace, source, split, is_shown=not as_json)
+        store = ImageStore(scratch)
+        with CONSOLE.status(f"{name} …"):
+            checked = check_source(opened, columns, [*load_recipes().values()], store, n_rows=rows)
+        page = (out or workspace.local / "views" / f"{name}.check.html").absolute()
+        write_samples(page, checked.samples[:3], store, title=f"{name}: first rows")
+        if as_json:
+            print_json({**checked.as_json(), "page": page})
+        else:
+            print_check(CONSOLE, checked, page)
+        if not checked.samples:
+            raise SourceError(
+                f"none of the first {checked.n_rows} rows of {name} becomes a sample: correct its mapping"
+            )
+
+
+def _opened(
+    workspace: "Workspace", source: str, split: str | None, *, is_shown: bool
+) -> tuple[str, "Source", Columns | None]:
+    """A source by its name, its file or its data, with its mapping where it has one."""
+    from darkroom.pipelines.sources.catalog import (
+        EMBEDDED,
+        EMBEDDED_RL,
+        Catalog,
+        open_source,
+        placed,
+        public_sources,
+        read_config,
+    )
+
+    catalog, path = Catalog(workspace.sources), Path(source)
+    if source in (EMBEDDED, EMBEDDED_RL):
+        return source, catalog.open(source), None
+    name = _name_of(path)
+    if source in (configs := catalog.configs()):
+        config = configs[source]
+    elif source in public_sources():
+        config = placed(source)
+    elif path.suffix in (".yaml", ".yml") and path.is_file():
+        config = read_config(path.absolute())
+    else:
+        config = _proposed(path, None, split, {}, is_shown=is_shown)
+    return name, open_source(name, config), config.columns
+
+
+@app.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="A source that was added.", autocompletion=added_sources)],
+) -> None:
+    """Remove a source that was added. Tables and datasets that were made of its rows stay, and its images."""
+    from darkroom.assets.dagster_home.instance import refresh_dagster
+    from darkroom.pipelines.sources.catalog import Catalog
 
     with open_workspace() as workspace:
-        catalog = Catalog(workspace.sources)
-        is_added = name in catalog.configs()
-        text = (catalog.folder / f"{name}.yaml").read_text(encoding="utf-8") if is_added else public_file(name)
-        print_line(text.rstrip())
+        print_line(f"removed {Catalog(workspace.sources).remove(name)}")
+        refresh_dagster(workspace)
 
 
 def ingest(
-    folder: Annotated[Path, typer.Argument(help="Folder with the images or videos.", exists=True, file_okay=False)],
+    path: Annotated[Path, typer.Argument(help="Folder or file with images, questions, annotations.", exists=True)],
     questions: Annotated[
-        Path | None, typer.Option(help="JSON lines, one question each; default: FOLDER/metadata.jsonl.")
+        Path | None, typer.Option(help="File with the questions, if it is not below PATH; PATH has the images.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the source; default: the folder's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the source; default: that of PATH.")] = None,
+    split: _Split = None,
     image: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with the image's path (or a list), relative to FOLDER; default: image, none with --video."
-        ),
+        str | None, typer.Option(help="Column with the image's path (or a list), relative to PATH; none with --video.")
     ] = None,
     video: Annotated[
-        str | None, typer.Option(help="Column with the video's path (or a list), relative to FOLDER.")
+        str | None, typer.Option(help="Column with the video's path (or a list), relative to PATH.")
     ] = None,
-    question: Annotated[str, typer.Option(help="Column with the question.")] = "question",
-    answer: Annotated[str, typer.Option(help="Column with the answer.")] = "answer",
+    question: Annotated[str | None, typer.Option(help="Column with the question.")] = None,
+    answer: Annotated[str | None, typer.Option(help="Column with the answer.")] = None,
     choices: Annotated[str | None, typer.Option(help="Column with the list of choices, if any.")] = None,
     boxes: Annotated[str | None, typer.Option(help="Column with the target's box or boxes, if any.")] = None,
     box_frame: Annotated[
@@ -138,31 +223,54 @@ def ingest(
 ) -> None:
     """Add your own images or videos, and questions about them, as a source.
 
-    Every row becomes a sample, or is rejected with its file, line and reason; bad rows do not stop the run.
+    The shape of the files is recognised (JSON, CSV, parquet, COCO, YOLO and others) and a mapping of their columns
+    proposed, shown and written as the source's YAML file; options replace parts of it. Every row becomes a sample, or
+    is rejected with its file, line and reason; bad rows do not stop the run.
 
     `darkroom ingest photos --questions photos/questions.jsonl --boxes bbox --box-frame xywh`
     """
+    given = {
+        **{"images": image, "videos": video, "question": question, "answer": answer, "choices": choices},
+        **{"boxes": boxes, "box_frame": box_frame, "category": category},
+    }
+    options: dict[str, str | None] = {role: column for role, column in given.items() if column is not None}
+    if video and not image:
+        options["images"] = None
+    config = _proposed(path, questions, split, options)
+    _ingest(name or _name_of(path), config.model_copy(update={"n_shards": shards, "license": license}))
+
+
+def _name_of(path: Path) -> str:
+    return re.sub("[^a-z0-9_]+", "_", path.absolute().name.partition(".")[0].lower()).strip("_")
+
+
+def _proposed(
+    path: Path, questions: Path | None, split: str | None, options: Mapping[str, Any], *, is_shown: bool = True
+) -> "SourceConfig":
+    """The source that the files suggest, printed, with the columns of ``options``; by their usual names where a folder
+    with ``metadata.jsonl`` or a file of questions suggests none."""
+    from darkroom.pipelines.sources import SourceError
+    from darkroom.pipelines.sources.catalog import as_yaml
+    from darkroom.pipelines.sources.shapes import recognise
     from darkroom.pipelines.sources.source_config import SourceConfig
 
-    columns = Columns(
-        images=image or (None if video else "image"),
-        videos=video,
-        question=question,
-        answer=answer,
-        choices=choices,
-        boxes=boxes,
-        box_frame=box_frame,
-        category=category,
-    )
-    config = SourceConfig(
-        kind="jsonl",
-        path=str(folder.absolute()),
-        questions=str(questions.absolute()) if questions else None,
-        columns=columns,
-        n_shards=shards,
-        license=license,
-    )
-    _ingest(name or folder.absolute().name.lower().replace("-", "_"), config)
+    lines = str(questions.absolute()) if questions else None
+    plain = SourceConfig(kind="jsonl", path=str(path.absolute()), questions=lines)
+    try:
+        proposal = recognise(questions or path, split=split)
+    except SourceError:
+        if questions is None and not (path / "metadata.jsonl").is_file():
+            raise
+        return plain.model_copy(update={"columns": Columns.model_validate(options)})
+    config = proposal.config
+    if questions is not None:
+        moved = {"path": plain.path, "questions": lines, "folder": None} if config.kind == "jsonl" else {}
+        config = config.model_copy(update=moved or {"folder": plain.path})
+    columns = {**config.columns.model_dump(exclude_defaults=True), **options}
+    config = config.model_copy(update={"columns": Columns.model_validate(columns)})
+    if is_shown:
+        CONSOLE.print(Text(proposal.shape), Text(as_yaml(config), style="dim"), sep="\n", soft_wrap=True)
+    return config
 
 
 def _ingest(name: str, config: "SourceConfig") -> None:

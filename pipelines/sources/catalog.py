@@ -28,7 +28,7 @@ from darkroom.pipelines.sources.published_files import PUBLISHED, published_file
 from darkroom.pipelines.sources.source_config import SourceConfig, Use
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.storage_errors import storage_errors
-from darkroom.pipelines.storage.store_paths import StorePath, children
+from darkroom.pipelines.storage.store_paths import StorePath, children, remove_file
 from darkroom.pipelines.storage.user_files import loaded
 from darkroom.sandbox.errors import ExtraMissing
 
@@ -123,10 +123,14 @@ class Catalog:
         """Writes a source's file. Raises ``SourceError`` for an invalid name."""
         check_name(name)
         path = self.folder / f"{name}.yaml"
-        config_as_yaml = yaml.safe_dump(
-            config.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True, width=110
-        )
-        write_whole(path, config_as_yaml)
+        write_whole(path, as_yaml(config))
+        return path
+
+    def remove(self, name: str) -> StorePath:
+        """Removes an added source's file. Raises ``SourceError`` where there is none."""
+        if name not in (configs := self.configs()):
+            raise SourceError(f"there is no added source {name!r}; there are {', '.join(configs) or 'none'}")
+        remove_file(path := self.folder / f"{name}.yaml")
         return path
 
     def configs(self) -> dict[str, SourceConfig]:
@@ -170,6 +174,12 @@ class Catalog:
         return {
             partition_key(name, shard): (name, shard) for name, n_shards in shards.items() for shard in range(n_shards)
         }
+
+
+def as_yaml(config: SourceConfig) -> str:
+    """A source's file."""
+    fields = config.model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=110)
 
 
 def read_config(path: StorePath) -> SourceConfig:

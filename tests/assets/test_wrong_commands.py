@@ -45,7 +45,7 @@ def test_an_unknown_option_is_status_2(command: tuple[str, ...]) -> None:
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize(("words", "meant"), [(["gallry"], "gallery"), (["sources", "shw"], "show")])
+@pytest.mark.parametrize(("words", "meant"), [(["gallry"], "gallery"), (["sources", "lst"], "list")])
 def test_a_mistyped_command_is_asked_about_once(words: list[str], meant: str) -> None:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
@@ -135,7 +135,7 @@ ingest junk
 ingest junk --questions junk/questions.jsonl
 sources add nope
 sources add mmk12 --path nowhere
-sources show nope
+sources list nope
 serve
 sandbox serve --host 0.0.0.0
 environment serve junk

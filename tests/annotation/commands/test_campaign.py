@@ -67,9 +67,9 @@ def test_payments_are_of_the_days_that_were_asked_for(workspace: Workspace) -> N
 @pytest.mark.usefixtures("played")
 def test_the_guide_is_in_the_campaigns_language_or_the_one_asked_for(workspace: Workspace) -> None:
     (workspace.annotation / "campaign.yaml").write_text("language: de")
-    assert "Anleitung für Annotierende" in runner.invoke(app, ["guide"]).output
-    assert "标注员、检查员与专家指南" in runner.invoke(app, ["guide", "--language", "zh"]).output
-    said = runner.invoke(app, ["guide", "--language", "xx"])
+    assert "Anleitung für Annotierende" in runner.invoke(app, ["report", "--guide"]).output
+    assert "标注员、检查员与专家指南" in runner.invoke(app, ["report", "--guide", "--language", "zh"]).output
+    said = runner.invoke(app, ["report", "--guide", "--language", "xx"])
     assert (said.exit_code, "choose from en, de, es, zh" in said.output) == (2, True)
 
 

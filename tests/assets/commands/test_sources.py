@@ -86,7 +86,7 @@ def test_what_was_added_is_never_overwritten(workspace: Workspace) -> None:
     file = workspace.sources / "deepmath.yaml"
     file.write_text(file.read_text() + "revision: main\n")
     assert "deepmath is added already" in said("add", "deepmath", status=1)
-    assert "revision: main" in said("show", "deepmath")
+    assert "revision: main" in said("list", "deepmath")
 
 
 def test_a_source_without_its_files_says_what_to_download() -> None:
@@ -94,8 +94,8 @@ def test_a_source_without_its_files_says_what_to_download() -> None:
 
 
 def test_show_prints_the_bundled_file_with_its_citation() -> None:
-    assert "arXiv 2503.07365" in said("show", "mmk12")
-    assert "there is no public source 'none'" in said("show", "none", status=1)
+    assert "arXiv 2503.07365" in said("list", "mmk12")
+    assert "there is no public source 'none'" in said("list", "none", status=1)
 
 
 def test_a_user_s_own_sources_are_listed_too(workspace: Workspace) -> None:
@@ -108,3 +108,69 @@ def test_a_user_s_own_sources_are_listed_too(workspace: Workspace) -> None:
 def test_every_name_can_be_copied_from_a_narrow_terminal(width: int) -> None:
     first = {line.split(" ")[0] for line in listed(width).splitlines()}
     assert set(public_sources()) <= first
+
+
+@pytest.fixture
+def questions(signs: Path) -> Path:
+    """Rows of published columns: the third has no image, the fourth none that is there."""
+    rows = [
+        {"img": "0.jpg", "query": "What does it say?", "label": "STOP", "task": "sign", "bbox": [[10, 10, 60, 40]]},
+        {"img": "1.jpg", "query": "What colour is it?", "label": "red", "task": "colour", "bbox": []},
+        {"img": "nowhere.jpg", "query": "How many?", "label": "3", "task": "colour", "bbox": []},
+    ]
+    path = signs / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def test_a_check_says_what_becomes_of_the_rows_and_builds_nothing(questions: Path, workspace: Workspace) -> None:
+    printed = said("check", str(questions))
+    assert "3 rows: 2 samples, 1 not" in printed
+    for expected in ("question: query", "answer: label", "images: img", "(10, 10, 60, 40) of image 1", "missing_image"):
+        assert expected in printed, expected
+    crop = next(line for line in printed.splitlines() if line.lstrip().startswith("crop"))
+    assert "1: it has no box in its first image" in crop
+    page = (workspace.local / "views" / "rows.check.html").read_text()
+    assert page.count("<template") >= 2
+    assert "What does it say?" in page
+    assert not workspace.tables.root.exists() or not workspace.tables.all_keys()
+    assert set(Catalog(workspace.sources).configs()) == {"signs"}
+
+
+def test_a_check_for_programs_is_json(questions: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    checked = json.loads(said("check", str(questions), "--rows", "2", "--json", "--out", str(page)))
+    assert (checked["n_rows"], checked["n_samples"], checked["rejects"]) == (2, 2, {})
+    assert page.is_file()
+    families = {use["family"]: use for use in checked["families"]}
+    assert families["direct"]["n_usable"] == 2
+    assert families["crop"]["n_not_applicable"] == 1
+    columns = {use["role"]: (use["columns"], use["n_filled"]) for use in checked["columns"]}
+    assert columns["category"] == ("task", 2)
+
+
+def test_a_mapping_of_the_users_own_is_checked_by_its_file(questions: Path, tmp_path: Path) -> None:
+    mapping = tmp_path / "routed.yaml"
+    columns = "{images: img, question: query, answer: label, category: {column: task, map: {sign: OCR}, default: math}}"
+    mapping.write_text(f"kind: jsonl\npath: {questions.parent}\nquestions: rows.jsonl\ncolumns: {columns}\n")
+    checked = json.loads(said("check", str(mapping), "--json"))
+    families = {use["family"]: use["n_usable"] for use in checked["families"]}
+    assert (families["math_code"], families["crop"]) == (1, 0)
+    assert families["contrast"] == 1 or "likeness" in str(checked["families"])
+
+
+def test_a_check_of_rows_of_which_none_becomes_a_sample_is_an_error(questions: Path) -> None:
+    questions.write_text(json.dumps({"img": "nowhere.jpg", "query": "How many?", "label": "3"}))
+    assert "none of the first 1 rows" in said("check", str(questions), status=1)
+
+
+def test_ingest_proposes_shows_and_writes_the_mapping(questions: Path, workspace: Workspace) -> None:
+    result = runner.invoke(app, ["ingest", str(questions), "--name", "rows", "--category", "query"])
+    assert result.exit_code == 0, result.output
+    columns = Catalog(workspace.sources).configs()["rows"].columns
+    assert (columns.images, columns.question, columns.answer, columns.category) == ("img", "query", "label", "query")
+    assert "question: query" in result.output
+    assert "3 rows: 2 samples, 1 rejects" in result.output
+    assert "rows.yaml" in said("remove", "rows")
+    assert set(Catalog(workspace.sources).configs()) == {"signs"}
+    assert "there is no added source 'rows'" in said("remove", "rows", status=1)
