@@ -116,6 +116,7 @@ def check(
     ],
     rows: Annotated[int, typer.Option(min=1, help="Number of rows to try.")] = 20,
     split: _Split = None,
+    box_frame: Annotated[BoxFrame | None, typer.Option(help="Format of the boxes to try.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="HTML page with three rows; default: SOURCE.check.html in DARKROOM_HOME/views.")
     ] = None,
@@ -138,7 +139,7 @@ def check(
     from darkroom.pipelines.storage.images import ImageStore
 
     with open_workspace() as workspace, TemporaryDirectory(prefix="darkroom-check-") as scratch:
-        name, opened, columns = _opened(workspace, source, split, is_shown=not as_json)
+        name, opened, columns = _opened(workspace, source, split, box_frame, is_shown=not as_json)
         store = ImageStore(scratch)
         with CONSOLE.status(f"{name} …"):
             checked = check_source(opened, columns, [*load_recipes().values()], store, n_rows=rows)
@@ -155,7 +156,7 @@ def check(
 
 
 def _opened(
-    workspace: "Workspace", source: str, split: str | None, *, is_shown: bool
+    workspace: "Workspace", source: str, split: str | None, box_frame: BoxFrame | None, *, is_shown: bool
 ) -> tuple[str, "Source", Columns | None]:
     """A source by its name, its file or its data, with its mapping where it has one."""
     from darkroom.pipelines.sources.catalog import (
@@ -180,6 +181,8 @@ def _opened(
         config = read_config(path.absolute())
     else:
         config = _proposed(path, None, split, {}, is_shown=is_shown)
+    if box_frame is not None:
+        config = config.model_copy(update={"columns": config.columns.model_copy(update={"box_frame": box_frame})})
     return name, open_source(name, config), config.columns
 
 

@@ -85,7 +85,10 @@ class SourceCheck:
 def check_source(
     source: Source, columns: Columns | None, recipes: Sequence[Recipe], store: ImageStore, *, n_rows: int
 ) -> SourceCheck:
-    """Read the first rows into ``store``, a temporary one, and prepare their samples for each family."""
+    """Read the first rows into ``store``, a temporary one, and prepare their samples for each family.
+
+    Raises ``SourceError`` where the boxes' frame does not fit their column.
+    """
     intake = ingest_shard(FirstRows(source, n_rows), 0, store)
     used = [_column_use(role, columns, intake.samples) for role in _ROLES]
     families = [_family_use(recipe, intake.samples, store) for recipe in recipes]

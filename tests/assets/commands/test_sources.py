@@ -114,7 +114,7 @@ def test_every_name_can_be_copied_from_a_narrow_terminal(width: int) -> None:
 def questions(signs: Path) -> Path:
     """Rows of published columns: the third has no image, the fourth none that is there."""
     rows = [
-        {"img": "0.jpg", "query": "What does it say?", "label": "STOP", "task": "sign", "bbox": [[10, 10, 60, 40]]},
+        {"img": "0.jpg", "query": "What does it say?", "label": "STOP", "task": "sign", "bbox": [[110, 60, 160, 100]]},
         {"img": "1.jpg", "query": "What colour is it?", "label": "red", "task": "colour", "bbox": []},
         {"img": "nowhere.jpg", "query": "How many?", "label": "3", "task": "colour", "bbox": []},
     ]
@@ -126,7 +126,13 @@ def questions(signs: Path) -> Path:
 def test_a_check_says_what_becomes_of_the_rows_and_builds_nothing(questions: Path, workspace: Workspace) -> None:
     printed = said("check", str(questions))
     assert "3 rows: 2 samples, 1 not" in printed
-    for expected in ("question: query", "answer: label", "images: img", "(10, 10, 60, 40) of image 1", "missing_image"):
+    for expected in (
+        "question: query",
+        "answer: label",
+        "images: img",
+        "(110, 60, 160, 100) of image 1",
+        "missing_image",
+    ):
         assert expected in printed, expected
     crop = next(line for line in printed.splitlines() if line.lstrip().startswith("crop"))
     assert "1: it has no box in its first image" in crop
