@@ -218,7 +218,11 @@ def ingest(
     boxes: Annotated[str | None, typer.Option(help="Column with the target's box or boxes, if any.")] = None,
     box_frame: Annotated[
         BoxFrame | None,
-        typer.Option(help="Format of the boxes; default: corners in pixels, where the values leave no doubt."),
+        typer.Option(
+            metavar="FRAME",
+            help="Order (corners, xywh, cxcywh, yxyx) or unit (fractions, percent, thousandths) of the boxes, or both "
+            "(cxcywh_fractions); default: corners in pixels, where the values leave no doubt.",
+        ),
     ] = None,
     category: Annotated[str | None, typer.Option(help="Column with the category, if any.")] = None,
     license: Annotated[str, typer.Option(help="Licence of the images and questions, for the dataset card.")] = "",

@@ -238,7 +238,7 @@ class _Column:
         return self.fitting if evidence > _SMALL_PIXELS.get(order_and_unit(self.fitting[0])[1], 0) else []
 
     def doubts(self, frame: BoxFrame) -> Iterator[ColumnFinding]:
-        """What speaks against ``frame``, and whether that is certain."""
+        """Doubts about ``frame``, each certain or not."""
         likelier = self.likelier(frame)
         unit = order_and_unit(likelier[0])[1] if likelier else "pixels"
         if unit in _FULL and self._smaller_by(frame) > 0:
@@ -270,11 +270,11 @@ class _Column:
             yield ColumnFinding(f"in {self._share(n_beyond)} images are counted from 1, not 0", n_beyond, True)
 
     def _smaller_by(self, frame: BoxFrame) -> float:
-        """How much smaller than the frame's unit that of the fitting frames is; logarithm, over all boxes."""
+        """Logarithm of how much smaller the unit of the fitting frames is than the frame's, over all boxes."""
         return math.log(self._area(frame) / self._area(self.fitting[0])) * len(self._sides)
 
     def _is_misfit(self, frame: BoxFrame, *, is_raw: bool = False) -> NDArray[np.bool_]:
-        """Whether each box is inverted, or more than a pixel outside its image (``is_raw``: of the file's sides)."""
+        """Mark boxes that are inverted or more than a pixel outside their image (``is_raw``: of the file's sides)."""
         sizes = self._sizes[:, ::-1] if is_raw else self._sizes
         corners = _corners(self._sides, sizes, frame)
         is_inverted = (corners[:, 2:] <= corners[:, :2]).any(axis=1)
