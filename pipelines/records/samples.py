@@ -184,10 +184,8 @@ ACCEPTED = "accepted_answers"
 
 def right_answers(sample: Sample) -> tuple[str, ...]:
     """The sample's answer, and all that its source accepts besides."""
-    accepted = None
-    if sample.truth.details and ACCEPTED in sample.truth.details:
-        accepted = details_of(sample).get(ACCEPTED)
-    return (sample.answer, *map(str, accepted if isinstance(accepted, list) else ()))
+    accepted = details_of(sample).get(ACCEPTED) if ACCEPTED in (sample.truth.details or "") else ()
+    return (sample.answer, *map(str, accepted or ()))
 
 
 FAMILIES = "families"

@@ -9,12 +9,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from darkroom.pipelines.models.protocols.markup import Malformed, closed_answers, one_answer
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.sources.columns import Columns, list_in
+from darkroom.pipelines.sources.columns import ANSWER_FIELDS, Columns, list_in
 from darkroom.pipelines.sources.marks import without_marks
 from darkroom.pipelines.sources.media import describe
 from darkroom.pipelines.sources.texts import plain_text
@@ -36,8 +37,6 @@ _DOLLARS = (
     re.compile(r"\A\\\[((?:(?!\\\]).)+)\\\]\Z", re.DOTALL),
 )
 _WORDS = re.compile("ocr|text|document", re.IGNORECASE)
-_NUMERAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)e[+-]?\d+", re.IGNORECASE)
-_FIELDS = ("answer", "text", "value", "label")
 
 
 class RowAnswer(NamedTuple):
@@ -72,7 +71,7 @@ def _entries(value: Any, column: str, answer_list: str) -> list[Any]:
         ways = "`answer_list: majority` accepts them all, `first` keeps the first, `text` the text as it is"
         raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected text, found {describe(value)}, a list: {ways}")
     entries = [
-        next((entry[name] for name in _FIELDS if entry.get(name) is not None), entry)
+        next((entry[name] for name in ANSWER_FIELDS if entry.get(name) is not None), entry)
         if isinstance(entry, Mapping)
         else entry
         for entry in (values[:1] if answer_list == "first" else values)
@@ -104,8 +103,9 @@ def missing_reason(answer: str, missing_values: tuple[str, ...] | None) -> str:
     if not any(letter.isprintable() and not letter.isspace() for letter in answer):
         return "the answer is empty"
     words = answer.casefold().strip()
-    if _NUMERAL.fullmatch(words) and math.isinf(float(words)):
-        return f"the answer is {answer[:60]!r}, beyond any number that can be compared"
+    with suppress(ValueError):
+        if "e" in words and words[-1].isdigit() and math.isinf(float(words)):
+            return f"the answer is {answer[:60]!r}, beyond any number that can be compared"
     if words in (MISSING if missing_values is None else [value.casefold() for value in missing_values]):
         why = f"the answer is {answer[:60]!r}, a missing value"
     elif without_marks(answer).strip() == "":

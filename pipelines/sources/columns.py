@@ -19,7 +19,6 @@ from darkroom.pipelines.models.parsing import parsed
 from darkroom.pipelines.sources.derived import DerivingColumns
 
 _FIELD = re.compile(r"\{([^{}:]+)(?::0(\d{1,2}))?\}")
-_ARRAY = re.compile(r"array\((\[.*\])(?:,\s*dtype=[\w.<>']+)?\)\Z", re.DOTALL)
 _TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[\[\](){},:'"]|[^\s\[\](){},:'"]+""", re.DOTALL)
 LONGEST = 1_000_000
 """Characters: no list of choices or paths is longer, and parsing more costs too much time and memory per row."""
@@ -45,8 +44,8 @@ def _parsed(value: Any, opening: str) -> Any:
     if not isinstance(value, str) or len(value) > LONGEST:
         return None
     text = value.strip()
-    if array := _ARRAY.match(text):
-        text = array[1]
+    if text.startswith("array(["):
+        text = text[len("array(") : text.rfind("]") + 1]
     if not text.startswith(opening):
         return None
     try:
@@ -85,6 +84,9 @@ BESIDE = "beside"
 
 TEMPLATE = "question_template"
 """A row's field with the name of the template that made its question; ``{box}`` in it is the row's box."""
+
+ANSWER_FIELDS = ("answer", "text", "value", "label")
+"""Of several people's answers as objects, the field that is read: the first of these."""
 
 _InPixels = Literal["corners", "xywh", "cxcywh", "yxyx"]
 _InFractions = Literal["fractions", "cxcywh_fractions", "xywh_fractions", "yxyx_fractions"]
@@ -238,9 +240,9 @@ def missing_columns(columns: Columns, names: Iterable[str], open_ended: Iterable
     return f"{', '.join(groups)}; it has {', '.join(map(repr, listed))}{hint}"
 
 
-def did_you_mean(names: Iterable[str], known: Iterable[str]) -> str:
-    """`` (did you mean 'question'?)``: the known name nearest to each; empty where none is near."""
-    choices = list(known)
+def did_you_mean(names: Iterable[str], columns: Iterable[str]) -> str:
+    """`` (did you mean 'question'?)``: the column nearest to each name; empty where none is near."""
+    choices = list(columns)
     near = dict.fromkeys(repr(match) for name in names for match in get_close_matches(name, choices, n=1, cutoff=0.75))
     return f" (did you mean {' and '.join(near)}?)" if near else ""
 

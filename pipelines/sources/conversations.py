@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What a row asks and replies, in turn, and the answers of the questions that become samples, by their indexes."""
+    """Questions and replies of a row, in turn, and the answers of those questions that become samples, by index."""
 
     turns: Sequence[str]
     answers: Mapping[int, Any]
@@ -53,20 +53,20 @@ class Talk:
         texts = [*map(without_marks, (*self.turns, *choices))] if drops else placed([*self.turns, *choices], n_images)
         turns, choices = texts[: len(self.turns)], texts[len(self.turns) :]
         for index, answer in self.answers.items():
-            said = turns[: index + 1]
-            n_shown = sum(text.count(IMAGE_MARK) for text in (*said, *choices))
-            if said[0].count(IMAGE_MARK) == n_shown:
-                said[0] = images_first(said[0])
-            said[::2] = [_kept_lines(text, columns.drop_lines) for text in said[::2]]
-            stem, listed = split_question(said[-1]) if columns.choices_in_question else ("", ())
+            spoken = turns[: index + 1]
+            n_shown = sum(text.count(IMAGE_MARK) for text in (*spoken, *choices))
+            if spoken[0].count(IMAGE_MARK) == n_shown:
+                spoken[0] = images_first(spoken[0])
+            spoken[::2] = [_kept_lines(text, columns.drop_lines) for text in spoken[::2]]
+            stem, listed = split_question(spoken[-1]) if columns.choices_in_question else ("", ())
             if listed and len(choices) in (0, len(listed)):  # a column's choices take precedence
-                said[-1] = stem
+                spoken[-1] = stem
             is_marked = any(IMAGE_MARK in text for text in texts)
-            yield Asked(with_context(said), tuple(choices) or listed, answer, n_shown if is_marked else n_images)
+            yield Asked(with_context(spoken), tuple(choices) or listed, answer, n_shown if is_marked else n_images)
 
 
 def talk_of(row: Mapping[str, Any], columns: Columns) -> Talk:
-    """What the row asks, by its columns of question and answer.
+    """Read a row's turns, by its columns of question and answer.
 
     Raises ``RowError`` for a column that is neither text nor a conversation, and without a question or a reply.
     """

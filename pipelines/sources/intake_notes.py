@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.sources import BadRow, SourceRow
-from darkroom.pipelines.sources.columns import BESIDE, TEMPLATE, Columns, alternatives
+from darkroom.pipelines.sources.columns import ANSWER_FIELDS, BESIDE, TEMPLATE, Columns, alternatives, list_in, value_at
+from darkroom.pipelines.sources.media import is_conversation
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 MANY_ROWS = 1000
@@ -24,7 +25,7 @@ MANY_ROWS = 1000
 
 
 class NoteLine(NamedTuple):
-    """How often, what, and an example (or nothing)."""
+    """A finding: its number, its words, and an example (or nothing)."""
 
     n: int
     what: str
@@ -71,8 +72,11 @@ def unread_in(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
     """The labels of a row (``column id``, ``field extra.index``): what has a value, and no name in ``columns``."""
     read = {name for group in columns.needed() for name in group} | columns.derived.keys()
     if columns.transcript is not None:
-        read |= {*alternatives(columns.question), *alternatives(columns.images or ())}
-    return tuple(_unnamed(row, read))
+        return tuple(_unnamed(row, read | {*alternatives(columns.question), *alternatives(columns.images or ())}))
+    values = (value_at(row, name) for name in alternatives(columns.answer))
+    answers = (entry for value in values if not is_conversation(value) for entry in list_in(value) or ())
+    fields = {str(key) for entry in answers if isinstance(entry, Mapping) for key in entry}
+    return (*_unnamed(row, read), *(f"field {key} of answers" for key in sorted(fields.difference(ANSWER_FIELDS))))
 
 
 def _unnamed(fields: Mapping[str, Any], read: set[str], prefix: str = "") -> Iterator[str]:
@@ -80,7 +84,7 @@ def _unnamed(fields: Mapping[str, Any], read: set[str], prefix: str = "") -> Ite
         name = f"{prefix}{key}"
         if name in read or name in (BESIDE, TEMPLATE) or value in _EMPTY:
             continue
-        if not any(other.startswith(f"{name}.") for other in read):
+        if not any(deeper.startswith(f"{name}.") for deeper in read):
             yield f"{'field' if prefix else 'column'} {name}"
         elif isinstance(value, Mapping):
             yield from _unnamed(value, read, f"{name}.")

@@ -60,11 +60,11 @@ def map_row(
         videos = tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix))
         names = file_names(row, column)
         boxes = _boxes(row, columns, n_images=len(images))
-        asked = list(talk.asked(columns, len(images), _choices(row, columns)))
+        questions = list(talk.asked(columns, len(images), _choices(row, columns)))
     except RowError as error:
         yield BadRow(where, error.reason, error.evidence, shortened(row))
         return
-    for number, question in enumerate(asked):
+    for number, question in enumerate(questions):
         place = f"{where}#{number + 1}" if number else where
         try:
             answer = _answer(row, columns, question)
@@ -117,9 +117,9 @@ def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
         raise RowError(error.reason, f"column {columns.choices!r}: {error.evidence}") from error
 
 
-def _answer(row: Mapping[str, Any], columns: Columns, asked: Asked) -> RowAnswer:
+def _answer(row: Mapping[str, Any], columns: Columns, question: Asked) -> RowAnswer:
     """The answer; in a row with choices a number is an index into them and becomes its letter."""
-    name, value, choices = first_named(row, columns.answer), asked.answer, asked.choices
+    name, value, choices = first_named(row, columns.answer), question.answer, question.choices
     if choices and isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < len(choices):
             raise RowError(Reason.MALFORMED_ROW, f"column {name!r}: choice {value} of {len(choices)}")

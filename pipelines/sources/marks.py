@@ -22,8 +22,7 @@ _MARK = re.compile(
 _VIDEO = re.compile(
     r"<video(?:_?\d+)?>|(?:<\|vision_start\|>)?(?:<\|video_pad\|>)+(?:<\|vision_end\|>)?", re.IGNORECASE
 )
-_LEADING = re.compile(rf"\A(?:\s*(?:image \d+ )?{IMAGE_MARK})+", re.IGNORECASE)
-_TRAILING = re.compile(rf"(?:\s*{IMAGE_MARK})+\s*\Z")
+_LEADING = re.compile(rf"(?:\s*(?:image \d+ )?{IMAGE_MARK})+", re.IGNORECASE)
 _BLANKS = re.compile(r"[ \t]{2,}")
 
 
@@ -33,15 +32,15 @@ def placed(texts: Sequence[str], n_images: int) -> list[str]:
     Raises ``RowError`` (missing_image, malformed_row) where there are more or fewer marks than images.
     """
     numbers = [_number(mark) for text in texts for mark in _MARK.finditer(text)]
-    named = [number for number in numbers if number is not None]
-    n_plain, from_zero = numbers.count(None), 0 in named
-    mentioned = [number + from_zero for number in dict.fromkeys(named)]
-    if max(mentioned, default=0) > n_images or (numbers and n_plain != n_images and not (named and not n_plain)):
+    numbered = [number for number in numbers if number is not None]
+    n_plain, from_zero = numbers.count(None), 0 in numbered
+    mentioned = [number + from_zero for number in dict.fromkeys(numbered)]
+    if max(mentioned, default=0) > n_images or (numbers and n_plain != n_images and not (numbered and not n_plain)):
         n_marks = max(n_plain, *mentioned, 0)
         evidence = f"the text shows {n_marks} images, the row has {n_images}"
         reason = Reason.MISSING_IMAGE if n_marks > n_images else Reason.MALFORMED_ROW
         raise RowError(reason, f"{evidence}; `image_marks: drop` shows all of them first")
-    unseen = set(named) if mentioned == [*range(1, n_images + 1)] and not n_plain else set()
+    unseen = set(numbered) if mentioned == [*range(1, n_images + 1)] and not n_plain else set()
 
     def spelled(mark: re.Match[str]) -> str:
         number = _number(mark)
@@ -56,11 +55,14 @@ def placed(texts: Sequence[str], n_images: int) -> list[str]:
 
 def images_first(text: str) -> str:
     """The text without its marks if all stand at its beginning, or all at its end: images are shown before it."""
-    for edge in (_LEADING, _TRAILING):
-        block = edge.search(text)
-        if block and block[0].count(IMAGE_MARK) == text.count(IMAGE_MARK):
-            return _BLANKS.sub(" ", edge.sub(" ", text))
-    return text
+    n_marks = text.count(IMAGE_MARK)
+    leading = _LEADING.match(text)
+    if leading and leading[0].count(IMAGE_MARK) == n_marks:
+        return _BLANKS.sub(" ", text[leading.end() :])
+    stem = text
+    for _ in range(n_marks):
+        stem = stem.rstrip().removesuffix(IMAGE_MARK)
+    return text if stem == text or IMAGE_MARK in stem else _BLANKS.sub(" ", stem)
 
 
 def without_marks(text: str, marks: Sequence[re.Pattern[str]] = (_MARK, _VIDEO)) -> str:

@@ -28,7 +28,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import IMAGE_MARK
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.sources.answers import answer_in
-from darkroom.pipelines.sources.columns import Columns, TranscriptColumns, list_in, value_at
+from darkroom.pipelines.sources.columns import Columns, TranscriptColumns, alternatives, list_in, value_at
 from darkroom.pipelines.sources.conversations import MODEL, SYSTEM, Talk, read_messages
 from darkroom.pipelines.sources.media import IMAGE, describe, file_names, media, part_images
 from darkroom.pipelines.sources.texts import text_at
@@ -46,10 +46,6 @@ class Dialect:
 
     protocol: str
     translate: Callable[[str, Sizes], str]
-
-
-def _as_it_is(text: str, sizes: Sizes) -> str:
-    return text
 
 
 def _with_calls(arguments: Mapping[str, Arguments]) -> Callable[[str, Sizes], str]:
@@ -106,9 +102,7 @@ def _thought(text: str) -> str:
 
 
 DIALECTS: dict[str, Dialect] = {
-    "thyme": Dialect("thyme", _as_it_is),
-    "pyvision": Dialect("pyvision", _as_it_is),
-    "tool_call": Dialect("tool_call", _as_it_is),
+    **{name: Dialect(name, lambda text, sizes: text) for name in ("thyme", "pyvision", "tool_call")},
     "pixel_reasoner": Dialect("tool_call", _with_calls({_CROP: _normalized, "crop_image": _normalized})),
     "deepeyes": Dialect("tool_call", _with_calls({"image_zoom_in_tool": _in_pixels})),
 }
@@ -124,12 +118,6 @@ _OBSERVATIONS = ("sandbox_output", "tool_response", "interpreter")
 _MARKERS = ("tool_response", "sandbox_output", "interpreter", "output")
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
-    by_model: bool
-    text: str
-
-
 def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow:
     """A row of a release as a source's row; the trajectory is in its details. Raises ``RowError``.
 
@@ -139,7 +127,7 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     transcript = columns.transcript
     assert transcript is not None
     messages, in_parts = _messages(row, columns, transcript)
-    if sum(len(message.text) for message in messages) > MAX_CHARS:
+    if sum(len(text) for _, text in messages) > MAX_CHARS:
         raise RowError(Reason.MALFORMED_ROW, f"the trajectory has more than {MAX_CHARS:,} characters")
     question, turns, observations = _turns(messages)
     source, column = ({"image": in_parts}, "image") if in_parts else (row, columns.images)
@@ -151,7 +139,8 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     dialect = DIALECTS[transcript.dialect]
     translated = [dialect.translate(text, sizes) for text in turns]
     answer = _parsed(translated, dialect.protocol)
-    has_label = transcript.label is not None
+    if label := transcript.label:
+        answer = answer_in(value_at(row, label), label, columns).text
     details = {
         "protocol": dialect.protocol,
         "dialect": transcript.dialect,
@@ -160,14 +149,14 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
             {"text": _shown(text), "n_images": n} for text, n in zip(observations, counts[1:], strict=True)
         ],
         "n_question_images": counts[0],
-        "has_label": has_label,
+        "has_label": label is not None,
     }
-    (asked,) = Talk([question], {0: ""}).asked(columns, counts[0])
+    (first,) = Talk([question], {0: ""}).asked(columns, counts[0])
     return SourceRow(
         row=where,
         images=images,
-        question=asked.question,
-        answer=_label(row, columns, transcript.label) if transcript.label else answer,
+        question=first.question,
+        answer=answer,
         truth=Truth(details=json.dumps({RELEASED: details}, sort_keys=True, ensure_ascii=False)),
         category=text_at(row, columns.category) if columns.category else "",
         license=(text_at(row, columns.license) if columns.license else "") or license,
@@ -175,43 +164,34 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     )
 
 
-def _label(row: Mapping[str, Any], columns: Columns, name: str) -> str:
-    return answer_in(value_at(row, name), name, columns).text
-
-
 def _messages(
     row: Mapping[str, Any], columns: Columns, transcript: TranscriptColumns
-) -> tuple[list[_Message], list[Any]]:
-    """The conversation, and the images that stand inside its parts, in order."""
+) -> tuple[list[tuple[bool, str]], list[Any]]:
+    """The conversation, with whether the model speaks, and the images that stand inside its parts, in order."""
     value = value_at(row, transcript.column)
     entries = list_in(value) if not isinstance(value, str) or value.lstrip().startswith("[") else None
     if entries is None:
         if not isinstance(value, str) or not value.strip():
             raise RowError(Reason.WRONG_TYPE, f"column {transcript.column!r}: expected a text, found {describe(value)}")
-        names = (columns.question,) if isinstance(columns.question, str) else columns.question
-        return [_Message(False, text_at(row, names[0])), _Message(True, value)], []
+        return [(False, text_at(row, alternatives(columns.question)[0])), (True, value)], []
     if len(entries) > 2 * MAX_TURNS:
         raise RowError(Reason.MALFORMED_ROW, f"{len(entries)} messages, at most {2 * MAX_TURNS} are read")
     messages = [message for message in read_messages(entries) if message.role != SYSTEM]
-    return [_Message(message.role in MODEL, "".join(message.texts)) for message in messages], part_images(entries)
+    return [(message.role in MODEL, "".join(message.texts)) for message in messages], part_images(entries)
 
 
-def _turns(messages: Sequence[_Message]) -> tuple[str, list[str], list[str]]:
+def _turns(messages: Sequence[tuple[bool, str]]) -> tuple[str, list[str], list[str]]:
     """Question, the model's turns, and the observations between them."""
-    first = next((n for n, message in enumerate(messages) if message.by_model), len(messages))
-    question = "\n".join(message.text for message in messages[:first])
+    first = next((n for n, (by_model, _) in enumerate(messages) if by_model), len(messages))
+    question = "\n".join(text for _, text in messages[:first])
     turns: list[str] = [""]
     observations: list[str] = []
-    for message in messages[first:]:
-        if not message.by_model:
-            observations.append(message.text)
-            turns.append("")
-            continue
-        for is_turn, text in _pieces(message.text):
+    for by_model, text in messages[first:]:
+        for is_turn, piece in _pieces(text) if by_model else [(False, text)]:
             if is_turn:
-                turns[-1] += text
+                turns[-1] += piece
             else:
-                observations.append(text)
+                observations.append(piece)
                 turns.append("")
     if not question.strip() or not turns[-1].strip():
         raise RowError(Reason.MALFORMED_ROW, "expected a question first and the model's answer last")

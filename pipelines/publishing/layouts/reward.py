@@ -165,20 +165,16 @@ def alone(final: str, truth: Mapping[str, Any]) -> bool:
     if kind == "choice":
         chosen = _letter(actual, truth["choices"])
         return chosen is not None and chosen == _letter(expected, truth["choices"])
-    if actual and _words(actual) in {_words(expected), *(_words(_bare(text)) for text in _accepted(truth))}:
+    right = (answer, *_grader(truth).get("accepted", ()))
+    if actual and _words(actual) in {_words(_bare(text)) for text in right}:
         return True
     return kind == "number" and _same_number(actual, expected, truth["grader"], str(truth["question"]))
 
 
 def _grader(truth: Mapping[str, Any]) -> dict[str, Any]:
-    accepted = {"accepted": _accepted(truth)} if _accepted(truth) else {}
-    return {**{name: value for name, value in truth["grader"].items() if name != "accepted"}, **accepted}
-
-
-def _accepted(truth: Mapping[str, Any]) -> tuple[str, ...]:
-    """Other answers that are right; rows of earlier exports have none."""
-    accepted = truth["grader"].get("accepted")
-    return () if accepted is None else tuple(map(str, accepted))
+    """The grader without empty fields: earlier versions know no `accepted`, which may be an array."""
+    fields = {name: value for name, value in truth["grader"].items() if value is not None}
+    return fields | ({"accepted": tuple(map(str, fields["accepted"]))} if "accepted" in fields else {})
 
 
 def _same_number(actual: str, expected: str, grader: Mapping[str, Any], question: str) -> bool:

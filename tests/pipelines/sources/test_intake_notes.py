@@ -30,6 +30,12 @@ def test_of_a_structure_the_fields_that_are_not_named_are_unread():
     assert unread_in(ROW, Columns(answer="extra.label", row_id="id")) == ("column answer", "field extra.index")
 
 
+def test_of_answers_as_objects_the_other_fields_are_unread():
+    row = {"image": "a.png", "question": "?", "answer": [{"answer": "red", "answer_confidence": "yes"}] * 10}
+    assert unread_in(row, Columns()) == ("field answer_confidence of answers",)
+    assert unread_in({**row, "answer": [{"from": "gpt", "value": "red"}]}, Columns()) == ()
+
+
 def test_rows_that_contradict_each_other_are_named(store, mapped):
     first, again = mapped(), replace(mapped(), row="streets.jsonl:8", answer="blue")
     intake = ingest_shard(Rows(first, again, replace(again, question="Which shape?")), 0, store)

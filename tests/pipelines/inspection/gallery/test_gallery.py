@@ -12,7 +12,8 @@ import pytest
 from markupsafe import escape
 
 from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
-from darkroom.pipelines.inspection.gallery.entries import code_html
+from darkroom.pipelines.inspection.gallery.entries import code_html, entry_of_record
+from darkroom.pipelines.records import ImageRef, Sample, Truth
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import edit_rows
 
@@ -160,3 +161,10 @@ def test_a_page_is_the_same_whenever_it_is_written(folder: Path, page: Path, wor
         written.append(page.read_bytes())
     assert written[0] == written[1]
     assert not [path for path in page.parent.iterdir() if path != page]
+
+
+def test_a_question_numbers_the_images_that_are_shown_below_it():
+    images = tuple(ImageRef(letter * 64, 640, 480, "RGB", "PNG") for letter in "ab")
+    sample = Sample("s", "test", "1", "", images, "Is <image> in <image>?", ("A. <image>",), "A", Truth(), "")
+    content = entry_of_record(sample).content
+    assert (content["question"], content["choices"]) == ("Is [image 1] in [image 2]?", ["A. [image 3]"])
