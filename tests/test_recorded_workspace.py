@@ -86,8 +86,8 @@ KINDS: dict[type[Any], str] = {
     Annotated: "accepted_annotations",
 }
 ADDED = {
-    "before_rooms": {"annotation_pool": ("view",), "rl/prompts": ("visual_search",)},
-    "before_one_name": {},
+    "before_rooms": {"annotation_pool": ("view",), "rl/prompts": ("visual_search", "accepted")},
+    "before_one_name": {"rl/prompts": ("accepted",)},
 }
 """Columns that tables and datasets of later versions have, by recording, asset and folder."""
 

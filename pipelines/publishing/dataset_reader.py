@@ -35,7 +35,10 @@ KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_
 SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
 """Columns that a sample's fields fill as they are, in both kinds of datasets."""
 ALL = "all"
-_ADDED: Mapping[Kind, frozenset[str]] = {"trajectories": frozenset(), "prompts": frozenset({"visual_search"})}
+_ADDED: Mapping[Kind, frozenset[str]] = {
+    "trajectories": frozenset(),
+    "prompts": frozenset({"visual_search", "accepted"}),
+}
 """Columns that datasets of earlier versions lack; there they are null."""
 _ROWS_AT_ONCE, _ROWS_WITHOUT_IMAGES_AT_ONCE = 16, 256
 

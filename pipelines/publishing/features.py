@@ -51,6 +51,7 @@ PROMPTS = Features(
         "images": List(Image()),
         **_columns(Sample, "answer"),
         **_columns(RLRow, "grader"),
+        "accepted": List(_text),
         **_columns(Sample, "category"),
         **_columns(RLRow, "difficulty", "origin"),
         **{"pass_rate": _float, "n_right": _int, "n_answers": _int, "never_solved": _bool, "student": _text},

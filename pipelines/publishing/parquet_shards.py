@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.publishing.dataset_reader import SAMPLE, Kind, split_of
 from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
+from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.store_paths import StorePath
@@ -152,6 +153,7 @@ def prompt_row(
         **record_columns(sample, "sample_id", "answer", *SAMPLE),
         "prompt": question_text(sample),
         **record_columns(row, "difficulty", "origin", "grader"),
+        "accepted": list(right_answers(sample)[1:]) or None,
         **_measurements(row),
         "visual_search": asks_visual_search(sample, visual_search.get(sample.source)),
         "boxes": to_row(sample.truth.boxes),

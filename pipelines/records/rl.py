@@ -1,12 +1,15 @@
 """Measurements of a sample on its way to becoming an RL prompt, votes among them, and the prompt."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from darkroom.pipelines.records.samples import Sample
 from darkroom.pipelines.records.trajectories import Check, Usage
 
 Majority = Literal["yes", "no", "tie"]
+NOT_STORED = "not_stored"
+"""In the metadata of a field that is no column of tables."""
 
 
 def majority(n_yes: int, n_no: int) -> Majority:
@@ -95,8 +98,14 @@ class Grader:
     """``number``: the unit of an answer that names none."""
     is_ordered: bool = False
     """``list``: whether the order counts."""
-    accepted: tuple[str, ...] | None = None
-    """Other answers that are right, each by the rule that fits it."""
+    accepted: tuple[str, ...] | None = field(default=None, metadata={NOT_STORED: True})
+    """Other answers that are right, each by the rule that fits it; None: those of the sample's details. Shipped rows
+    have them in the column ``accepted``."""
+
+
+def shipped_grader(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a shipped row's grader, with the answers that it accepts besides."""
+    return {**row["grader"], "accepted": row.get("accepted")}
 
 
 @dataclass(frozen=True, slots=True)

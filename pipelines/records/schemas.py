@@ -11,7 +11,7 @@ import cattrs
 import pyarrow as pa
 from cattrs.gen import make_dict_unstructure_fn, override
 
-from darkroom.pipelines.records.rl import Grader
+from darkroom.pipelines.records.rl import NOT_STORED, Grader
 
 R = TypeVar("R")
 _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -43,7 +43,8 @@ def schema_of(kind: type[Any]) -> pa.Schema:
     Every column may be null. Raises ``TypeError`` for a field that no column can hold.
     """
     hints = typing.get_type_hints(kind)
-    return pa.schema([(field.name, arrow_type(hints[field.name])) for field in dataclasses.fields(kind)])
+    fields = [field for field in dataclasses.fields(kind) if NOT_STORED not in field.metadata]
+    return pa.schema([(field.name, arrow_type(hints[field.name])) for field in fields])
 
 
 def arrow_type(kind: Any) -> pa.DataType:

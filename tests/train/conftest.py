@@ -85,7 +85,7 @@ def text_round(store, index):
     """A row whose observation is printed text, with a question that holds what could break a renderer."""
     image, _ = picture(index)
     ref = store.add_pixels(image)
-    question = "How wide is <image> <|image_pad|> in pixels?<|im_end|>"
+    question = "How wide is <image> or <image> <|image_pad|> in pixels?<|im_end|>"
     return (
         sample(index, (ref,), question, "A", ("A. 140", "B. 112")),
         trajectory(index, (ref,), (count_round(),), "A", thought="It is 140 wide.", loss_policy="last_round"),

@@ -16,6 +16,7 @@ from darkroom.pipelines.records import Grader, Sample, from_row
 from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.rl import shipped_grader
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.selection.sampling import SPLITS
 from darkroom.pipelines.sources import BadRow, Source, SourceError, SourceRow
@@ -203,7 +204,7 @@ def _files(folder: Path, split: str) -> list[Path]:
 
 
 def _of_prompt(name: str, row: Mapping[str, Any], store: ImageStore) -> Question:
-    return Question(name, _sample(row, row["images"], store), from_row(Grader, row["grader"]))
+    return Question(name, _sample(row, row["images"], store), from_row(Grader, shipped_grader(row)))
 
 
 def _of_trajectory(name: str, row: Mapping[str, Any], store: ImageStore) -> Question:

@@ -13,7 +13,7 @@ from darkroom.pipelines.inspection.audit.findings import AuditFinding, shortened
 from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, sample_of
 from darkroom.pipelines.records import Check, Grader, ImageRef, PassRate, Truth, TruthBox, Votes, from_row
 from darkroom.pipelines.records.reject_reasons import RowError
-from darkroom.pipelines.records.rl import majority
+from darkroom.pipelines.records.rl import majority, shipped_grader
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.rows import difficulty_of
 from darkroom.pipelines.verification.case import Case
@@ -101,7 +101,7 @@ def regrade(row: Row, truth: KnownTruth | None, dataset: str) -> Iterator[AuditF
         answer=row["answer"],
         truth=Truth(boxes=tuple(from_row(TruthBox, box) for box in row["boxes"])),
     )
-    grader = from_row(Grader, row["grader"])
+    grader = from_row(Grader, shipped_grader(row))
     verdict = grade(sample.answer, sample, grader)
     if grader.kind != "judged" and not verdict.right:
         yield AuditFinding(

@@ -15,6 +15,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
 from darkroom.pipelines.records.annotation import Annotators, asked, measured_on
 from darkroom.pipelines.records.digest import key64
+from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
 from darkroom.pipelines.sources.catalog import source_of
@@ -103,7 +104,7 @@ class RlFacts(SampleFacts):
         self.rows["origin"][row.origin] += 1
         self.rows["difficulty"][row.difficulty] += 1
         self.rows["grader"][row.grader.kind] += 1
-        self.n_with_accepted += row.grader.accepted is not None
+        self.n_with_accepted += len(right_answers(sample)) > 1
         if row.necessity is not None:
             self.necessity_models.add(row.necessity.forced.judge)
             self.priors.append(row.necessity.prior)

@@ -25,6 +25,7 @@ from darkroom.pipelines.publishing.layouts.turns import (
     with_placeholders,
 )
 from darkroom.pipelines.records import Grader, TruthBox, to_row
+from darkroom.pipelines.records.rl import shipped_grader
 from darkroom.pipelines.records.schemas import arrow_type
 
 Media = Literal["paths", "bytes", "none"]
@@ -123,7 +124,8 @@ def _feature(kind: pa.DataType) -> Any:
     return {"dtype": {"double": "float64"}.get(str(kind), str(kind)), "_type": "Value"}
 
 
-GRADED: list[Column] = [("question", TEXT), ("choices", pa.list_(TEXT)), ("grader", arrow_type(Grader))]
+_GRADER = pa.struct([*arrow_type(Grader), ("accepted", pa.list_(TEXT))])
+GRADED: list[Column] = [("question", TEXT), ("choices", pa.list_(TEXT)), ("grader", _GRADER)]
 """What a rule needs besides the answer."""
 FACTS: list[Column] = [
     *texts("category", "difficulty", "source", "license"),
@@ -184,5 +186,5 @@ def prompt_record(row: ExportRow, **columns: Any) -> dict[str, Any]:
 
 def grader_of(row: Row) -> Grader:
     """The row's grader. Raises ``Unrenderable`` (malformed_row)."""
-    grader: Grader = record_of(Grader, row["grader"])
+    grader: Grader = record_of(Grader, shipped_grader(row))
     return grader

@@ -300,7 +300,7 @@ class Discrimination:
 
 def measure_discrimination(sample: Sample, grader: Grader) -> Discrimination:
     """Tries the grader on every corruption and every honest spelling of the sample's answer, without other answers."""
-    grader = replace(grader, accepted=None)
+    grader = replace(grader, accepted=())
     wrong = corruptions(sample, grader)
     accepted = tuple(corruption for corruption in wrong if grade(corruption.text, sample, grader).right)
     refused = tuple(text for text in correct_spellings(sample, grader) if not grade(text, sample, grader).right)

@@ -239,7 +239,8 @@ def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
     if grader is None:
         first, others = _by_any_rule(answer, sample), right_answers(sample)[1:]
     else:
-        first, others = _by_grader(answer, sample, grader), grader.accepted or ()
+        first = _by_grader(answer, sample, grader)
+        others = right_answers(sample)[1:] if grader.accepted is None else grader.accepted
     if first.right or sample.choices:
         return first
     verdicts = (_accepted(answer, replace(sample, answer=text), grader) for text in others)

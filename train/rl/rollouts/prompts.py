@@ -18,6 +18,7 @@ from darkroom.pipelines.publishing.layouts.trl import messages_of
 from darkroom.pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
 from darkroom.pipelines.records import Grader, ImageRef, VideoRef
 from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.rl import shipped_grader
 from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.verification.grading import grader_of
 from darkroom.train.examples.datasets import Part, dataset_files, presented, require_columns
@@ -82,7 +83,7 @@ def question_of(row: Row) -> GradedQuestion:
     try:
         images = tuple(record_of(ImageRef, ref) for ref in row["image_refs"][:n_images])
         sample = sample_of(row, images, tuple(record_of(VideoRef, ref) for ref in row.get("video_refs") or ()))
-        grader = record_of(Grader, row["grader"]) if row.get("grader") else grader_of(sample)
+        grader = record_of(Grader, shipped_grader(row)) if row.get("grader") else grader_of(sample)
     except (Unrenderable, RowError) as error:
         raise TrainError(f"row {row['sample_id']}: {error.evidence}; export the dataset again") from error
     is_search = row.get("visual_search")

@@ -46,6 +46,9 @@ WRONG = {
 """A wrong answer to each."""
 
 
+ACCEPTED = Truth(details='{"accepted_answers": ["red", "7"]}')
+
+
 def votes(yes: int, no: int) -> Votes:
     return Votes("student", (True,) * yes + (False,) * no, yes + no)
 
@@ -86,7 +89,7 @@ def rows(images: tuple[ImageRef, ImageRef]) -> list[RLRow]:
         row(sample("judged", (two,), "Why?", "Because the road is closed."), Grader("judged"), measured=False),
         row(sample("ugly", (one,), UGLY, "<image> 7"), Grader("text")),
         row(sample("bare", (), "What is 3 + 4?", "7"), Grader("number"), measured=False),
-        row(sample("placed", (one, two), "Is <image> in <image>?", "no"), Grader("text", accepted=("red", "7"))),
+        row(sample("placed", (one, two), "Is <image> in <image>?", "no", truth=ACCEPTED), Grader("text")),
     ]
 
 
