@@ -26,6 +26,7 @@ from darkroom.pipelines.publishing.layouts.exporter import export
 from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, placeholders, verify, verify_written
 from darkroom.pipelines.publishing.layouts.turns import unescaped
 from darkroom.pipelines.records import Grader, from_row
+from darkroom.pipelines.records.rl import shipped_grader
 from darkroom.pipelines.storage.images import ImageStore
 from tests.pipelines.publishing.layouts import rl_rows
 from tests.pipelines.publishing.layouts.rl_rows import N_IMAGES
@@ -131,7 +132,7 @@ def test_answers_and_graders_of_every_kind_reach_the_reward_as_they_are(exported
         found = truth_of(name, record)
         for column in ("answer", "question", "choices"):
             assert found[column] == rows[sample][column]
-        assert from_row(Grader, found["grader"]) == from_row(Grader, rows[sample]["grader"])
+        assert from_row(Grader, found["grader"]) == from_row(Grader, shipped_grader(rows[sample]))
     assert {truth_of(name, record)["grader"]["kind"] for record in exported(name).values()} == {
         *("choice", "number", "text", "list", "maths", "box", "judged")
     }
