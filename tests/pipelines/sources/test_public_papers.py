@@ -54,7 +54,7 @@ def test_a_label_of_chartqa_is_a_list_of_one(tmp_path, taken, struct):
     for split in ("train", "val"):
         row = {"image": struct(), "query": "How many bars?", "label": ["14"], "human_or_machine": 0}
         write(tmp_path / "data" / f"{split}-00000-of-00001.parquet", [row], features)
-    (sample,) = taken("chartqa").samples
+    (sample,) = taken("chartqa_train").samples
     assert (sample.question, sample.answer) == ("How many bars?", "14")
 
 
