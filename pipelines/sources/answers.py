@@ -1,7 +1,7 @@
 r"""Answers in users' rows: one text or a list of people's, wrapped or not; missing ones, however they are spelled.
 
 answer_in(r"\boxed{12}", "gt", Columns(unwrap_answer=True))                           # ("12", ())
-answer_in(["blue", "red", "Red"], "gt", Columns(answer_list="majority"))              # ("red", ("blue",))
+answer_in(["blue", "red", "Red"], "gt", Columns(answer_list="majority"))              # ("red", ("blue",), (2, 3))
 answer_in("['red' 'dark red']", "gt", Columns())        # raises: a list written as text, which answer_list reads
 """
 
@@ -68,7 +68,7 @@ def _entries(value: Any, column: str, answer_list: str) -> list[Any]:
     ):
         return [value]
     if answer_list == "refuse":
-        ways = "`answer_list: majority` accepts them all, `first` keeps the first, `text` the text as it is"
+        ways = "`answer_list: majority` accepts its spellings, `first` keeps the first, `text` the text as it is"
         raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected text, found {describe(value)}, a list: {ways}")
     entries = [
         next((entry[name] for name in ANSWER_FIELDS if entry.get(name) is not None), entry)
@@ -83,14 +83,15 @@ def _entries(value: Any, column: str, answer_list: str) -> list[Any]:
 
 
 def _majority(texts: list[str], missing_values: tuple[str, ...] | None) -> RowAnswer:
-    """The most frequent answer, of equally frequent ones the first; all others that are not missing are accepted."""
+    """The most frequent answer, of equally frequent ones the first; accepted is what a third as many people gave."""
     present = [text for text in texts if not missing_reason(text, missing_values)] or texts[:1]
     spellings: dict[str, Counter[str]] = {}
     for text in present:
         spellings.setdefault(" ".join(compatible(text).casefold().split()), Counter())[text] += 1
     ranked = sorted(spellings.values(), key=Counter.total, reverse=True)
-    label, *accepted = (spelling.most_common(1)[0][0] for spelling in ranked)
-    return RowAnswer(label, tuple(accepted), (ranked[0].total(), len(present)))
+    votes = ranked[0].total()
+    label, *accepted = (spelling.most_common(1)[0][0] for spelling in ranked if 3 * spelling.total() >= votes)
+    return RowAnswer(label, tuple(accepted), (votes, len(present)))
 
 
 def shows_words(category: str) -> bool:

@@ -43,16 +43,23 @@ def test_a_list_that_is_cut_off_is_a_text(text):
 @pytest.mark.parametrize(
     ("value", "answer", "accepted", "votes"),
     [
-        (TEN, "red", ["blue"], [9, 10]),
+        ([*["red"] * 6, *["maroon"] * 2, *["blue"] * 1], "red", ["maroon"], [6, 9]),
         ("['red' 'dark red' 'crimson']", "red", ["dark red", "crimson"], [1, 3]),
         (VQA, "red", ["maroon"], [1, 2]),
         (["nan", "red", None, "red", "None", "blue"], "red", ["blue"], [2, 3]),
     ],
 )
-def test_the_most_frequent_answer_is_the_label_and_all_are_accepted(mapped, value, answer, accepted, votes):
+def test_the_most_frequent_answer_is_the_label_and_what_a_third_as_many_gave_is_accepted(
+    mapped, value, answer, accepted, votes
+):
     row = mapped(MAJORITY, answer=value)
     assert row.answer == answer
     assert json.loads(row.truth.details) == {"accepted_answers": accepted, "answer_votes": votes}
+
+
+def test_what_one_of_ten_people_said_is_not_accepted(mapped):
+    row = mapped(MAJORITY, answer=TEN)
+    assert (row.answer, row.truth.details) == ("red", None)
 
 
 def test_counts_are_answers_too(mapped, refused):
@@ -67,7 +74,7 @@ def test_one_answer_leaves_the_sample_as_it_was(mapped, value):
 
 
 def test_other_answers_of_a_row_stand_beside_its_details(mapped, store):
-    row = mapped(Columns(answer_list="majority", details=("id",)), answer=TEN, id=7)
+    row = mapped(Columns(answer_list="majority", details=("id",)), answer=[*TEN, "blue", "blue"], id=7)
     assert json.loads(row.truth.details)["id"] == 7
 
     class Rows:
