@@ -154,14 +154,17 @@ def family_reports(workspace: Workspace, name: str) -> list[StageReport]:
 
 
 def family_rows(workspace: Workspace, name: str) -> list[dict[str, Any]]:
-    """The rows of a family's stages. Of the checks whether all passed: later versions have more and other ones, and
-    write what was measured of the image (``visibility``) into the hint."""
+    """The rows of a family's stages. Of the checks whether all passed: later versions have more and other ones, write
+    what was measured of the image (``visibility``) into the hint, and say in other words why a row is not for a family.
+    """
     keys = [TableKey((name, stage), PARTITION) for stage in STAGES]
     rows = [row for key in keys for row in pq.read_table(workspace.tables.path(key)).to_pylist()]
     rows += [to_row(reject) for key in keys for reject in workspace.tables.read_rejects(key)]
     for row in rows:
         if "checks" in row:
             row["checks"] = all(check["passed"] for check in row["checks"])
+        if row.get("disposition") == "not_applicable":
+            del row["evidence"]
         if "hint" in row:
             row["hint"] = {name: fact for name, fact in json.loads(row["hint"]).items() if name != "visibility"}
     return rows
