@@ -12,7 +12,7 @@ from ``cxcywh`` where boxes are small and away from the edges.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast, get_args
 
@@ -71,34 +71,30 @@ def box_in_pixels(sides: Sequence[float], frame: BoxFrame, size: tuple[int, int]
     if x2 <= x1 or y2 <= y1:
         raise ValueError(f"a box needs x1 < x2 and y1 < y2; found {list(sides)!r} as {frame}")
     slack = _EXACT if order_and_unit(frame)[1] == "pixels" else _ROUNDED
-    left, top = math.floor(x1 + slack), math.floor(y1 + slack)
-    box = Box(left, top, max(math.ceil(x2 - slack), left + 1), max(math.ceil(y2 - slack), top + 1))
+    x, y = math.floor(x1 + slack), math.floor(y1 + slack)
+    box = Box(x, y, max(math.ceil(x2 - slack), x + 1), max(math.ceil(y2 - slack), y + 1))
     return box.clipped(*size) if Box(0, 0, *size).contains(box, slack=1) else box
 
 
 def _corners(sides: NDArray[Any], sizes: NDArray[Any], frame: BoxFrame) -> NDArray[Any]:
     """Corners in pixels (N, 4) of ``sides`` (N, 4) in images of ``sizes`` (N, 2)."""
     order, unit = order_and_unit(frame)
-    corners = np.stack(_as_corners(sides.T, order), axis=1)
+    corners = np.stack(_TO_CORNERS[order](*sides.T), axis=1)
     return corners * np.tile(sizes, 2) / _FULL[unit] if unit in _FULL else corners
 
 
-def _as_corners(sides: Any, order: Order) -> Any:
-    a, b, c, d = sides
-    if order == "xywh":
-        return a, b, a + c, b + d
-    if order == "cxcywh":
-        return a - c / 2, b - d / 2, a + c / 2, b + d / 2
-    return (b, a, d, c) if order == "yxyx" else (a, b, c, d)
-
-
-def _from_corners(corners: Sides, order: Order) -> Sides:
-    x1, y1, x2, y2 = corners
-    if order == "xywh":
-        return x1, y1, x2 - x1, y2 - y1
-    if order == "cxcywh":
-        return (x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1
-    return (y1, x1, y2, x2) if order == "yxyx" else corners
+_TO_CORNERS: Mapping[Order, Callable[..., Any]] = {
+    "corners": lambda x1, y1, x2, y2: (x1, y1, x2, y2),
+    "xywh": lambda x, y, width, height: (x, y, x + width, y + height),
+    "cxcywh": lambda x, y, width, height: (x - width / 2, y - height / 2, x + width / 2, y + height / 2),
+    "yxyx": lambda y1, x1, y2, x2: (x1, y1, x2, y2),
+}
+_FROM_CORNERS: Mapping[Order, Callable[..., Sides]] = {
+    "corners": lambda x1, y1, x2, y2: (x1, y1, x2, y2),
+    "xywh": lambda x1, y1, x2, y2: (x1, y1, x2 - x1, y2 - y1),
+    "cxcywh": lambda x1, y1, x2, y2: ((x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1),
+    "yxyx": lambda x1, y1, x2, y2: (y1, x1, y2, x2),
+}
 
 
 def read_boxes(content: Any, column: str, *, frame: BoxFrame | None, n_images: int) -> tuple[UserBox, ...]:
@@ -143,10 +139,10 @@ def _sides(value: Any, column: str, order: Order) -> Sides:
     if isinstance(value, Mapping):
         for names, own in _NAMED.items():
             if (numbers := _numbers([_number(value.get(name)) for name in names.split()])) is not None:
-                return numbers if own == order else _from_corners(_as_corners(numbers, own), order)
+                return numbers if own == order else _FROM_CORNERS[order](*_TO_CORNERS[own](*numbers))
     if _has(value, 2) and all(_numbers(point, 2) for point in value):
         xs, ys = zip(*value, strict=True)
-        return _from_corners((min(xs), min(ys), max(xs), max(ys)), order)
+        return _FROM_CORNERS[order](min(xs), min(ys), max(xs), max(ys))
     raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected four numbers, found {describe(value)}")
 
 

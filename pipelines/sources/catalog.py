@@ -17,12 +17,13 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
 from darkroom.pipelines.sources import Source, SourceError
-from darkroom.pipelines.sources.columns import Columns, did_you_mean
+from darkroom.pipelines.sources.columns import Columns, alternatives, did_you_mean
 from darkroom.pipelines.sources.jsonl import JsonLinesSource, Row, parsed_lines
 from darkroom.pipelines.sources.published_files import PUBLISHED, published_files, rows_of
 from darkroom.pipelines.sources.source_config import SourceConfig, Use
@@ -45,7 +46,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 def open_source(name: str, config: SourceConfig) -> Source:
     """Open a source by its config. Raises ``SourceError`` when its files are missing."""
     if config.kind == "jsonl" or (config.is_release and config.questions is not None):
-        files = (config.questions,) if isinstance(config.questions, str) else config.questions or ("metadata.jsonl",)
+        files = alternatives(config.questions) or ("metadata.jsonl",)
         questions = [Path(config.path) / file for file in files]  # an absolute path stays absolute
         return _file_source(name, config, questions, partial(parsed_lines, rows=config.rows, join=config.join))
     if config.kind in PUBLISHED:
@@ -59,7 +60,7 @@ def open_source(name: str, config: SourceConfig) -> Source:
 def _file_source(
     name: str, config: SourceConfig, files: list[Path], read: Callable[[Path], Iterator[Row]]
 ) -> JsonLinesSource:
-    defaults = {field: SourceConfig.model_fields[field].default for field in ("rows", "join", "ask", "split")}
+    fields = {field: getattr(config, field) for field in ("rows", "join", "ask", "split")}
     return JsonLinesSource(
         name,
         files,
@@ -69,9 +70,7 @@ def _file_source(
         license=config.license,
         read=read,
         by_file=len(files) > 1 and config.kind in PUBLISHED,
-        reading=[
-            str(getattr(config, field)) for field, default in defaults.items() if getattr(config, field) != default
-        ],
+        reading=[str(value) for field, value in fields.items() if value != SourceConfig.model_fields[field].default],
     )
 
 
@@ -222,20 +221,21 @@ def placed(name: str, path: Path | None = None, *, n_shards: int = 1) -> SourceC
     Raises ``SourceError`` for a path that does not fit it, and without a path where it needs a folder.
     """
     config = public_source(name)
+    changes: dict[str, Any] = {"n_shards": n_shards}
     if path is None:
         _check_hub_is_enough(name, config)
-        return config.model_copy(update={"n_shards": n_shards})
-    if path.suffix == ".parquet" and path.is_file() and config.kind == "huggingface":
-        changes = {"kind": "parquet", "path": str(path.absolute()), "files": (), "split": "train"}
-        return config.model_copy(update={**changes, "n_shards": n_shards})
-    if config.is_release and path.is_file():
-        lines = {"questions": path.name, "path": str(path.absolute().parent)}
-        place = {"path": str(path.absolute()), "questions": None} if path.suffix == ".parquet" else lines
-        return config.model_copy(update={**place, "files": (), "split": "train", "n_shards": n_shards})
-    if not path.is_dir():
+        return config.model_copy(update=changes)
+    whole, is_parquet = path.absolute(), path.suffix == ".parquet"
+    if path.is_file() and (config.is_release or (is_parquet and config.kind == "huggingface")):
+        place = (whole, None) if is_parquet else (whole.parent, path.name)
+        changes |= {"path": str(place[0]), "questions": place[1], "files": (), "split": "train"}
+        changes |= {} if config.is_release else {"kind": "parquet"}
+    elif path.is_dir():
+        changes["path"] = str(whole)
+    else:
         expected = "a folder" if config.kind == "jsonl" else "a folder or a parquet file"
         raise SourceError(f"{name}: expected {expected}, downloaded; there is none at {path}")
-    return config.model_copy(update={"path": str(path.absolute()), "n_shards": n_shards})
+    return config.model_copy(update=changes)
 
 
 def needs_folder(config: SourceConfig) -> bool:

@@ -8,7 +8,7 @@ A name may go into a structure, or into a JSON object in a text: ``reward_model.
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import chain
 from typing import Any, Literal
@@ -171,22 +171,20 @@ class Columns(DerivingColumns):
         if self.transcript is not None:
             read = (self.transcript.column, self.transcript.label, self.category, self.license, self.row_id)
             return [(name,) for field in read if field for name in self.sources_of(field)]
-        choices = alternatives(self.choices) if self.choices else ()
         media = [column for column in (self.images, self.videos) if isinstance(column, str)]
         paths = [name for column in media for name in template_names(column) or (column,)]
-        boxes = alternatives(self.boxes) if self.boxes else ()
-        single = (*paths, *choices, *boxes, self.category, self.license, self.row_id)
-        names = [name for name in (*single, *self.details, *self.exclude) if name]
+        single = (*paths, *alternatives(self.choices), *alternatives(self.boxes), self.category, self.license)
+        names = [name for name in (*single, self.row_id, *self.details, *self.exclude) if name]
         if self.json_beside:
             names = [name for name in names if not name.startswith(f"{BESIDE}.")]
         groups = [alternatives(self.question), alternatives(self.answer), *((name,) for name in dict.fromkeys(names))]
-        groups = [found for group in groups if (found := tuple(chain.from_iterable(map(self.sources_of, group))))]
-        return [*groups, alternatives(self.images)] if isinstance(self.images, tuple) else groups
+        groups = [columns for group in groups if (columns := tuple(chain.from_iterable(map(self.sources_of, group))))]
+        return [*groups, self.images] if isinstance(self.images, tuple) else groups
 
 
-def alternatives(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    """One or several names as a tuple."""
-    return (names,) if isinstance(names, str) else names
+def alternatives(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """One name, several or none as a tuple."""
+    return (names,) if isinstance(names, str) else names or ()
 
 
 def first_named(row: Mapping[str, Any], names: str | tuple[str, ...]) -> str:
@@ -225,12 +223,8 @@ def missing_columns(columns: Columns, names: Iterable[str], open_ended: Iterable
     ``names`` includes those inside structures (``extra_info.question``); the content of text columns (``open_ended``)
     is unknown.
     """
-    present, free = list(names), set(open_ended)
-
-    def is_present(name: str) -> bool:
-        return name in present or (name.partition(".")[0] in free and "." in name)
-
-    missing = [group for group in columns.needed() if not any(map(is_present, group))]
+    present, free = list(names), tuple(f"{name}." for name in open_ended)
+    missing = [group for group in columns.needed() if not any(n in present or n.startswith(free) for n in group)]
     if not missing:
         return ""
     structures = {name.partition(".")[0] for group in missing for name in group if "." in name}
@@ -240,9 +234,8 @@ def missing_columns(columns: Columns, names: Iterable[str], open_ended: Iterable
     return f"{', '.join(groups)}; it has {', '.join(map(repr, listed))}{hint}"
 
 
-def did_you_mean(names: Iterable[str], columns: Iterable[str]) -> str:
-    """`` (did you mean 'question'?)``: the column nearest to each name; empty where none is near."""
-    choices = list(columns)
+def did_you_mean(names: Iterable[str], choices: Sequence[str]) -> str:
+    """`` (did you mean 'question'?)``: the choice nearest to each name; empty where none is near."""
     near = dict.fromkeys(repr(match) for name in names for match in get_close_matches(name, choices, n=1, cutoff=0.75))
     return f" (did you mean {' and '.join(near)}?)" if near else ""
 

@@ -58,8 +58,8 @@ class DerivingColumns(BaseModel):
     @classmethod
     def _name_rules(cls, fields: Any) -> Any:
         rules = {name: fields[name] for name in _FIELDS if isinstance(fields.get(name), Mapping)}
-        named = {_name(name): rule for name, rule in rules.items()}
-        return {**fields, **dict(zip(rules, named, strict=True)), **({"derived": named} if named else {})}
+        titles = {name: f"{name} of the mapping" for name in rules}
+        return {**fields, **titles, **({"derived": {titles[name]: rules[name] for name in rules}} if rules else {})}
 
     @model_serializer(mode="wrap")
     def _with_rules(self, serialize: Callable[[Self], dict[str, Any]]) -> dict[str, Any]:
@@ -78,7 +78,3 @@ class DerivingColumns(BaseModel):
         """The columns behind a name: itself, that of its rule, or none where a rule is a constant."""
         rule = self.derived.get(name)
         return (name,) if rule is None else (rule.column,) if rule.column else ()
-
-
-def _name(field: str) -> str:
-    return f"{field} of the mapping"

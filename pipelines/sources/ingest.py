@@ -184,24 +184,23 @@ def in_words(frame: Mapping[str, Any]) -> str:
 
 def _in_pixels(boxes: UserBoxes, images: tuple[ImageRef, ...]) -> Iterator[TruthBox]:
     for label, sides, image in boxes.boxes:
-        if not 0 <= image < len(images):
-            raise _no_image(label, image)
+        ref = _image(images, label, image)
         try:
-            box = box_in_pixels(sides, boxes.frame or "corners", (images[image].width, images[image].height))
+            box = box_in_pixels(sides, boxes.frame or "corners", (ref.width, ref.height))
         except ValueError as error:
             raise RowError(Reason.MALFORMED_ROW, f"column {boxes.column!r}: {error}") from error
         yield TruthBox(label, *box, image=image)
 
 
-def _no_image(label: str, image: int) -> RowError:
-    return RowError(Reason.BOX_OUTSIDE_IMAGE, f"the box of {label!r} is in image {image}, there is none")
+def _image(images: tuple[ImageRef, ...], label: str, number: int) -> ImageRef:
+    if not 0 <= number < len(images):
+        raise RowError(Reason.BOX_OUTSIDE_IMAGE, f"the box of {label!r} is in image {number}, there is none")
+    return images[number]
 
 
 def _check_boxes(truth: Truth, images: tuple[ImageRef, ...]) -> None:
     for box in truth.boxes:
-        if not 0 <= box.image < len(images):
-            raise _no_image(box.label, box.image)
-        image = images[box.image]
+        image = _image(images, box.label, box.image)
         if not box.box.fits(image.width, image.height):
             raise RowError(
                 Reason.BOX_OUTSIDE_IMAGE,
@@ -214,12 +213,8 @@ def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
         content = row.content
     else:
         sizes = {name: [f"{len(data)} bytes" for data in getattr(row, name)] for name in ("images", "videos")}
-        content = {**asdict(row), **sizes}
-        del content["unread"]
-        if not any(content["files"]):
-            del content["files"]
-        if row.boxes is None:
-            del content["boxes"]
+        left_out = {"unread": True, "files": not any(row.files), "boxes": row.boxes is None}
+        content = {name: value for name, value in {**asdict(row), **sizes}.items() if not left_out.get(name)}
     return reject(
         error.reason,
         error.evidence,

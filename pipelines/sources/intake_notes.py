@@ -72,7 +72,7 @@ def unread_in(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
     """The labels of a row (``column id``, ``field extra.index``): what has a value, and no name in ``columns``."""
     read = {name for group in columns.needed() for name in group} | columns.derived.keys()
     if columns.transcript is not None:
-        return tuple(_unnamed(row, read | {*alternatives(columns.question), *alternatives(columns.images or ())}))
+        return tuple(_unnamed(row, read | {*alternatives(columns.question), *alternatives(columns.images)}))
     values = (value_at(row, name) for name in alternatives(columns.answer))
     answers = (entry for value in values if not is_conversation(value) for entry in list_in(value) or ())
     fields = {str(key) for entry in answers if isinstance(entry, Mapping) for key in entry}

@@ -97,19 +97,17 @@ class JsonLinesSource:
                     yield from self._row(f"{path.name}:{number}", row, problem)
 
     def _row(self, where: str, row: Any, problem: str) -> Iterator[SourceRow | BadRow]:
-        if problem:
-            return iter([BadRow(where, Reason.MALFORMED_ROW, problem, {"line": row})])
-        if not isinstance(row, dict):
-            evidence = f"expected an object, found {type(row).__name__}"
-            return iter([BadRow(where, Reason.MALFORMED_ROW, evidence, {"line": json.dumps(row)})])
-        return map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
+        if isinstance(row, dict):
+            return map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
+        evidence = problem or f"expected an object, found {type(row).__name__}"
+        return iter([BadRow(where, Reason.MALFORMED_ROW, evidence, {"line": row if problem else json.dumps(row)})])
 
 
 def parsed_lines(path: Path, rows: str | None = None, join: Join | None = None) -> Iterator[Row]:
     """The rows of JSON lines, or of a document: a list, objects printed over several lines, or the list at ``rows``.
     Raises ``SourceError`` for a document without one, and for a damaged file."""
     if path.name.removesuffix(".gz").endswith(".json") or rows is not None:
-        objects: list[Any] | None = rows_at(parsed_json(path), rows, path) if rows is not None else _list(path)
+        objects: list[Any] | None = _document(path, rows)
     else:
         objects = _printed_objects(path)
     if objects is not None:
@@ -162,12 +160,13 @@ def _elements(value: Any) -> list[Any]:
 
 
 def _by_key(join: Join, path: Path) -> dict[str, Mapping[str, Any]]:
-    file = path.parent / join.file
-    rows = rows_at(parsed_json(file), join.rows, file) if join.rows else _list(file)
+    rows = _document(path.parent / join.file, join.rows)
     return {str(row[join.on]): row for row in rows if isinstance(row, Mapping) and join.on in row}
 
 
-def _list(path: Path) -> list[Any]:
+def _document(path: Path, keys: str | None) -> list[Any]:
+    if keys is not None:
+        return rows_at(parsed_json(path), keys, path)
     with opened(path) as file:
         data = file.read()
     rows, problem = parsed_value(data)

@@ -10,10 +10,9 @@ import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import fsspec
@@ -41,8 +40,7 @@ _SHORTEST_BASE64 = 64
 """No image is shorter, and no real path begins so and is as long."""
 
 
-@dataclass(frozen=True, slots=True)
-class MediaKind:
+class MediaKind(NamedTuple):
     """The content of a column in words, and its reject reasons."""
 
     name: str
@@ -69,12 +67,9 @@ def media(
     Raises ``RowError`` for unreadable files, and unless they are ``optional`` for an empty column (an empty list means
     no files; of several columns one must have a file).
     """
-    if not column:
-        return
-    names = alternatives(column)
-    values = [(name, value) for name in names if (value := filled(row, name)) is not None and value != ""]
-    if not values and not optional:
-        raise RowError(kind.missing, f"column {' or '.join(map(repr, names))} is empty")
+    values = _filled_columns(row, column)
+    if column and not values and not optional:
+        raise RowError(kind.missing, f"column {' or '.join(map(repr, alternatives(column)))} is empty")
     for name, value in values:
         for entry in _entries(value):
             yield _bytes(entry, name, folder, kind, prefix)
@@ -82,12 +77,11 @@ def media(
 
 def file_names(row: Mapping[str, Any], column: str | tuple[str, ...] | None) -> tuple[str, ...]:
     """Names of the files that ``media`` reads, as the row has them; empty where it names none."""
-    names: list[str] = []
-    for name in alternatives(column) if column else ():
-        value = filled(row, name)
-        if value is not None and value != "":
-            names += map(_file_name, _entries(value))
-    return tuple(names)
+    return tuple(_file_name(entry) for _, value in _filled_columns(row, column) for entry in _entries(value))
+
+
+def _filled_columns(row: Mapping[str, Any], column: str | tuple[str, ...] | None) -> list[tuple[str, Any]]:
+    return [(name, value) for name in alternatives(column) if (value := filled(row, name)) is not None and value != ""]
 
 
 def _entries(value: Any) -> list[Any]:

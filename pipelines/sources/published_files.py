@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 import yaml
 
 from darkroom.pipelines.sources import SourceError
+from darkroom.pipelines.sources.columns import alternatives
 from darkroom.pipelines.sources.jsonl import Row, opened, parsed_json, parsed_value
 from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.sources.splits import of_split
@@ -40,10 +41,9 @@ _Row = Mapping[str, Any]
 def published_files(name: str, config: SourceConfig) -> list[Path]:
     """The annotation files of a source in its split. Raises ``SourceError`` where there are none."""
     folder = Path(config.path)
-    patterns = (config.questions,) if isinstance(config.questions, str) else config.questions
     files = {
         file
-        for pattern in patterns or (f"**/*{PUBLISHED[config.kind][0]}",)
+        for pattern in alternatives(config.questions) or (f"**/*{PUBLISHED[config.kind][0]}",)
         for file in ([Path(pattern)] if Path(pattern).is_absolute() else folder.glob(pattern))
         if file.is_file() and file.name not in _YOLO_NAMES
     }
@@ -87,12 +87,17 @@ def _coco(path: Path, config: SourceConfig) -> Iterator[_Row]:
         if captions := [annotation["caption"] for annotation in annotations if "caption" in annotation]:
             yield {"image": name, "question": _QUESTIONS["caption"], "answer": captions, "question_template": "caption"}
         uncounted = image.get("not_exhaustive_category_ids", ())
-        boxed = []
-        for annotation in (annotation for annotation in annotations if "bbox" in annotation):
-            category = annotation.get("category_id")
-            counted = {"skip": bool(annotation.get("iscrowd")), "uncounted": category in uncounted}
-            text = annotation.get("utf8_string", "")
-            boxed.append({"bbox": annotation["bbox"], "label": labels.get(category, ""), "text": text, **counted})
+        boxed = [
+            {
+                "bbox": annotation["bbox"],
+                "label": labels.get(annotation.get("category_id"), ""),
+                "text": annotation.get("utf8_string", ""),
+                "skip": bool(annotation.get("iscrowd")),
+                "uncounted": annotation.get("category_id") in uncounted,
+            }
+            for annotation in annotations
+            if "bbox" in annotation
+        ]
         yield from _asked(name, boxed, config)
     for annotations in by_image.values():  # of images that are not listed: their rows have no image
         yield from (_row(None, [], "what", "unknown", "", skip=False) for _ in annotations)

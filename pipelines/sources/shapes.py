@@ -28,34 +28,18 @@ _LONGEST, _LONGEST_NUMBER = 4096, 30
 _NO_ROWS = re.compile(r"(dataset_infos?|dataset_dict|state|config|croissant)\.json|\..*")
 _MEDIA_SUFFIXES = IMAGE_SUFFIXES | {".mp4", ".mov", ".mkv", ".webm", ".avi"}
 
-_ROLES: Mapping[str, Sequence[str]] = {
-    "images": (
-        *("images", "image", "decoded_image", "image_path", "image_paths", "img", "img_path", "image_file"),
-        *(
-            "file_name",
-            "filename",
-            "image_name",
-            "image_local_name",
-            "jpg",
-            "jpeg",
-            "png",
-            "webp",
-            "image_id",
-            "imageId",
-            "img_id",
-        ),
-    ),
-    "videos": ("videos", "video", "video_path"),
-    "question": ("question", "query", "problem", "prompt", "instruction", "conversations", "messages", "conversation"),
-    "answer": (
-        *("answer", "multiple_choice_answer", "answers", "ground_truth", "gt_answer", "solution", "final_answer"),
-        *("label", "correct_choice_idx", "correct_answer", "direct_answers", "response", "output", "caption", "cls"),
-    ),
-    "choices": ("choices", "options", "multiple_choices", "mc_choices"),
-    "boxes": ("boxes", "bbox", "bboxes", "bbox_2d", "box", "objects", "target_instances"),
-    "category": ("category", "question_type", "subject", "topic", "data_source", "source", "task", "type"),
-    "license": ("license", "licence"),
-    "row_id": ("question_id", "questionId", "qid", "pid", "id", "uid", "index", "key"),
+_ROLES = {
+    "images": "images image decoded_image image_path image_paths img img_path image_file file_name filename image_name "
+    "image_local_name jpg jpeg png webp image_id imageId img_id",
+    "videos": "videos video video_path",
+    "question": "question query problem prompt instruction conversations messages conversation",
+    "answer": "answer multiple_choice_answer answers ground_truth gt_answer solution final_answer label "
+    "correct_choice_idx correct_answer direct_answers response output caption cls",
+    "choices": "choices options multiple_choices mc_choices",
+    "boxes": "boxes bbox bboxes bbox_2d box objects target_instances",
+    "category": "category question_type subject topic data_source source task type",
+    "license": "license licence",
+    "row_id": "question_id questionId qid pid id uid index key",
 }
 _LETTERS = tuple("ABCDEFGHIJ")
 _KEYS = ("question_id", "questionId", "qid", "id")
@@ -210,23 +194,20 @@ def _mapped(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], 
         raise SourceError(f"{path} has no column of questions; it has {', '.join(map(repr, rows[0]))}. Name it")
     if answer is None or (_is_conversation(rows, question) and answer not in ("answer", "answers", "ground_truth")):
         answer = question
-    texts = [str(value_at(row, answer)) for row in rows]
-    columns: dict[str, Any] = {role: column for role, column in roles.items() if column}
-    columns |= {"question": question, "answer": answer}
     images, folder = _images(rows, question, _Files(path))
-    columns["images"] = images
+    columns: dict[str, Any] = {role: column for role, column in roles.items() if column}
+    columns |= {"question": question, "answer": answer, "images": images}
     letters = [letter for letter in _LETTERS if any(row.get(letter) for row in rows)]
     if roles["choices"] is None and len(letters) > 1:
         columns["choices"] = tuple(letters)
     elif roles["choices"] is None and any(_LISTED.search(str(value_at(row, question))) for row in rows):
         columns["choices_in_question"] = True
-    if any(_TAGGED.search(text) for text in texts):
-        columns["unwrap_answer"] = True
+    columns["unwrap_answer"] = any(_TAGGED.search(str(value_at(row, answer))) for row in rows)
     entries = [entry for row in rows if answer != question for entry in list_in(value_at(row, answer)) or ()]
     if any(isinstance(entry, str | Mapping) for entry in entries):  # numbers may be one answer, a box
         columns["answer_list"] = "majority"
-    if isinstance(images, str) and any(_is_empty(value_at(row, images)) for row in rows if "{" not in images):
-        columns["text_rows"] = True
+    if isinstance(images, str) and "{" not in images:
+        columns["text_rows"] = any(_is_empty(value_at(row, images)) for row in rows)
     return Proposal(name, _completed(config, columns, folder))
 
 
@@ -300,13 +281,10 @@ def _candidates(role: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Columns of a role with a value of its kind in some row, those at the top first."""
     rows = rows[:_N_ROWS]
     names = list(dict.fromkeys(name for row in rows for name in nested_names(row)))
-    for is_nested in (False, True):
-        for candidate in _ROLES[role]:
-            for name in names:
-                values = (value_at(row, name) for row in rows)
-                is_candidate = ("." in name) == is_nested and name.rpartition(".")[2] == candidate
-                if is_candidate and any(_fits(role, value) for value in values if not _is_empty(value)):
-                    yield name
+    ranked = [name for last in _ROLES[role].split() for name in names if name.rpartition(".")[2] == last]
+    for name in sorted(ranked, key=lambda name: "." in name):
+        if any(_fits(role, value) for row in rows if not _is_empty(value := value_at(row, name))):
+            yield name
 
 
 def _fits(role: str, value: Any) -> bool:

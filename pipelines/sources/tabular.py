@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -69,38 +69,37 @@ class TabularSource:
         stream, columns = self._stream, self._config.columns
         names, texts = self._column_names(stream)
         if missing := missing_columns(columns, names, texts):
-            raise SourceError(
-                f"source {self.name!r}: {self._config.path} has no column {missing}. Name the right ones in the mapping"
-            )
+            raise self._error(f"{self._config.path} has no column {missing}. Name the right ones in the mapping")
         if self.n_shards > stream.num_shards:
-            raise SourceError(
-                f"source {self.name!r}: {self.n_shards} shards of {stream.num_shards} files; "
-                f"set n_shards to {stream.num_shards} or less"
-            )
+            n_files = stream.num_shards
+            raise self._error(f"{self.n_shards} shards of {n_files} files; set n_shards to {n_files} or less")
         part = stream.shard(num_shards=self.n_shards, index=shard) if self.n_shards > 1 else stream
-        for number, row in enumerate(row for table in self._tables(part) for row in table.to_pylist()):
+        for number, row in enumerate(self._rows(part)):
             row_id = value_at(row, columns.row_id) if columns.row_id else None
             where = f"{self._config.split or 'train'}/{shard}/{number}" if row_id is None else str(row_id)
             yield from map_row(row, columns, where=where, folder=self._folder, license=self._config.license)
 
     def first_rows(self, n_rows: int) -> list[dict[str, Any]]:
         """Rows as the files have them, for a proposal of their mapping."""
-        return list(islice((row for table in self._tables(self._stream) for row in table.to_pylist()), n_rows))
+        return list(islice(self._rows(self._stream), n_rows))
+
+    def _rows(self, stream: Any) -> Iterator[dict[str, Any]]:
+        return (row for table in self._tables(stream) for row in table.to_pylist())
 
     def _column_names(self, stream: Any) -> tuple[list[str], list[str]]:
         """The names of columns and nested fields, and the text columns, which may contain JSON."""
-        tables = (table.schema for table in self._tables(stream))
-        schema = stream.features.arrow_schema if stream.features else next(tables, pa.schema([]))
-        is_text = (pa.types.is_string, pa.types.is_large_string)
-        return list(_nested(schema)), [field.name for field in schema if any(check(field.type) for check in is_text)]
+        schemas = (table.schema for table in self._tables(stream))
+        schema = stream.features.arrow_schema if stream.features else next(schemas, pa.schema([]))
+        return list(_nested(schema)), [field.name for field in schema if field.type in (pa.string(), pa.large_string())]
 
     def _tables(self, stream: Any) -> Iterator[pa.Table]:
         try:
             yield from stream.iter(batch_size=_BATCH)
         except _ERRORS as error:
-            raise SourceError(
-                f"source {self.name!r}: cannot read {self._damaged() or self._config.path}: {error}"
-            ) from error
+            raise self._error(f"cannot read {self._damaged() or self._config.path}: {error}") from error
+
+    def _error(self, problem: str) -> SourceError:
+        return SourceError(f"source {self.name!r}: {problem}")
 
     def _damaged(self) -> Path | None:
         """The first local parquet file that cannot be read to its end."""
@@ -118,30 +117,26 @@ class TabularSource:
         try:
             return self._load().with_format("arrow")
         except _ERRORS as error:
-            raise SourceError(
-                f"source {self.name!r}: cannot load {self._damaged() or self._config.path}: {error}. "
+            raise self._error(
+                f"cannot load {self._damaged() or self._config.path}: {error}. "
                 "Expected a readable local path, or a dataset on a hub that answers: check the network, or "
                 "download it and name its folder as `path` in the source's file"
             ) from error
 
     def _load(self) -> Any:
-        config = self._config
-        path = Path(config.path)
+        config, path = self._config, Path(self._config.path)
+        load_files = partial(datasets.load_dataset, split="train", streaming=True)
         if config.kind in ("csv", "tsv"):
             files = self._local(f".{config.kind}")
             # cells are texts (007 stays 007), an empty one is empty; rows hold whole images, so few are parsed at once
             separator, header = _header(files[0])
-            reading = {
-                "sep": separator,
-                "features": datasets.Features({name: datasets.Value("string") for name in header}),
-                "keep_default_na": False,
-                "chunksize": _BATCH,
-            }
-            return datasets.load_dataset("csv", data_files=files, split="train", streaming=True, **reading)
+            features = datasets.Features({name: datasets.Value("string") for name in header})
+            reading = {"features": features, "keep_default_na": False, "chunksize": _BATCH}
+            return load_files("csv", data_files=files, sep=separator, **reading)
         if config.kind == "parquet" or path.suffix == ".parquet":
-            return datasets.load_dataset("parquet", data_files=self._local(".parquet"), split="train", streaming=True)
+            return load_files("parquet", data_files=self._local(".parquet"))
         if saved := self._saved(path):
-            return datasets.load_dataset("arrow", data_files=saved, split="train", streaming=True)
+            return load_files("arrow", data_files=saved)
         give_up_without_a_network()
         reading = {"data_files": list(config.files) or None, "revision": config.revision, "streaming": True}
         if config.split is None and path.is_dir():
@@ -164,10 +159,7 @@ class TabularSource:
         split = self._config.split
         if split not in splits if split else len(splits) > 1:
             problem = f"no split {split!r}" if split else "several splits, and none is chosen"
-            listed = ", ".join(splits)
-            raise SourceError(
-                f"source {self.name!r}: {self._config.path} has {problem}. Set `split` to one of: {listed}"
-            )
+            raise self._error(f"{self._config.path} has {problem}. Set `split` to one of: {', '.join(splits)}")
 
     def _local(self, suffix: str) -> list[str]:
         """The local files of a kind that ``config.files`` names, or those of the split."""
@@ -178,8 +170,7 @@ class TabularSource:
         elif folder.is_dir():
             files = of_split(files, folder, self._config.split)
         if not files:
-            kind = suffix.removeprefix(".")
-            raise SourceError(f"source {self.name!r}: there are no {kind} files at {self._config.path}")
+            raise self._error(f"there are no {suffix.removeprefix('.')} files at {self._config.path}")
         return [str(path) for path in files]
 
 

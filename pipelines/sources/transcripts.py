@@ -16,8 +16,8 @@ is translated from its dialect and must parse in a protocol of ours. Texts are u
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,40 +40,31 @@ Arguments = Callable[[Mapping[str, Any], Sizes], dict[str, Any]]
 _CROP = "crop_image_normalized"
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """One way of writing turns. ``translate`` raises ``RowError`` (malformed_turn, not_applicable)."""
+def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
+    """The turn with its call as ``crop_image_normalized``, and its ``<answer>`` as a box; unchanged without ``calls``.
 
-    protocol: str
-    translate: Callable[[str, Sizes], str]
-
-
-def _with_calls(arguments: Mapping[str, Arguments]) -> Callable[[str, Sizes], str]:
-    """Rewrites the call of a turn as ``crop_image_normalized``, and an ``<answer>`` as a box."""
-
-    def translate(text: str, sizes: Sizes) -> str:
-        parts = split_at_tag(text, "tool_call")
-        if parts is None:
-            return _boxed(text)
-        before, call_text, after = parts
-        try:
-            call = json.loads(call_text, strict=False)
-        except (ValueError, RecursionError) as error:
-            raise RowError(Reason.MALFORMED_TURN, f"the call is not JSON ({error}): {excerpt(call_text)}") from error
-        name = call.get("name") if isinstance(call, dict) else None
-        if name == "select_frames":
-            raise RowError(Reason.NOT_APPLICABLE, "select_frames chooses among frames of a video: not executed again")
-        if name not in arguments or not isinstance(call.get("arguments"), dict):
-            names = ", ".join(arguments)
-            raise RowError(Reason.MALFORMED_TURN, f"expected a call of {names}; found {excerpt(call_text)}")
-        try:
-            crop = arguments[str(name)](call["arguments"], sizes)
-        except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise RowError(Reason.MALFORMED_TURN, f"{name}: {error!r} in {excerpt(call_text)}") from error
-        written = json.dumps({"name": _CROP, "arguments": crop})
-        return f"{_thought(before)}\n<tool_call>\n{written}\n</tool_call>{after}"
-
-    return translate
+    Raises ``RowError`` (malformed_turn, not_applicable).
+    """
+    parts = split_at_tag(text, "tool_call") if calls else None
+    if parts is None:
+        return _boxed(text) if calls else text
+    before, call_text, after = parts
+    try:
+        call = json.loads(call_text, strict=False)
+    except (ValueError, RecursionError) as error:
+        raise RowError(Reason.MALFORMED_TURN, f"the call is not JSON ({error}): {excerpt(call_text)}") from error
+    name = call.get("name") if isinstance(call, dict) else None
+    if name == "select_frames":
+        raise RowError(Reason.NOT_APPLICABLE, "select_frames chooses among frames of a video: not executed again")
+    if name not in calls or not isinstance(call.get("arguments"), dict):
+        names = ", ".join(calls)
+        raise RowError(Reason.MALFORMED_TURN, f"expected a call of {names}; found {excerpt(call_text)}")
+    try:
+        crop = calls[str(name)](call["arguments"], sizes)
+    except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise RowError(Reason.MALFORMED_TURN, f"{name}: {error!r} in {excerpt(call_text)}") from error
+    written = json.dumps({"name": _CROP, "arguments": crop})
+    return f"{_thought(before)}\n<tool_call>\n{written}\n</tool_call>{after}"
 
 
 def _normalized(call: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
@@ -101,13 +92,14 @@ def _thought(text: str) -> str:
     return text.replace("<think>", "").replace("</think>", "").strip()
 
 
-DIALECTS: dict[str, Dialect] = {
-    **{name: Dialect(name, lambda text, sizes: text) for name in ("thyme", "pyvision", "tool_call")},
-    "pixel_reasoner": Dialect("tool_call", _with_calls({_CROP: _normalized, "crop_image": _normalized})),
-    "deepeyes": Dialect("tool_call", _with_calls({"image_zoom_in_tool": _in_pixels})),
+DIALECTS: Mapping[str, tuple[str, Mapping[str, Arguments]]] = {
+    "thyme": ("thyme", {}),
+    "pyvision": ("pyvision", {}),
+    "tool_call": ("tool_call", {}),
+    "pixel_reasoner": ("tool_call", {_CROP: _normalized, "crop_image": _normalized}),
+    "deepeyes": ("tool_call", {"image_zoom_in_tool": _in_pixels}),
 }
-"""Every dialect by the name that mapping files use."""
-
+"""Each dialect's protocol, and its calls that are rewritten, by the name that mapping files use."""
 
 MAX_CHARS, MAX_TURNS = 200_000, 64
 """Of one trajectory."""
@@ -115,7 +107,7 @@ RELEASED = "released"
 """The key of ``Truth.details`` under which a sample holds its released trajectory."""
 _OBSERVATIONS = ("sandbox_output", "tool_response", "interpreter")
 """Tags of observations inside the model's text."""
-_MARKERS = ("tool_response", "sandbox_output", "interpreter", "output")
+_MARKER = re.compile(rf"</?(?:{'|'.join(_OBSERVATIONS)}|output)>|{IMAGE_MARK}")
 
 
 def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow:
@@ -136,27 +128,26 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     if sum(counts) != len(images):
         raise RowError(Reason.MISSING_IMAGE, f"the texts show {sum(counts)} images, the row has {len(images)}")
     sizes = [(probed.width, probed.height) for probed in map(probe, images)]
-    dialect = DIALECTS[transcript.dialect]
-    translated = [dialect.translate(text, sizes) for text in turns]
-    answer = _parsed(translated, dialect.protocol)
-    if label := transcript.label:
-        answer = answer_in(value_at(row, label), label, columns).text
+    protocol, calls = DIALECTS[transcript.dialect]
+    translated = [_translated(text, calls, sizes) for text in turns]
+    answer, label = _parsed(translated, protocol), transcript.label
     details = {
-        "protocol": dialect.protocol,
+        "protocol": protocol,
         "dialect": transcript.dialect,
         "turns": translated,
         "observations": [
-            {"text": _shown(text), "n_images": n} for text, n in zip(observations, counts[1:], strict=True)
+            {"text": _MARKER.sub("", text).strip(), "n_images": n}
+            for text, n in zip(observations, counts[1:], strict=True)
         ],
         "n_question_images": counts[0],
         "has_label": label is not None,
     }
-    (first,) = Talk([question], {0: ""}).asked(columns, counts[0])
+    (posed,) = Talk([question], {0: ""}).asked(columns, counts[0])
     return SourceRow(
         row=where,
         images=images,
-        question=first.question,
-        answer=answer,
+        question=posed.question,
+        answer=answer_in(value_at(row, label), label, columns).text if label else answer,
         truth=Truth(details=json.dumps({RELEASED: details}, sort_keys=True, ensure_ascii=False)),
         category=text_at(row, columns.category) if columns.category else "",
         license=(text_at(row, columns.license) if columns.license else "") or license,
@@ -167,7 +158,7 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
 def _messages(
     row: Mapping[str, Any], columns: Columns, transcript: TranscriptColumns
 ) -> tuple[list[tuple[bool, str]], list[Any]]:
-    """The conversation, with whether the model speaks, and the images that stand inside its parts, in order."""
+    """The conversation, each text with whether the model wrote it, and the images inside its parts, in order."""
     value = value_at(row, transcript.column)
     entries = list_in(value) if not isinstance(value, str) or value.lstrip().startswith("[") else None
     if entries is None:
@@ -231,10 +222,3 @@ def _parsed(turns: Sequence[str], protocol: str) -> str:
             raise RowError(Reason.MALFORMED_TURN, f"turn {number} {what}")
         answer = turn.answer or ""
     return answer
-
-
-def _shown(observation: str) -> str:
-    """An observation's text without images and markers."""
-    for marker in _MARKERS:
-        observation = observation.replace(f"<{marker}>", "").replace(f"</{marker}>", "")
-    return observation.replace(IMAGE_MARK, "").strip()
