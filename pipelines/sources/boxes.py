@@ -5,7 +5,7 @@ A frame is an order of four numbers and a unit. Orders: ``corners`` (x1, y1, x2,
 (0..1), ``percent`` or ``thousandths`` (0..1000) of its width and height.
 
     box_in_pixels((750, 750, 781, 783), "thousandths", (1600, 1200))     # Box(1200, 900, 1250, 940)
-    column_findings([BoxRow((UserBox("", (0.75, 0.75, 0.781, 0.783)),), ((1600, 1200),))], None)
+    BoxColumn([BoxRow((UserBox("", (0.75, 0.75, 0.781, 0.783)),), ((1600, 1200),))]).fitting
 
 Numbers alone do not tell ``corners`` from ``yxyx`` in a relative unit (or in pixels of square images), nor ``xywh``
 from ``cxcywh`` where boxes are small and away from the edges.
@@ -175,24 +175,14 @@ class ColumnFinding(NamedTuple):
     is_certain: bool
 
 
-def fitting_frames(rows: Sequence[BoxRow]) -> list[BoxFrame]:
-    """The frames in which the boxes lie in their images, in the smallest unit that holds them; the likeliest first."""
-    return _Column(rows).fitting
-
-
-def column_findings(rows: Sequence[BoxRow], frame: BoxFrame | None) -> list[ColumnFinding]:
-    """Doubts whether ``frame`` (None: not stated, corners in pixels) is that of all the rows' boxes."""
-    return [*_Column(rows).doubts(frame or "corners")]
-
-
 def check_column(rows: Sequence[BoxRow], frame: BoxFrame | None, *, source: str, column: str) -> list[str]:
     """The doubts that a stated frame overrules, for cards. Raises ``SourceError`` that names the frame that fits."""
-    findings = column_findings(rows, frame)
+    boxes, used = BoxColumn(rows), frame or "corners"
+    findings = list(boxes.doubts(used))
     is_certain = any(finding.is_certain for finding in findings)
     if not findings or (frame is not None and not is_certain):
         return [finding.what for finding in findings]
-    used = frame or "corners"
-    likelier = " or ".join(_Column(rows).likelier(used))
+    likelier = " or ".join(boxes.likelier(used))
     remedies = [f"use what fits: {likelier}"] if likelier else []
     if not is_certain:
         remedies.append(f"state {used} (pixels of the upright image) if it is right")
@@ -202,7 +192,7 @@ def check_column(rows: Sequence[BoxRow], frame: BoxFrame | None, *, source: str,
     raise SourceError(f"source {source!r}: {what}{remedy}")
 
 
-class _Column:
+class BoxColumn:
     """All boxes of a column as arrays; ``of_row`` is the number of each one's row."""
 
     def __init__(self, rows: Sequence[BoxRow]) -> None:
@@ -221,6 +211,7 @@ class _Column:
 
     @cached_property
     def fitting(self) -> list[BoxFrame]:
+        """The frames in which the boxes lie in their images, in the smallest unit that holds them, likeliest first."""
         misfits = {frame: self._count(self._is_misfit(frame)) for frame in get_args(BoxFrame)}
         fits = [frame for frame, n in misfits.items() if n <= _TOLERATED * self.n_rows] if self.n_rows else []
         smallest = min(map(self._area, fits), default=0.0)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.columns import Columns, list_in, nested_names, value_at
-from darkroom.pipelines.sources.jsonl import parsed_json, parsed_lines, rows_at
+from darkroom.pipelines.sources.jsonl import Row, parsed_json, parsed_lines, rows_at
 from darkroom.pipelines.sources.media import is_embedded, part_images, spellings
 from darkroom.pipelines.sources.published_files import IMAGE_SUFFIXES, published_files, rows_of
 from darkroom.pipelines.sources.source_config import Join, SourceConfig
@@ -93,7 +93,7 @@ def _published(shape: Shape, path: Path, _: list[Path], split: str | None) -> Pr
     fields = {"kind": shape.kind, "path": str(folder), "questions": questions, "split": split}
     config = SourceConfig.model_validate(fields)
     files = published_files("proposed", config)[:_N_ROWS]
-    rows = [row for file in files for _, row, problem in islice(rows_of(file, config), _N_ROWS) if not problem]
+    rows = [row for file in files for row in _first(rows_of(file, config))]
     return (_mapped if shape.kind == "webdataset" else _boxed)(shape.name, config, rows, path)
 
 
@@ -133,13 +133,12 @@ def _json(shape: Shape, path: Path, files: list[Path], split: str | None) -> Pro
     located: dict[str, Any] = {"path": str(folder), "questions": names[0] if len(names) == 1 else names}
     if first.is_coco:
         config = SourceConfig(kind="coco", **located)
-        rows = [row for _, row, _ in islice(rows_of(first.file, config), _N_ROWS)]
-        return _boxed("COCO annotations", config, rows, path)
+        return _boxed("COCO annotations", config, _first(rows_of(first.file, config)), path)
     if path.is_file() and not _named("answer", first.rows):
         documents = [_document(file) for file in sorted(folder.glob("*.json*")) if file != path and _holds_rows(file)]
     rows = list(first.rows[:_N_ROWS])
-    for key, answers in ((_key(first, answers), answers) for answers in documents if answers.file != first.file):
-        if key:
+    for answers in documents:
+        if answers.file != first.file and (key := _key(first, answers)):
             join = Join(file=str(answers.file.relative_to(first.file.parent)), rows=answers.keys, on=key)
             by_key = {str(row.get(key)): row for row in answers.rows}
             joined = [{**by_key.get(str(row[key]), {}), **row} for row in rows]
@@ -148,11 +147,14 @@ def _json(shape: Shape, path: Path, files: list[Path], split: str | None) -> Pro
     return _mapped(shape.name, SourceConfig(kind="jsonl", rows=first.keys, **located), rows, path)
 
 
+def _first(rows: Iterable[Row]) -> list[Mapping[str, Any]]:
+    return [row for _, row, problem in islice(rows, _N_ROWS) if not problem and isinstance(row, Mapping)]
+
+
 def _document(file: Path) -> _Document:
     """The rows of a JSON file: all of a document, the first of JSON lines."""
     if ".jsonl" in file.name:
-        rows = [row for _, row, problem in islice(parsed_lines(file), _N_ROWS) if not problem]
-        return _Document(file, None, [row for row in rows if isinstance(row, Mapping)])
+        return _Document(file, None, _first(parsed_lines(file)))
     try:
         value = parsed_json(file)
     except SourceError:  # JSON lines by another name

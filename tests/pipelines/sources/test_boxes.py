@@ -19,11 +19,11 @@ from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import SourceError, UserBox
 from darkroom.pipelines.sources.boxes import (
+    BoxColumn,
     BoxRow,
+    ColumnFinding,
     box_in_pixels,
     check_column,
-    column_findings,
-    fitting_frames,
     order_and_unit,
 )
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
@@ -85,6 +85,10 @@ def cannot_be_told_apart(frame: BoxFrame, other: BoxFrame, *, are_small: bool) -
     return unit == other_unit and (is_transposed or (are_small and orders == {"xywh", "cxcywh"}))
 
 
+def column_findings(boxes: Sequence[BoxRow], frame: BoxFrame | None) -> list[ColumnFinding]:
+    return list(BoxColumn(boxes).doubts(frame or "corners"))
+
+
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("box_in", [of_any_size, small])
 def test_the_column_check_refuses_every_other_frame(frame, box_in):
@@ -101,7 +105,7 @@ def test_the_column_check_refuses_every_other_frame(frame, box_in):
 def test_the_frame_is_among_those_that_fit(frame):
     rng = random.Random(3)
     for _ in range(20):
-        assert frame in fitting_frames(rows(frame, rng, of_any_size))
+        assert frame in BoxColumn(rows(frame, rng, of_any_size)).fitting
 
 
 def column(*boxes: Sequence[float], size: Size = (1600, 1200), is_turned: bool = False) -> list[BoxRow]:
