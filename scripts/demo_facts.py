@@ -12,7 +12,7 @@ from typing import NamedTuple
 from darkroom.annotation.rounds.submissions import RecordFields
 from darkroom.pipelines.demo.images.charts import charts
 from darkroom.pipelines.demo.images.photographs import photographs
-from darkroom.pipelines.demo.images.scenes import Hung, Placed, hung, scenes
+from darkroom.pipelines.demo.images.scenes import Placed, Wall, make_wall, scenes
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
 
@@ -38,7 +38,7 @@ class ImageFact(NamedTuple):
 def facts() -> Iterator[ImageFact]:
     """A record for every scene, and for some charts and photographs."""
     for number, lazy in enumerate(scenes(N_SCENES, 0)):
-        yield ImageFact(lazy.build(), _of_scene(number, hung(number, 0)))
+        yield ImageFact(lazy.build(), _of_scene(number, make_wall(number, 0)))
     for lazy in (*charts(0), *photographs(0)):
         if lazy.name in REPHRASED:
             row = lazy.build()
@@ -53,7 +53,7 @@ def _answer(row: SourceRow) -> str:
     return chosen[0] if chosen else row.answer
 
 
-def _of_scene(number: int, wall: Hung) -> RecordFields:
+def _of_scene(number: int, wall: Wall) -> RecordFields:
     """About another kind of object than the scene's own question; the kinds rotate."""
     rotated = [*KINDS[number % len(KINDS) :], *KINDS[: number % len(KINDS)]]
     kind, ask = next((kind, ask) for kind, ask in rotated if kind in wall.scene.placed and kind != wall.topic.kind)
