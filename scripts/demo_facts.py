@@ -13,7 +13,6 @@ from darkroom.annotation.rounds.submissions import RecordFields
 from darkroom.pipelines.demo.images.charts import charts
 from darkroom.pipelines.demo.images.photographs import photographs
 from darkroom.pipelines.demo.images.scenes import Placed, Wall, make_wall, scenes
-from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
 
 N_SCENES = 24
@@ -76,13 +75,10 @@ def _location(objects: Sequence[Placed], placed: Placed) -> RecordFields:
 
 
 def _how_many(name: str) -> Callable[[Sequence[Placed], Placed], RecordFields]:
-    def ask(objects: Sequence[Placed], placed: Placed) -> RecordFields:
-        boxes: tuple[Box, ...] = tuple(each.box for each in objects)
-        return RecordFields(
-            f"How many {name} are there in the whole image?", str(len(boxes)), "quantity", len(boxes), boxes
-        )
-
-    return ask
+    question = f"How many {name} are there in the whole image?"
+    return lambda objects, placed: RecordFields(
+        question, str(len(objects)), "quantity", len(objects), tuple(each.box for each in objects)
+    )
 
 
 KINDS: tuple[tuple[str, Callable[[Sequence[Placed], Placed], RecordFields]], ...] = (

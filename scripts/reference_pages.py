@@ -62,6 +62,8 @@ def _command(path: str, command: click.Command) -> str:
     line = " ".join(["darkroom", path, *(argument.make_metavar(click.Context(command)) for argument in arguments)])
     first = inspect.cleandoc(command.help or "").split("\n\n")[0].replace("\n", " ")
     names = ", ".join(f"`{option.opts[0]}`" for option in options)
+    if len(options) > 25:
+        names = f"{len(options)} options: `--help`, or as keys of a YAML file: `--config`"
     return f"**`{line}`** {first}" + (f"  \n{names}\n" if options else "\n")
 
 
@@ -81,12 +83,10 @@ def reasons_page() -> str:
 def flaws_page() -> str:
     """Every flaw with its meaning and remedy."""
     introduction = (
-        "# Flaws\n\n"
-        "A flaw says why a check or judge rejected a row (`check_failed`); the evidence has what was measured. What to "
-        "do is in italics. Which "
-        f"checks a family has: [families](families_reference.md). {GENERATED}"
+        "# Flaws\n\nA flaw says why a check or judge rejected a row (`check_failed`); the evidence has what was "
+        "measured. What to do is in italics. Which checks a family has: [families](families_reference.md). "
     )
-    return _meanings(introduction, flaws(), lambda flaw: "")
+    return _meanings(introduction + GENERATED, flaws(), lambda flaw: "")
 
 
 def _meanings(introduction: str, groups: Mapping[str, Mapping[str, Meaning]], remark: Callable[[str], str]) -> str:
@@ -98,7 +98,8 @@ def _meanings(introduction: str, groups: Mapping[str, Mapping[str, Meaning]], re
 
 
 def _remedy(meaning: Meaning) -> str:
-    return "" if meaning.do == "Nothing." else f" *{meaning.do}*"
+    remedy = re.sub(r"^Nothing; (.)", lambda first: first[1].upper(), meaning.do)
+    return "" if meaning.do == "Nothing." else f" *{remedy}*"
 
 
 def families_page() -> str:
