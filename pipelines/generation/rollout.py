@@ -75,13 +75,17 @@ async def rollout(
 
 
 def parse_turn(completion: Completion, protocol: Protocol) -> ParsedTurn:
-    """A completion taken apart. Raises ``RowError``: truncated_turn or malformed_turn, with an excerpt."""
+    """A completion taken apart. Raises ``RowError`` (withheld_turn, truncated_turn, malformed_turn) with an excerpt."""
+    if completion.withheld:
+        raise RowError(Reason.WITHHELD_TURN, f"{completion.withheld}; {completion.text[:100]!r}")
     stream = protocol.stream()
     stream.feed(completion.text)
     parsed = stream.finish()
     if isinstance(parsed, ParsedTurn) and (completion.finished or not stream.in_code):
         return parsed
     what = parsed.evidence if isinstance(parsed, Malformed) else "its code has no end"
+    if (n_tokens := completion.usage.completion_tokens) and not completion.text.strip():
+        what += f"; none of its {n_tokens} tokens is text: they went into reasoning, or a field that is not read"
     if completion.finished:
         raise RowError(Reason.MALFORMED_TURN, what)
     raise RowError(Reason.TRUNCATED_TURN, f"the token limit cut the turn off; {what}")

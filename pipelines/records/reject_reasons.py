@@ -71,6 +71,7 @@ class Reason(StrEnum):
     POLICY_FAILED = "policy_failed"
     SANDBOX_FAILED = "sandbox_failed"
     TRUNCATED_TURN = "truncated_turn", "rejected"
+    WITHHELD_TURN = "withheld_turn", "rejected"
     MALFORMED_TURN = "malformed_turn", "rejected"
     TOO_MANY_ROUNDS = "too_many_rounds", "rejected"
     WRONG_PLAN = "wrong_plan", "rejected"

@@ -1,7 +1,8 @@
 """All calls to one endpoint: limited in number, within the budget, retried where that can help, given up in time.
 
-Retried: 429 (unless the credit is used up), 408, 409, 425, 5xx, timeouts, lost connections, truncated answers. Not
-retried: requests that are wrong in themselves (400, 404, 422, …), a rejected key, an answer that is no completion.
+Retried: 429 (unless the credit is used up), 408, 409, 425, 5xx, timeouts, lost connections, truncated answers; the same
+inside an HTTP 200, and empty answers without tokens. Not retried: requests that are wrong in themselves (400, 404,
+422, …), a rejected key, an answer that is no completion.
 """
 
 import asyncio
@@ -13,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import aiohttp
 
 from darkroom.pipelines.models.policies.budget import BudgetPool
 from darkroom.pipelines.models.policies.limiter import CallOutcome, ConcurrencyLimiter, SharedCalls
-from darkroom.pipelines.models.policies.policy import Completion, PolicyError, PolicyUnavailable
+from darkroom.pipelines.models.policies.policy import Completion, PolicyError, PolicyUnavailable, StatusError
 from darkroom.pipelines.models.policies.settings import Endpoint
 from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.digest import seed_from
@@ -27,14 +28,6 @@ from darkroom.pipelines.records.digest import seed_from
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 """Of our own waits; an endpoint may require longer ones."""
-
-
-class StatusError(Exception):
-    """An HTTP error as an answer. ``names``: what the endpoint calls it, its code and its type."""
-
-    def __init__(self, text: str, status: int, headers: Mapping[str, str], names: tuple[Any, Any]) -> None:
-        super().__init__(text)
-        self.status, self.headers, self.names = status, headers, names
 
 
 TRY_ERRORS = (StatusError, aiohttp.ClientError, PolicyError, ValueError, TimeoutError)
@@ -185,6 +178,8 @@ class EndpointCalls:
             outcome = "served"
             return completions
         except TRY_ERRORS as error:
+            if isinstance(error, StatusError) and error.usage.calls:
+                self._budget_pool.pay(error.usage)
             failure = failure_of(error)
             if failure.is_busy:
                 outcome, wait_seconds = "busy", failure.wait_seconds or 1.0

@@ -29,8 +29,7 @@ from yarl import URL
 
 from darkroom.pipelines.models.messages import ImagePart, Message, Text
 from darkroom.pipelines.models.policies import calls
-from darkroom.pipelines.models.policies.calls import StatusError
-from darkroom.pipelines.models.policies.policy import PolicyError
+from darkroom.pipelines.models.policies.policy import PolicyError, StatusError
 
 _PIECE_BYTES = 2**17
 """What the socket does not take at once is copied, so it gets pieces and may say when to go on."""

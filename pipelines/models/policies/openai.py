@@ -4,8 +4,8 @@ Messages keep their order (system, images, text, turns), so that an endpoint wit
 
 An answer that was paid for is read, however odd: an error would be paid for again.
 
->>> read_answer({"choices": [{"message": {"content": [{"type": "text", "text": "a cat"}]}}], "usage": None}, 1)
-EndpointAnswer(texts=('a cat',), finished=(True,), prompt_tokens=None, completion_tokens=None, model='')
+>>> read_answer({"choices": [{"message": {"content": [{"type": "text", "text": "a cat"}]}}], "usage": None}, 1).texts
+('a cat',)
 """
 
 import asyncio
@@ -13,7 +13,8 @@ import logging
 import math
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Self
 
@@ -27,6 +28,7 @@ from darkroom.pipelines.models.policies.policy import (
     PolicyError,
     PolicyUnavailable,
     SentImage,
+    StatusError,
 )
 from darkroom.pipelines.models.policies.settings import Endpoint, EndpointSettings
 from darkroom.pipelines.records import Usage
@@ -38,41 +40,86 @@ _DEEPEST = 4
 """Lists and objects in one another that a message's content may have."""
 _MOST_TOKENS = 10**9
 """Of one answer; a larger number is no count, and no table's column takes it."""
+_HICCUPS = ("error", "abort", "network_error", "insufficient_system_resource")
+"""What OpenRouter and LiteLLM, SGLang, Z.ai and DeepSeek end an answer with that their own side broke off."""
+_FILTERS = ("content_filter", "refusal", "safety", "sensitive")
+"""What OpenAI, Anthropic, Google and Z.ai end an answer with that they hold back."""
 _VERSION = re.compile(r"(?:[-@:](?:latest|preview|exp|v?[0-9][0-9.]*))+")
 """What providers add to the name of a model: a date, a revision (``gpt-4o-2024-08-06``, ``claude@20240620``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointAnswer:
-    """Texts of the choices, and whether the model ended them; tokens are None where no count can be read."""
+    """The choices, which know no usage; tokens are None where no count can be read. ``failure``: why there is none."""
 
-    texts: tuple[str, ...]
-    finished: tuple[bool, ...]
+    choices: tuple[Completion, ...]
     prompt_tokens: int | None
     completion_tokens: int | None
     model: str
+    failure: StatusError | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(choice.text for choice in self.choices)
 
 
 def read_answer(body: Any, n: int) -> EndpointAnswer:
-    """The first ``n`` choices of a response. Raises ``PolicyError`` where it has no message, and counts no tokens."""
+    """The first ``n`` choices of a response, without those that failed at the endpoint. Raises ``PolicyError`` where it
+    has no message, and counts no tokens."""
     fields = body if isinstance(body, dict) else {}
     listed = fields.get("choices")
     choices = [choice if isinstance(choice, dict) else {} for choice in listed[:n]] if isinstance(listed, list) else []
     used = fields.get("usage")
     counts = used if isinstance(used, dict) else {}
     prompt, completion = (_count(counts.get(name)) for name in ("prompt_tokens", "completion_tokens"))
+    model = fields["model"] if isinstance(fields.get("model"), str) else ""
+    errors = [_error(fields, None), *(_error(choice, choice.get("finish_reason")) for choice in choices)]
+    if errors[0] or (choices and all(errors[1:])):
+        return EndpointAnswer((), prompt, completion, model, errors[0] or errors[1])
+    choices = [choice for choice, error in zip(choices, errors[1:], strict=True) if not error]
     if not any(isinstance(choice.get("message"), dict) for choice in choices) and not completion:
         problem = "an answer without a choice" if listed == [] else "an answer that is no completion"
         raise PolicyError(f"{problem}: {body}")
     choices = choices or [{}]  # paid for, and withheld
-    contents = [m.get("content") if isinstance(m := choice.get("message"), dict) else None for choice in choices]
-    return EndpointAnswer(
-        tuple(storable(_text(content, _DEEPEST)) for content in contents),
-        tuple(choice.get("finish_reason") != "length" for choice in choices),
-        prompt,
-        completion,
-        fields["model"] if isinstance(fields.get("model"), str) else "",
-    )
+    if not completion and not any(map(_says_something, choices)):
+        failure = StatusError("HTTP 200 with an empty answer, and no tokens counted", 502, {}, (None, None))
+        return EndpointAnswer((), prompt, completion, model, failure)
+    return EndpointAnswer(tuple(map(_completion, choices)), prompt, completion, model)
+
+
+def _error(fields: Mapping[str, Any], finish_reason: Any) -> StatusError | None:
+    """The HTTP error that an answer or a choice holds, and gateways send with the status 200."""
+    error = held if isinstance(held := fields.get("error"), dict) else {}
+    status = _count(error.get("code")) or 0
+    if not 400 <= status < 600:
+        if finish_reason not in _HICCUPS:
+            return None
+        status = 502
+    text = f"HTTP 200 with the error {status}, finish_reason {finish_reason!r}: {error.get('message') or held}"
+    return StatusError(text, status, {}, (error.get("code"), error.get("type")))
+
+
+def _says_something(choice: Mapping[str, Any]) -> bool:
+    """Return whether it has content, is a refusal or a call, or says why it has none."""
+    message, reason = _message(choice), choice.get("finish_reason")
+    content = str(message.get("content") or "").strip()
+    return bool(content or message.get("refusal") or message.get("tool_calls") or reason in ("length", *_FILTERS))
+
+
+def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    message = choice.get("message")
+    return message if isinstance(message, dict) else {}
+
+
+def _completion(choice: Mapping[str, Any]) -> Completion:
+    """A choice without usage."""
+    message, reason = _message(choice), choice.get("finish_reason")
+    text = storable(_text(message.get("content"), _DEEPEST))
+    refusal = storable(_text(message.get("refusal"), _DEEPEST))
+    withheld = f"finish_reason {reason!r}" if reason in _FILTERS else ""
+    if refusal and not text.strip():
+        withheld = f"the model refused: {refusal[:200]!r}"
+    return Completion(text, reason != "length", withheld=withheld)
 
 
 def warn_of_oddities(answer: EndpointAnswer, *, model: str, endpoint: str) -> None:
@@ -257,16 +304,20 @@ class OpenAIPolicy:
         return {**fields, **at.extra_body}
 
     def _completions(self, response: Any, frames: tuple[SentImage, ...], n: int) -> tuple[Completion, ...]:
-        """The answer's choices, ``n`` at most. Raises ``PolicyError`` where it is no completion."""
+        """The answer's choices, ``n`` at most. Raises ``PolicyError`` where it is no completion, ``StatusError`` where
+        the endpoint failed."""
         answer = read_answer(response, n)
+        if answer.failure is not None:
+            if answer.prompt_tokens or answer.completion_tokens:
+                answer.failure.usage = self._usage(answer.prompt_tokens or 0, answer.completion_tokens or 0)
+            raise answer.failure
         warn_of_oddities(answer, model=self.endpoint.model, endpoint=self.endpoint.base_url)
-        n_texts, n_tokens = len(answer.texts), answer.completion_tokens or 0
+        n_texts, n_tokens = len(answer.choices), answer.completion_tokens or 0
         # the first has the prompt and the remainder
         rest = [self._usage(0, n_tokens // n_texts, n_calls=0)] * (n_texts - 1)
         usages = [self._usage(answer.prompt_tokens or 0, n_tokens) - sum(rest, Usage()), *rest]
         return tuple(
-            Completion(text, is_finished, usage, frames)
-            for text, is_finished, usage in zip(answer.texts, answer.finished, usages, strict=True)
+            replace(choice, usage=usage, frames=frames) for choice, usage in zip(answer.choices, usages, strict=True)
         )
 
     def _usage(self, prompt: int, completion: int, n_calls: int = 1) -> Usage:

@@ -23,6 +23,17 @@ class PolicyError(Exception):
     """One completion failed, after all retries."""
 
 
+class StatusError(Exception):
+    """An HTTP error as an answer, or the same inside an HTTP 200. ``names``: what the endpoint calls it, its code and
+    its type; ``usage``: what it charged all the same."""
+
+    usage = Usage()
+
+    def __init__(self, text: str, status: int, headers: Mapping[str, str], names: tuple[Any, Any]) -> None:
+        super().__init__(text)
+        self.status, self.headers, self.names = status, headers, names
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyIdentity:
     """Model and sampling: part of every ledger key and of every trajectory's provenance."""
@@ -68,6 +79,8 @@ class Completion:
     usage: Usage = Usage()
     frames: tuple[SentImage, ...] = ()
     """The images of the conversation, in order, as they were sent; none where a policy reads no images."""
+    withheld: str = ""
+    """What kept the answer back: a refusal or a filter; empty for an answer."""
 
 
 class Policy(typing.Protocol):

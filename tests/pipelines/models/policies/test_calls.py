@@ -10,7 +10,10 @@ from email.utils import formatdate
 import pytest
 from aiohttp import web
 
-from darkroom.pipelines.models.policies import PolicyError, PolicyUnavailable, calls
+from darkroom.pipelines.generation.rollout import parse_turn
+from darkroom.pipelines.models.policies import BudgetPool, PolicyError, PolicyUnavailable, RecordedPolicy, calls
+from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 KEY = "sk-secret-0123456789"
 
@@ -78,6 +81,113 @@ def test_an_answer_that_is_no_completion_is_not_paid_for_again(chat, open_policy
     error, endpoint = refused(chat, open_policy, turn, answer)
     assert "upstream" in str(error)
     assert len(endpoint.asked) == 1
+
+
+def hiccup(text="", *, reason="error", usage=None, **fields):
+    """An HTTP 200 in which the endpoint's own side broke off."""
+    choice = {"message": {"role": "assistant", "content": text}, "finish_reason": reason}
+    return {"choices": [choice], "usage": usage, **fields}
+
+
+HICCUPS = {
+    "OpenRouter, LiteLLM": hiccup("It s"),
+    "SGLang": hiccup(reason="abort"),
+    "DeepSeek": hiccup(reason="insufficient_system_resource"),
+    "nothing, tokens not counted": hiccup(reason="stop"),
+    "nothing, no tokens": hiccup(None, reason="stop", usage={"prompt_tokens": 9, "completion_tokens": 0}),
+    "OpenRouter's body": {"error": {"code": 502, "message": "upstream"}},
+    "a code as text": {"error": {"code": "503", "message": "upstream"}},
+    "beside a part of the answer": hiccup("It s", reason="stop", error={"code": 500, "message": "upstream"}),
+    "in the choice": {"choices": [{"error": {"code": 529}, "message": {"content": "It s"}, "finish_reason": "stop"}]},
+}
+
+
+@pytest.mark.parametrize("body", HICCUPS.values(), ids=HICCUPS)
+def test_a_hiccup_with_status_200_is_tried_again_and_is_no_result(chat, open_policy, turn, ledger, body):
+    """Nothing of it is on the ledger: another run asks again, and gets the answer."""
+
+    async def runs():
+        hiccups = chat.saying(lambda: web.json_response(body))
+        async with chat.serving(hiccups) as endpoint:
+            async with open_policy(endpoint.url, max_retries=2) as policy:
+                with pytest.raises(PolicyError):
+                    await RecordedPolicy(policy, ledger).write(turn())
+            assert len(endpoint.asked) == 3
+            endpoint.answer = chat.saying(lambda: web.json_response(body), chat.completion)
+            async with open_policy(endpoint.url, max_retries=2) as policy:
+                recorded = RecordedPolicy(policy, ledger)
+                return [(await recorded.write(turn())).text for _ in range(2)], len(endpoint.asked)
+
+    assert asyncio.run(runs()) == (["It says 42."] * 2, 5)
+
+
+def test_a_hiccup_that_was_charged_is_in_the_budget(chat, open_policy, turn):
+    async def once():
+        pool = BudgetPool()
+        charged = hiccup("It s", usage={"prompt_tokens": 100, "completion_tokens": 3})
+        answers = chat.saying(lambda: web.json_response(charged), chat.completion)
+        async with chat.serving(answers) as endpoint, open_policy(endpoint.url, budget_pool=pool) as policy:
+            return (await policy.write(turn())).usage, pool.spent
+
+    usage, spent = asyncio.run(once())
+    assert (usage.prompt_tokens, usage.completion_tokens) == (10, 5)
+    assert (spent.calls, spent.prompt_tokens, spent.completion_tokens) == (2, 110, 8)
+
+
+def test_a_hiccup_among_several_answers_leaves_the_others(chat, open_policy, turn):
+    good, bad = chat_choice("It says 42.", "stop"), chat_choice("It s", "error")
+    body = {"choices": [bad, good, good], "usage": {"prompt_tokens": 10, "completion_tokens": 9}}
+
+    async def once():
+        answers = chat.saying(lambda: web.json_response(body))
+        async with chat.serving(answers) as endpoint, open_policy(endpoint.url) as policy:
+            return await policy.sample(turn(), 3)
+
+    completions = asyncio.run(once())
+    assert [completion.text for completion in completions] == ["It says 42."] * 2
+    assert sum(completion.usage.completion_tokens for completion in completions) == 9
+
+
+def chat_choice(text, reason):
+    return {"message": {"role": "assistant", "content": text}, "finish_reason": reason}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "expected"),
+    [
+        (hiccup("", reason="content_filter"), Reason.WITHHELD_TURN, "content_filter"),
+        (hiccup("<code>print(1)", reason="content_filter"), Reason.WITHHELD_TURN, "content_filter"),
+        (
+            {"choices": [{"message": {"content": None, "refusal": "I cannot."}, "finish_reason": "stop"}]},
+            Reason.WITHHELD_TURN,
+            "the model refused: 'I cannot.'",
+        ),
+        (
+            hiccup(None, reason="length", usage={"prompt_tokens": 9, "completion_tokens": 2048}),
+            Reason.TRUNCATED_TURN,
+            "none of its 2048 tokens is text",
+        ),
+        (
+            hiccup("", reason="stop", usage={"prompt_tokens": 9, "completion_tokens": 7}),
+            Reason.MALFORMED_TURN,
+            "none of its 7 tokens is text",
+        ),
+    ],
+)
+def test_what_was_kept_back_says_by_whom_and_is_paid_once(chat, open_policy, turn, ledger, body, reason, expected):
+    async def twice():
+        answers = chat.saying(lambda: web.json_response(body))
+        async with chat.serving(answers) as endpoint, open_policy(endpoint.url) as policy:
+            made = [await RecordedPolicy(policy, ledger).write(turn()) for _ in range(2)]
+            return made, len(endpoint.asked)
+
+    made, n_asked = asyncio.run(twice())
+    assert n_asked == 1
+    for completion in made:
+        with pytest.raises(RowError) as caught:
+            parse_turn(completion, PROTOCOLS["thyme"])
+        assert caught.value.reason is reason
+        assert expected in caught.value.evidence
 
 
 def test_whatever_an_endpoint_says_is_kept(chat, open_policy, turn):
