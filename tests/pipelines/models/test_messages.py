@@ -26,7 +26,7 @@ def test_images_come_first_unless_there_is_a_mark_for_each(question, images):
     assert user.parts == (*map(ImagePart, images), Text(text))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=str)
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
 def test_every_protocol_opens_with_images_at_their_places(protocol):
     parts = protocol.opening(PLACED, (ONE, TWO))[1].parts
     assert [part.image for part in parts if isinstance(part, ImagePart)] == [ONE, TWO]
