@@ -223,7 +223,13 @@ def placed(name: str, path: Path | None = None, *, n_shards: int = 1) -> SourceC
     config = public_source(name)
     changes: dict[str, Any] = {"n_shards": n_shards}
     if path is None:
-        _check_hub_is_enough(name, config)
+        if config.about and needs_folder(config):
+            unpack = f"Unpack there: {config.about.get}.\n" if config.about.get else ""
+            raise SourceError(
+                f"{name} has its images or videos in files beside its questions. Download it:\n"
+                f"  hf download {config.about.hub} --repo-type dataset --local-dir FOLDER\n"
+                f"{unpack}Then: darkroom sources add {name} --path FOLDER"
+            )
         return config.model_copy(update=changes)
     whole, is_parquet = path.absolute(), path.suffix == ".parquet"
     if path.is_file() and (config.is_release or (is_parquet and config.kind == "huggingface")):
@@ -241,14 +247,3 @@ def placed(name: str, path: Path | None = None, *, n_shards: int = 1) -> SourceC
 def needs_folder(config: SourceConfig) -> bool:
     """True if its images or videos are separate files, which must be downloaded and unpacked first."""
     return config.kind == "jsonl" or bool(config.about and config.about.get)
-
-
-def _check_hub_is_enough(name: str, config: SourceConfig) -> None:
-    if not needs_folder(config) or config.about is None:
-        return
-    unpack = f"Unpack there: {config.about.get}.\n" if config.about.get else ""
-    raise SourceError(
-        f"{name} has its images or videos in files beside its questions. Download it:\n"
-        f"  hf download {config.about.hub} --repo-type dataset --local-dir FOLDER\n"
-        f"{unpack}Then: darkroom sources add {name} --path FOLDER"
-    )

@@ -6,7 +6,6 @@ columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_f
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,10 @@ from darkroom.pipelines.records.samples import ACCEPTED
 from darkroom.pipelines.sources import BadRow, SourceRow, UserBoxes
 from darkroom.pipelines.sources.answers import RowAnswer, answer_in, missing_reason, shows_words
 from darkroom.pipelines.sources.boxes import read_boxes
-from darkroom.pipelines.sources.columns import (
-    BESIDE,
-    LONGEST,
-    TEMPLATE,
-    Columns,
-    first_named,
-    list_in,
-    object_in,
-    value_at,
-)
+from darkroom.pipelines.sources.columns import LONGEST, TEMPLATE, Columns, first_named, list_in, object_in, value_at
 from darkroom.pipelines.sources.conversations import Asked, talk_of
 from darkroom.pipelines.sources.intake_notes import unread_in
-from darkroom.pipelines.sources.media import IMAGE, VIDEO, describe, file_names, json_beside, media
+from darkroom.pipelines.sources.media import IMAGE, VIDEO, describe, file_names, media, with_json_beside
 from darkroom.pipelines.sources.texts import LETTERS, choices_in, from_letters, lettered, plain_label, text_at
 from darkroom.pipelines.sources.transcripts import released_row
 
@@ -44,12 +34,11 @@ def map_row(
     """
     try:
         if columns.json_beside:
-            row = {**row, BESIDE: json_beside(row, columns.images, folder, prefix=columns.path_prefix)}
+            row = with_json_beside(row, columns.images, folder, prefix=columns.path_prefix)
         _check_excluded(row, columns)
         row = columns.with_derived(row, value_at)
         if columns.transcript is not None:
-            released = released_row(row, columns, where=where, folder=folder, license=license)
-            yield replace(released, unread=unread_in(row, columns))
+            yield released_row(row, columns, where=where, folder=folder, license=license)
             return
         for name in (first_named(row, columns.question), first_named(row, columns.answer)):
             if isinstance(text := value_at(row, name), str) and len(text) > LONGEST:

@@ -19,7 +19,7 @@ import fsspec
 import pybase64
 
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
-from darkroom.pipelines.sources.columns import alternatives, filled, list_in, object_in, value_at
+from darkroom.pipelines.sources.columns import BESIDE, alternatives, filled, list_in, object_in, value_at
 
 _ARCHIVES = ("zip://", "hf://")
 """URLs of ``datasets`` for files in an archive or on the hub."""
@@ -124,10 +124,10 @@ def _file_name(entry: Any) -> str:
     return storable(name[:_LONGEST_NAME])
 
 
-def json_beside(
+def with_json_beside(
     row: Mapping[str, Any], column: str | tuple[str, ...] | None, folder: Path, *, prefix: str = ""
 ) -> Mapping[str, Any]:
-    """The content of the JSON file beside a row's image: ``a/1.json`` for the path ``a/1.jpg`` in ``column``.
+    """The row with the content of the JSON file beside its image: ``a/1.json`` for the path ``a/1.jpg`` in ``column``.
 
     Raises ``RowError`` where the column contains no path, and for a file that is missing or no JSON object.
     """
@@ -139,7 +139,7 @@ def json_beside(
     fields = object_in(_bytes(name, first, folder, _SIDECAR, prefix).decode("utf-8", "replace"))
     if fields is None:
         raise RowError(Reason.MALFORMED_ROW, f"{name} holds no JSON object")
-    return fields
+    return {**row, BESIDE: fields}
 
 
 def describe(value: Any) -> str:

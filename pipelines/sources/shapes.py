@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.columns import Columns, list_in, nested_names, value_at
+from darkroom.pipelines.sources.conversations import MODEL
 from darkroom.pipelines.sources.jsonl import Row, parsed_json, parsed_lines, rows_at
 from darkroom.pipelines.sources.media import is_embedded, part_images, spellings
 from darkroom.pipelines.sources.published_files import IMAGE_SUFFIXES, published_files, rows_of
@@ -163,20 +164,17 @@ def _document(file: Path) -> _Document:
         return _Document(file, None, [], is_coco=True)
     keys: list[str] = []
     if isinstance(value, Mapping):
-        lists = {name: len(rows) for name, rows in value.items() if isinstance(rows, list) and rows}
-        keys = [max(lists, key=lambda name: lists[name])] if lists else ["*"]
+        lengths = {name: len(rows) for name, rows in value.items() if isinstance(rows, list) and rows}
+        keys = [max(lengths, key=lengths.__getitem__)] if lengths else ["*"]
     rows = rows_at(value, keys[0], file) if keys else value
     first = next((row for row in rows if isinstance(row, Mapping)), {})
     if _named("question", [first]) is None:  # Visual Genome: paragraphs of questions
-        inner = next((key for key, x in first.items() if isinstance(x, list) and x and _asks(x[0])), None)
-        if inner is not None:
+        lists = {key: x[0] for key, x in first.items() if isinstance(x, list) and x and isinstance(x[0], Mapping)}
+        asking = (key for key, x in lists.items() if _named("question", [x]) and not {"role", "from"} & set(x))
+        if inner := next(asking, None):
             keys = [*(keys or ["*"]), inner]
             rows = rows_at(value, ".".join(keys), file)
     return _Document(file, ".".join(keys) or None, [row for row in rows if isinstance(row, Mapping)])
-
-
-def _asks(value: Any) -> bool:
-    return isinstance(value, Mapping) and _named("question", [value]) is not None and not {"role", "from"} & set(value)
 
 
 def _key(first: _Document, answers: _Document) -> str | None:
@@ -194,7 +192,9 @@ def _mapped(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], 
     question, answer = roles["question"], roles["answer"]
     if question is None:
         raise SourceError(f"{path} has no column of questions; it has {', '.join(map(repr, rows[0]))}. Name it")
-    if answer is None or (_is_conversation(rows, question) and answer not in ("answer", "answers", "ground_truth")):
+    turns = [turn for row in rows for turn in list_in(value_at(row, question)) or () if isinstance(turn, Mapping)]
+    has_replies = any(turn.get("role", turn.get("from")) in MODEL for turn in turns)
+    if answer is None or (has_replies and answer not in ("answer", "answers", "ground_truth")):
         answer = question
     images, folder = _images(rows, question, _Files(path))
     columns: dict[str, Any] = {role: column for role, column in roles.items() if column}
@@ -299,11 +299,6 @@ def _fits(role: str, value: Any) -> bool:
 
 def _is_empty(value: Any) -> bool:
     return value is None or (hasattr(value, "__len__") and len(value) == 0)
-
-
-def _is_conversation(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
-    turns = [turn for row in rows for turn in list_in(value_at(row, column)) or [] if isinstance(turn, Mapping)]
-    return any(turn.get("role", turn.get("from")) in ("assistant", "gpt") for turn in turns)
 
 
 def _holds_rows(file: Path) -> bool:

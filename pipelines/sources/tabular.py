@@ -67,8 +67,10 @@ class TabularSource:
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The rows of the shard's files, in order."""
         stream, columns = self._stream, self._config.columns
-        names, texts = self._column_names(stream)
-        if missing := missing_columns(columns, names, texts):
+        schemas = (table.schema for table in self._tables(stream))
+        schema = stream.features.arrow_schema if stream.features else next(schemas, pa.schema([]))
+        texts = [field.name for field in schema if field.type in (pa.string(), pa.large_string())]  # may contain JSON
+        if missing := missing_columns(columns, _nested(schema), texts):
             raise self._error(f"{self._config.path} has no column {missing}. Name the right ones in the mapping")
         if self.n_shards > stream.num_shards:
             n_files = stream.num_shards
@@ -85,12 +87,6 @@ class TabularSource:
 
     def _rows(self, stream: Any) -> Iterator[dict[str, Any]]:
         return (row for table in self._tables(stream) for row in table.to_pylist())
-
-    def _column_names(self, stream: Any) -> tuple[list[str], list[str]]:
-        """The names of columns and nested fields, and the text columns, which may contain JSON."""
-        schemas = (table.schema for table in self._tables(stream))
-        schema = stream.features.arrow_schema if stream.features else next(schemas, pa.schema([]))
-        return list(_nested(schema)), [field.name for field in schema if field.type in (pa.string(), pa.large_string())]
 
     def _tables(self, stream: Any) -> Iterator[pa.Table]:
         try:

@@ -30,6 +30,7 @@ from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.sources.answers import answer_in
 from darkroom.pipelines.sources.columns import Columns, TranscriptColumns, alternatives, list_in, value_at
 from darkroom.pipelines.sources.conversations import MODEL, SYSTEM, Talk, read_messages
+from darkroom.pipelines.sources.intake_notes import unread_in
 from darkroom.pipelines.sources.media import IMAGE, describe, file_names, media, part_images
 from darkroom.pipelines.sources.texts import text_at
 from darkroom.pipelines.storage.media_validation import probe
@@ -152,6 +153,7 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
         category=text_at(row, columns.category) if columns.category else "",
         license=(text_at(row, columns.license) if columns.license else "") or license,
         files=file_names(source, column),
+        unread=unread_in(row, columns),
     )
 
 
