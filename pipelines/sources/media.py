@@ -27,7 +27,7 @@ _ARCHIVES = ("zip://", "hf://")
 _BASE64 = ("iVBORw0KGgo", "/9j/", "_9j_", "R0lGOD", "UklGR", "Qk0", "SUkq", "TU0A")
 """The first characters of PNG, JPEG (also URL-safe), GIF, WebP, BMP and TIFF in base64."""
 
-_URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_URL = re.compile(r"\A[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 _PARTS = ("image", "image_url", "source", "url", "path")
 """Keys under which a part of a message has its image."""
