@@ -14,6 +14,7 @@ from darkroom.pipelines.models.messages import Message, opening_messages
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, Policy
 from darkroom.pipelines.models.policies.recorded import RecordedPolicy
 from darkroom.pipelines.models.prompts import Prompt, earlier_versions
+from darkroom.pipelines.models.protocols.protocol import render
 from darkroom.pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
 from darkroom.pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
 from darkroom.pipelines.records.digest import digest, seed_from
@@ -125,14 +126,14 @@ class Drafts(RecipeStage[Sample, Draft]):
         plan = await self._plan(sample, prepared, visibility, spent)
         prompt, task = await self._task(sample, prepared, {**prepared.hint, **visibility, **plan})
         completion = await _written(self.writer, task, self.recipe.protocol.stop, spent)
-        parse_turn(completion, self.recipe.protocol)
+        turn = parse_turn(completion, self.recipe.protocol)
         return Draft(
             trajectory_id=task.trajectory_id,
             sample_id=sample.sample_id,
             family=self.recipe.family,
             images=task.images,
             hint=json.dumps(dict(task.hint), sort_keys=True),
-            text=completion.text,
+            text=render(self.recipe.protocol, turn, first=True) if completion.reasoning else completion.text,
             usage=spent.usage,
             provenance=provenance(self.writer, prompt.digest, seed=task.seed),
             mode=task.mode,
@@ -173,7 +174,7 @@ async def _written(
 ) -> Completion:
     completion = await write_turn(policy, _request(task, stop, schema))
     spent.usage += completion.usage
-    spent.text = completion.text
+    spent.text = completion.text if completion.text.strip() else completion.reasoning
     return completion
 
 

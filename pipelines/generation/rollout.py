@@ -2,12 +2,12 @@
 
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from darkroom.pipelines.models.messages import Message, message
 from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, PolicyError
-from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn
-from darkroom.pipelines.models.protocols.protocol import Protocol
+from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn, lines, tag
+from darkroom.pipelines.models.protocols.protocol import Protocol, render
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Observation, Round, Usage
 from darkroom.pipelines.records.digest import seed_from
@@ -75,17 +75,37 @@ async def rollout(
 
 
 def parse_turn(completion: Completion, protocol: Protocol) -> ParsedTurn:
-    """A completion taken apart. Raises ``RowError`` (withheld_turn, truncated_turn, malformed_turn) with an excerpt."""
+    """A completion taken apart, its reasoning as the thought, without the protocol's tags. Code counts there if nothing
+    but an answer follows, which was made up. Raises ``RowError`` (withheld_turn, truncated_turn, malformed_turn)."""
     if completion.withheld:
         raise RowError(Reason.WITHHELD_TURN, f"{completion.withheld}; {completion.text[:100]!r}")
+    if not completion.reasoning:
+        return _parse_text(completion.text, completion, protocol)
+    thought = lines(completion.reasoning).strip()
+    acted, said = protocol.parse(thought), protocol.parse(completion.text)
+    has_code = (
+        isinstance(acted, ParsedTurn) and acted.code is not None and tag(f"/{protocol.container}").search(thought)
+    )
+    if not completion.text.strip() or (has_code and isinstance(said, ParsedTurn) and said.code is None):
+        return _parse_text(thought, completion, protocol)
+    turn = _parse_text(completion.text, completion, protocol)
+    names = (f"/?{name}" for name in (*protocol.tags, protocol.marker))
+    thought = tag(*names).sub(lambda found: found[0].strip("</>"), thought)
+    turn = replace(turn, thought=f"{thought}\n\n{turn.thought}".strip())
+    render(protocol, turn, first=True)
+    return turn
+
+
+def _parse_text(text: str, completion: Completion, protocol: Protocol) -> ParsedTurn:
     stream = protocol.stream()
-    stream.feed(completion.text)
+    stream.feed(text)
     parsed = stream.finish()
     if isinstance(parsed, ParsedTurn) and (completion.finished or not stream.in_code):
         return parsed
     what = parsed.evidence if isinstance(parsed, Malformed) else "its code has no end"
     if (n_tokens := completion.usage.completion_tokens) and not completion.text.strip():
-        what += f"; none of its {n_tokens} tokens is text: they went into reasoning, or a field that is not read"
+        where = "reasoning" if text else "reasoning, or a field that is not read"
+        what += f"; none of its {n_tokens} tokens is text: they went into {where}"
     if completion.finished:
         raise RowError(Reason.MALFORMED_TURN, what)
     raise RowError(Reason.TRUNCATED_TURN, f"the token limit cut the turn off; {what}")

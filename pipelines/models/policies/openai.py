@@ -44,6 +44,13 @@ _HICCUPS = ("error", "abort", "network_error", "insufficient_system_resource")
 """What OpenRouter and LiteLLM, SGLang, Z.ai and DeepSeek end an answer with that their own side broke off."""
 _FILTERS = ("content_filter", "refusal", "safety", "sensitive")
 """What OpenAI, Anthropic, Google and Z.ai end an answer with that they hold back."""
+_THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "thinking_blocks")
+"""Fields of a message: vLLM's and OpenRouter's, SGLang's and DeepSeek's, OpenRouter's and LiteLLM's blocks."""
+_THOUGHT_PARTS = ("thinking", "reasoning", "reasoning_content")
+"""Types of a content's parts, as Anthropic's and Mistral's pass through gateways."""
+_TEXTS = ("text", "value", "thinking", "summary", "reasoning")
+"""Names of a part's text."""
+_THINK, _THINK_END = re.compile(r"\A\s*<think>", re.IGNORECASE), re.compile(r"</think>", re.IGNORECASE)
 _VERSION = re.compile(r"(?:[-@:](?:latest|preview|exp|v?[0-9][0-9.]*))+")
 """What providers add to the name of a model: a date, a revision (``gpt-4o-2024-08-06``, ``claude@20240620``)."""
 
@@ -100,10 +107,10 @@ def _error(fields: Mapping[str, Any], finish_reason: Any) -> StatusError | None:
 
 
 def _says_something(choice: Mapping[str, Any]) -> bool:
-    """Return whether it has content, is a refusal or a call, or says why it has none."""
+    """Return whether it has content or a thought, is a refusal or a call, or says why it has none."""
     message, reason = _message(choice), choice.get("finish_reason")
-    content = str(message.get("content") or "").strip()
-    return bool(content or message.get("refusal") or message.get("tool_calls") or reason in ("length", *_FILTERS))
+    fields = ("content", "refusal", "tool_calls", *_THOUGHTS)
+    return reason in ("length", *_FILTERS) or any(str(message.get(name) or "").strip() for name in fields)
 
 
 def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -114,12 +121,27 @@ def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
 def _completion(choice: Mapping[str, Any]) -> Completion:
     """A choice without usage."""
     message, reason = _message(choice), choice.get("finish_reason")
-    text = storable(_text(message.get("content"), _DEEPEST))
+    reasoning, text = map(storable, _thought_and_text(message))
     refusal = storable(_text(message.get("refusal"), _DEEPEST))
     withheld = f"finish_reason {reason!r}" if reason in _FILTERS else ""
     if refusal and not text.strip():
         withheld = f"the model refused: {refusal[:200]!r}"
-    return Completion(text, reason != "length", withheld=withheld)
+    return Completion(text, reason != "length", withheld=withheld, reasoning=reasoning)
+
+
+def _thought_and_text(message: Mapping[str, Any]) -> tuple[str, str]:
+    """What was thought, in a field, in parts or before ``</think>``, and what was said then. Text that opens a thought
+    and never ends it is said: code may be in it."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    thoughts = [part for part in parts if isinstance(part, dict) and part.get("type") in _THOUGHT_PARTS]
+    text = _text([part for part in parts if part not in thoughts] if thoughts else content, _DEEPEST)
+    fields = (_text(message.get(name), _DEEPEST) for name in _THOUGHTS)
+    thought = next(filter(str.strip, fields), "") or _text(thoughts, _DEEPEST)
+    text = _THINK.sub("", text, count=1)
+    if end := _THINK_END.search(text):
+        return f"{thought}\n{text[: end.start()]}".strip(), text[end.end() :]
+    return thought, text
 
 
 def warn_of_oddities(answer: EndpointAnswer, *, model: str, endpoint: str) -> None:
@@ -162,7 +184,7 @@ def _text(content: Any, depth: int) -> str:
     if isinstance(content, list):
         return "".join(_text(part, depth - 1) for part in content)
     if isinstance(content, dict):
-        return _text(content.get("text", content.get("value")), depth - 1)
+        return _text(next((content[name] for name in _TEXTS if content.get(name)), None), depth - 1)
     return str(content)
 
 

@@ -81,6 +81,8 @@ class Completion:
     """The images of the conversation, in order, as they were sent; none where a policy reads no images."""
     withheld: str = ""
     """What kept the answer back: a refusal or a filter; empty for an answer."""
+    reasoning: str = ""
+    """What the model thought before ``text``, where the endpoint tells them apart."""
 
 
 class Policy(typing.Protocol):

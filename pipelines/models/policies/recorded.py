@@ -111,5 +111,5 @@ class RecordedPolicy:
 def _completion(act: CachedCall) -> Completion:
     result = act.result
     frames = tuple(from_row(SentImage, frame) for frame in result.get("frames", ()))  # older acts have none
-    usage, withheld = from_row(Usage, result["usage"]), result.get("withheld", "")
-    return Completion(result["text"], result["finished"], usage, frames, withheld)
+    more = (result.get("withheld", ""), result.get("reasoning", ""))
+    return Completion(result["text"], result["finished"], from_row(Usage, result["usage"]), frames, *more)

@@ -38,6 +38,7 @@ from darkroom.pipelines.verification.checks.output import (
 from darkroom.pipelines.verification.checks.rounds import (
     calls_are_valid,
     executes,
+    has_a_thought,
     has_tool_turns,
     mode_is_obeyed,
     no_program,
@@ -48,7 +49,13 @@ from darkroom.pipelines.verification.checks.rounds import (
     zooms_on_target,
 )
 
-EVERY_FAMILY: tuple[MeasuredCheck, ...] = (not_repetitive, not_too_long, answer_not_anticipated, claims_hold)
+EVERY_FAMILY: tuple[MeasuredCheck, ...] = (
+    has_a_thought,
+    not_repetitive,
+    not_too_long,
+    answer_not_anticipated,
+    claims_hold,
+)
 """Checks that a recipe need not list."""
 
 __all__ = [
@@ -78,6 +85,7 @@ __all__ = [
     "first_crop_is_generous",
     "first_crop_misses",
     "frames_within_budget",
+    "has_a_thought",
     "has_tool_turns",
     "hint_stays_hidden",
     "judge_effective",

@@ -58,6 +58,7 @@ class Flaw(StrEnum):
     HINT_NUMBER = "hint_number"
     HINT_MENTIONED = "hint_mentioned"
     NOT_EXPLAINED = "not_explained"
+    NO_THOUGHT = "no_thought"
     REPETITIVE = "repetitive"
     TOO_LONG = "too_long"
     CLAIM_CONTRADICTED = "claim_contradicted"

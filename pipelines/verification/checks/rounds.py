@@ -157,6 +157,17 @@ _EXCERPT = 80
 
 
 @check()
+def has_a_thought(case: Case) -> CheckResult:
+    """Every program has a thought before it, an answer without programs too; ``score`` is the share that has."""
+    turns = case.trajectory.rounds
+    thoughts = [turn.thought for turn in turns] or [case.trajectory.final_thought]
+    empty = [n for n, thought in enumerate(thoughts, 1) if not thought.strip()]
+    detail = f"no thought before the {'program of round' if turns else 'answer,'} {', '.join(map(str, empty))}"
+    share = round(1 - len(empty) / len(thoughts), 4)
+    return decided(not empty, Flaw.NO_THOUGHT, detail if empty else "", score=share)
+
+
+@check()
 def not_repetitive(case: Case) -> CheckResult:
     """No passage, repeated five times or more, makes up over half of a thought, of the code or of the whole text."""
     parts = _parts(case)

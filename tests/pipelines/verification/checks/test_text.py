@@ -10,7 +10,7 @@ import pytest
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.records import Observation, Round
 from darkroom.pipelines.verification.checks import EVERY_FAMILY, Flaw
-from darkroom.pipelines.verification.checks.rounds import MAX_CHARS, not_repetitive, not_too_long
+from darkroom.pipelines.verification.checks.rounds import MAX_CHARS, has_a_thought, not_repetitive, not_too_long
 
 SENTENCE = "I look at the sign again to be sure of it. "
 WORDS = (
@@ -85,6 +85,17 @@ def test_other_text_passes(make_case, text):
 def test_what_the_sandbox_printed_is_not_the_policys_text(make_case):
     printed = Round("I count.", "count()", Observation("ok", SENTENCE * 400))
     assert all(check(make_case(rounds=(printed,))).passed for check in EVERY_FAMILY)
+
+
+def test_a_program_without_a_thought_is_found_and_an_answer_after_it_may_have_none(make_case):
+    seen = Observation("ok", "7")
+    thought, empty = Round("I count.", "count()", seen), Round(" \n", "count()", seen)
+    assert has_a_thought(make_case(rounds=(thought,), final_thought="")).passed
+    found = has_a_thought(make_case(rounds=(thought, empty)))
+    assert (found.reason, found.score) == (Flaw.NO_THOUGHT, 0.5)
+    assert found.detail == "no thought before the program of round 2"
+    assert has_a_thought(make_case(rounds=(), final_thought="")).reason == Flaw.NO_THOUGHT
+    assert has_a_thought(make_case(rounds=(), final_thought="It is red.")).passed
 
 
 @pytest.mark.parametrize("where", ["thought", "code", "final_thought"])
