@@ -56,18 +56,17 @@ class JudgeStats:
 
 def judge_stats_of(tables: Tables, family: str, partitions: Sequence[str]) -> JudgeStats:
     """Over those partitions that have verdicts, with the judges of all of them."""
-    keys = _keys(tables, family, partitions)
-    notes = [_notes(tables, key) for key in keys]
-    judges = {digest(judge): judge for note in notes for judge in note.get("judges", ())}
-    limits = [note["necessity"] for note in notes if "necessity" in note]
+    notes = _notes(tables, family, partitions)
+    judges = {digest(judge): judge for note in notes.values() for judge in note.get("judges", ())}
+    limits = [note["necessity"] for note in notes.values() if "necessity" in note]
     models = {limit["model"] for limit in limits}
-    checks = (check for key in keys for (row,) in tables.columns(key, "checks") for check in row)
+    checks = (check for key in notes for (row,) in tables.columns(key, "checks") for check in row)
     return JudgeStats(list(judges.values()), necessity_stats(checks, limits[-1] if limits else {}), measured_on(models))
 
 
 def judge_stats_fingerprint(tables: Tables, family: str, partitions: Sequence[str]) -> str:
     """Changes whenever ``judge_stats_of`` may."""
-    return digest([[tables.fingerprint(key), _notes(tables, key)] for key in _keys(tables, family, partitions)])
+    return digest([[tables.fingerprint(key), note] for key, note in _notes(tables, family, partitions).items()])
 
 
 def necessity_stats(checks: Iterable[Mapping[str, Any]], limits: Mapping[str, Any]) -> tuple[NecessityStats, ...]:
@@ -127,10 +126,6 @@ def _review_check(reviews: Sequence[Review]) -> Check:
     return Check(REVIEW_CHECK, passed, score=n_accepted / n, detail=detail, reason=reason, n_trials=n)
 
 
-def _keys(tables: Tables, family: str, partitions: Sequence[str]) -> list[TableKey]:
-    return tables.existing(TableKey((family, "verdicts"), partition) for partition in partitions)
-
-
-def _notes(tables: Tables, key: TableKey) -> Mapping[str, Any]:
-    notes: Mapping[str, Any] = tables.facts(key).get("notes", {})
-    return notes
+def _notes(tables: Tables, family: str, partitions: Sequence[str]) -> dict[TableKey, Mapping[str, Any]]:
+    keys = tables.existing(TableKey((family, "verdicts"), partition) for partition in partitions)
+    return {key: tables.facts(key).get("notes", {}) for key in keys}

@@ -16,9 +16,8 @@ from darkroom import sandbox
 from darkroom.pipelines.generation.sandbox_sessions import process_pool
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.models.tasks import image_names
-from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
+from darkroom.pipelines.publishing.dataset_reader import map_in_threads, read_rows
 from darkroom.pipelines.storage.media_validation import decode, eight_bit
-from darkroom.pipelines.storage.stage_runs import Progress
 from darkroom.pipelines.storage.store_paths import StorePath
 
 What = Literal["status", "text", "error", "images", "pixels", "session"]
@@ -72,18 +71,13 @@ class RowReplay:
     differences: tuple[Difference, ...]
 
 
-def replay(folders: Sequence[StorePath], *, limit: int | None = None, progress: Progress | None = None) -> Replay:
+def replay(folders: Sequence[StorePath], *, limit: int | None = None) -> Replay:
     """Executes all code of the datasets in ``folders`` again (at most ``limit`` rows of each).
 
     As many sessions at a time as the machine has CPUs. A row whose session fails is a difference; raises
     ``sandbox.SandboxUnavailable`` when none can be had on this machine.
     """
-    n_rows, replayed = count_rows(folders, limit=limit), list[RowReplay]()
-    rows, perform = read_rows(folders, limit=limit), partial(replay_row, execute=in_sandbox)
-    for row_replay in map_in_threads(rows, perform):
-        replayed.append(row_replay)
-        if progress is not None:
-            progress(len(replayed), n_rows)
+    replayed = list(map_in_threads(read_rows(folders, limit=limit), partial(replay_row, execute=in_sandbox)))
     return Replay(
         n_rows=len(replayed),
         n_same=sum(not row.differences for row in replayed),

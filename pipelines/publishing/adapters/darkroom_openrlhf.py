@@ -136,10 +136,8 @@ def _part(part: Mapping[str, Any], images: Sequence[str] = ()) -> dict[str, Any]
 
 async def _request(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
     """The service's answer, None without one; waits while it has no room. Raises ``httpx.HTTPStatusError``."""
-    while True:
-        answer = await _client(asyncio.get_running_loop()).request(method, path, json=body)
-        if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
-            break
+    http = _client(asyncio.get_running_loop())
+    while (answer := await http.request(method, path, json=body)).status_code == httpx.codes.TOO_MANY_REQUESTS:
         await asyncio.sleep(float(answer.headers.get("Retry-After", 1)))
     if answer.is_error:
         raise httpx.HTTPStatusError(f"{method} {URL}{path}: {answer.text}", request=answer.request, response=answer)

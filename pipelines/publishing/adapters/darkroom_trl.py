@@ -197,9 +197,8 @@ def _part(part: Mapping[str, Any], images: Sequence[str] = ()) -> dict[str, Any]
 
 def _request(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
     """The service's answer, None without one; waits while it has no room. Raises ``httpx.HTTPStatusError``."""
-    while (
-        answer := _client(os.getpid()).request(method, path, json=body)
-    ).status_code == httpx.codes.TOO_MANY_REQUESTS:
+    http = _client(os.getpid())
+    while (answer := http.request(method, path, json=body)).status_code == httpx.codes.TOO_MANY_REQUESTS:
         time.sleep(float(answer.headers.get("Retry-After", 1)))
     if answer.is_error:
         raise httpx.HTTPStatusError(f"{method} {URL}{path}: {answer.text}", request=answer.request, response=answer)

@@ -48,9 +48,8 @@ class DarkroomTaskset(vf.Taskset[DarkroomTask, DarkroomTasksetConfig]):
 
     def load(self) -> Iterator[DarkroomTask]:
         """A task for each row. Raises ``httpx.HTTPError`` without the service."""
-        for row in (
-            httpx.get(f"{self.config.url}/rows", headers=_headers(), timeout=60).raise_for_status().json()["ids"]
-        ):
+        answer = httpx.get(f"{self.config.url}/rows", headers=_headers(), timeout=60).raise_for_status()
+        for row in answer.json()["ids"]:
             yield DarkroomTask(DarkroomData(id=row, name=row, row=row), self.config.task)
 
 

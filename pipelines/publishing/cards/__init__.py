@@ -38,7 +38,7 @@ def sft_card(
 
     title, tags = f"Darkroom SFT: {recipe.family}", [recipe.family, recipe.protocol.name]
     stated |= {"asked": asked, "labelled_by": _labelled_by, "in_words": in_words, "interval": _interval}
-    return _render(
+    card = render(
         "cards/sft_card.md.jinja",
         front_matter=front_matter(title, facts, TRAJECTORIES, tags=tags, languages=languages),
         recipe=recipe,
@@ -49,6 +49,7 @@ def sft_card(
         example=_example(*facts.first) if facts.first else "",
         **stated,
     )
+    return f"{card}\n"
 
 
 def rl_card(
@@ -68,7 +69,7 @@ def rl_card(
 
     title, tags = "Darkroom RL prompts", ["reinforcement-learning"]
     stated |= {"asked": asked, "measured_on": measured_on}
-    return _render(
+    card = render(
         "cards/rl_card.md.jinja",
         front_matter=front_matter(title, facts, PROMPTS, tags=tags, languages=languages),
         facts=facts,
@@ -79,10 +80,7 @@ def rl_card(
         bars=lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
         **stated,
     )
-
-
-def _render(template: str, **facts: Any) -> str:
-    return f"{render(template, **facts)}\n"
+    return f"{card}\n"
 
 
 def in_words(check: CheckFunction) -> str:

@@ -81,11 +81,11 @@ class Layout:
     trainer: str
     description: str
     """One line for people who choose."""
-    messages: str
-    """The column with the conversation."""
-    media: Media
     render: Callable[[ExportRow], dict[str, Any]]
     """The record. Raises ``Unrenderable`` for what the trainer cannot hold."""
+    messages: str = "messages"
+    """The column with the conversation."""
+    media: Media = "bytes"
     schema: pa.Schema | None = None
     """The columns of its parquet files; None: JSON lines."""
     of: Kind = "trajectories"

@@ -47,7 +47,6 @@ MS_SWIFT = Layout(
     name="ms_swift",
     trainer="ms-swift",
     description="SFT; observations as user turns",
-    messages="messages",
     media="paths",
     render=lambda row: sft_record(row, [_message(turn) for turn in row.turns]),
 )
@@ -58,12 +57,10 @@ MS_SWIFT_INLINE = replace(
     render=lambda row: sft_record(row, _inline(row.turns)),
     in_pieces=True,
 )
-MS_SWIFT_GRPO = Layout(
+MS_SWIFT_GRPO = replace(
+    MS_SWIFT,
     name="ms_swift_grpo",
-    trainer="ms-swift",
     description="GRPO; prompts with solutions and graders",
-    messages="messages",
-    media="paths",
     render=lambda row: prompt_record(row, messages=row.messages(), solution=row.row["answer"]),
     schema=GRPO_SCHEMA,
     of="prompts",

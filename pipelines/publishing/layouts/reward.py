@@ -60,7 +60,8 @@ def trl_reward(
     **_: Any,
 ) -> list[float]:
     """For TRL, which calls it with the dataset's columns."""
-    truths = _rows(answer=answer, question=question, choices=choices, grader=grader)
+    names, rows = ("answer", "question", "choices", "grader"), zip(answer, question, choices, grader, strict=True)
+    truths = [dict(zip(names, row, strict=True)) for row in rows]
     return [score(_last_words(completion), truth) for completion, truth in zip(completions, truths, strict=True)]
 
 
@@ -132,10 +133,8 @@ def has_toolkit() -> bool:
 
 def by_toolkit(final: str, truth: Mapping[str, Any]) -> bool:
     """Darkroom's own verdict."""
-    grading, records = (
-        importlib.import_module("darkroom.pipelines.verification.grading"),
-        importlib.import_module("darkroom.pipelines.records"),
-    )
+    grading = importlib.import_module("darkroom.pipelines.verification.grading")
+    records = importlib.import_module("darkroom.pipelines.records")
     words, choices = (str(truth["question"]), str(truth["answer"])), tuple(map(str, truth["choices"]))
     sample = records.Sample("", "", "", "", (), words[0], choices, words[1], records.Truth(), "")
     return bool(grading.grade(final, sample, records.Grader(**_grader(truth))).right)
@@ -244,10 +243,6 @@ def _behind(prompt: str, query: str) -> str:
     if not mark:
         raise ValueError(f"the query does not hold the end of its prompt, {prompt[-_PROMPT_END:]!r}")
     return response
-
-
-def _rows(**columns: Sequence[Any]) -> list[dict[str, Any]]:
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 if "swift" in sys.modules:  # ms-swift is loading this file as its plug-in

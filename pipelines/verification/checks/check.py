@@ -103,14 +103,14 @@ class CheckResult:
     n_trials: int = 0
 
 
-def passed(detail: str = "", *, score: float | None = None, n_trials: int = 0) -> CheckResult:
+def passed(detail: str = "", *, score: float | None = None) -> CheckResult:
     """The property holds."""
-    return CheckResult(None, score, detail, n_trials)
+    return CheckResult(None, score, detail)
 
 
-def failed(flaw: AnyFlaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:
+def failed(flaw: AnyFlaw, detail: str, *, score: float | None = None) -> CheckResult:
     """The property does not hold; ``detail`` says what was found and what was expected."""
-    return CheckResult(flaw, score, detail, n_trials)
+    return CheckResult(flaw, score, detail)
 
 
 def decided(holds: bool, flaw: AnyFlaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:

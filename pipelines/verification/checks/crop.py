@@ -63,8 +63,7 @@ def crop_is_tight(case: Case) -> CheckResult:
 
 
 def containment(location: CropLocation | None, target: Box) -> CheckResult:
-    """Return whether a crop shows the whole target: not_a_crop, target_cut; ``score`` is the share of it that it
-    shows."""
+    """Return whether a crop shows the whole target: not_a_crop, target_cut; ``score`` is the share that it shows."""
     if location is None:
         return failed(Flaw.NOT_A_CROP, "the image shown is no part of the question's image", score=0.0)
     share = round(location.box.intersection(target).area / target.area, 4)

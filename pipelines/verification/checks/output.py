@@ -174,8 +174,7 @@ _MARKER = re.compile(r"</?\w{1,20}>")
 
 
 def release_of(sample: Sample) -> dict[str, Any] | None:
-    """Record that the source kept of the released trajectory (``pipelines/sources/transcripts.py``); None without
-    one."""
+    """The source's record of the released trajectory (``pipelines/sources/transcripts.py``); None without one."""
     release = details_of(sample).get("released")
     return release if isinstance(release, dict) else None
 
