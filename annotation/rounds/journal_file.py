@@ -189,7 +189,7 @@ def open_journal(path: Path) -> sqlite3.Connection:
         database = sqlite3.connect(path, timeout=60, isolation_level=None)
         database.execute("pragma journal_mode=wal")
         database.execute("pragma synchronous=full")
-        version = _schema(database)
+        (version,) = database.execute("pragma user_version").fetchone()
         if version < SCHEMA:
             _migrate(database)
     except sqlite3.DatabaseError as error:
@@ -215,15 +215,10 @@ def _transaction(database: sqlite3.Connection) -> Iterator[None]:
     database.execute("commit")
 
 
-def _schema(database: sqlite3.Connection) -> int:
-    schema: int = database.execute("pragma user_version").fetchone()[0]
-    return schema
-
-
 def _migrate(database: sqlite3.Connection) -> None:
     """Bring the file to today's schema in one transaction: a process that is killed leaves the old file."""
     with _transaction(database):
-        version = _schema(database)  # another process may have been faster
+        (version,) = database.execute("pragma user_version").fetchone()  # another process may have been faster
         is_new = not database.execute("select 1 from sqlite_master where name = 'demands'").fetchone()
         for statement in () if is_new else (step for number in range(version, SCHEMA) for step in _STEPS[number]):
             database.execute(statement)

@@ -6,7 +6,7 @@ error. The same seed plants the same error.
 
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -45,15 +45,18 @@ def plant(
 ) -> PlantedRecord | None:
     """The record with one of ``errors``, sampled by ``seed`` among the possible ones; None if none is possible."""
     random = Random(seed_from("gold", seed))
-    kinds: dict[PlantedErrorKind, Callable[[], RecordFields | None]] = {
-        "wrong_answer": lambda: _wrong_answer(fields, random),
-        "moved_box": lambda: _moved_box(fields, size, random),
-        "wrong_category": lambda: _wrong_category(fields, random),
-        "wrong_count": lambda: _wrong_count(fields, random),
-    }
     allowed = [error for error in ERRORS if error in set(errors)]
     for error in random.sample(allowed, len(allowed)):
-        planted = kinds[error]()
+        match error:
+            case "wrong_answer":
+                planted = _wrong_answer(fields, random)
+            case "moved_box":
+                planted = _moved_box(fields, size, random)
+            case "wrong_count":
+                planted = _wrong_count(fields, random)
+            case "wrong_category":
+                wrong = _WORDS["surely_wrong"].get(fields.category)
+                planted = replace(fields, category=random.choice(wrong), count=None) if wrong else None
         if planted is not None:
             return PlantedRecord(error, planted)
     return None
@@ -62,9 +65,7 @@ def plant(
 def _wrong_answer(fields: RecordFields, random: Random) -> RecordFields | None:
     if fields.category == "quantity":
         return None  # the answer is the count: see wrong_count
-    makers = (_other_digit, _other_letter) if fields.category == "ocr" else (_opposite, _other_colour, _other_digit)
-    for make in makers:
-        edited = make(fields.answer, random)
+    for edited in _edits(fields.answer, random, is_read=fields.category == "ocr"):
         if edited is not None and not matches(edited, fields.answer):
             return replace(fields, answer=edited)
     things = _WORDS["things"] if fields.category == "object" else ()
@@ -72,14 +73,15 @@ def _wrong_answer(fields: RecordFields, random: Random) -> RecordFields | None:
     return replace(fields, answer=random.choice(different)) if different else None
 
 
-def _opposite(answer: str, random: Random) -> str | None:
-    pairs = {**_WORDS["opposites"], **{second: first for first, second in _WORDS["opposites"].items()}}
-    return _with_word(answer, pairs)
-
-
-def _other_colour(answer: str, random: Random) -> str | None:
-    swaps = {colour: random.choice([c for c in _WORDS["colours"] if c != colour]) for colour in _WORDS["colours"]}
-    return _with_word(answer, swaps)
+def _edits(answer: str, random: Random, *, is_read: bool) -> Iterator[str | None]:
+    """The answer with one word or letter changed, the plainest error first; ``is_read``: it is text off the image."""
+    opposites, colours = _WORDS["opposites"], _WORDS["colours"]
+    if not is_read:
+        yield _with_word(answer, opposites | {second: first for first, second in opposites.items()})
+        yield _with_word(answer, {colour: random.choice([c for c in colours if c != colour]) for colour in colours})
+    yield _with_other(answer, random, string.digits, "123456789")
+    if is_read and len(answer) <= _LONGEST_EDITED:
+        yield _with_other(answer, random, string.ascii_letters, string.ascii_lowercase)
 
 
 def _with_word(answer: str, swaps: Mapping[str, str]) -> str | None:
@@ -89,16 +91,6 @@ def _with_word(answer: str, swaps: Mapping[str, str]) -> str | None:
         return None
     word = words[0]
     return answer[: word.start()] + _cased(swaps[word[0].lower()], like=word[0]) + answer[word.end() :]
-
-
-def _other_digit(answer: str, random: Random) -> str | None:
-    return _with_other(answer, random, string.digits, "123456789")
-
-
-def _other_letter(answer: str, random: Random) -> str | None:
-    if len(answer) > _LONGEST_EDITED:
-        return None
-    return _with_other(answer, random, string.ascii_letters, string.ascii_lowercase)
 
 
 def _with_other(answer: str, random: Random, characters: str, others: str) -> str | None:
@@ -139,11 +131,6 @@ def _moved_box(fields: RecordFields, size: tuple[int, int], random: Random) -> R
         if not any(box.width > 0 and box.height > 0 for box in common):
             return replace(fields, boxes=(*fields.boxes[:position], moved, *fields.boxes[position + 1 :]))
     return None
-
-
-def _wrong_category(fields: RecordFields, random: Random) -> RecordFields | None:
-    wrong = _WORDS["surely_wrong"].get(fields.category)
-    return replace(fields, category=random.choice(wrong), count=None) if wrong else None
 
 
 def _wrong_count(fields: RecordFields, random: Random) -> RecordFields | None:

@@ -56,9 +56,8 @@ def materialize_pre_annotations(
 ) -> StageReport:
     """Raises ``TableMissing``, ``AnnotationError`` where they are disabled, ``PolicyUnavailable``."""
     if campaign.pre_annotate == "no":
-        raise AnnotationError(
-            "pre-annotations are disabled: set pre_annotate to pixels or thousandths in campaign.yaml"
-        )
+        mend = "set pre_annotate to pixels or thousandths in campaign.yaml"
+        raise AnnotationError(f"pre-annotations are disabled: {mend}")
     shard = Shard(workspace, "all", progress and (lambda stand: progress(stand.n_done, stand.n_rows)))
     return shard.materialize(PreAnnotations(campaign=campaign, policy=policy))
 
@@ -106,9 +105,8 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
         seed = seed_from("pre_annotate", item.image.sha256)
         task = Task(item.image.sha256, "pre_annotate", sample, (), {}, messages, seed)
         try:
-            return await self.policy.write(
-                CompletionRequest(messages, (), seed, task, schema=PolicyRecord.model_json_schema())
-            )
+            schema = PolicyRecord.model_json_schema()
+            return await self.policy.write(CompletionRequest(messages, (), seed, task, schema=schema))
         except PolicyError as error:
             raise RowError(Reason.POLICY_FAILED, str(error)) from error
 
@@ -146,10 +144,10 @@ def read_predictions(workspace: Workspace, pool: Iterable[PoolImage]) -> dict[st
     """The workspace's pre-annotations, if any, as Label Studio's predictions by sha256; pages show the model's name."""
     tables, items = workspace.tables, {item.image.sha256: item for item in pool}
     rows = tables.read(PRE_ANNOTATIONS, PreAnnotation) if tables.exists(PRE_ANNOTATIONS) else []
-    return {row.sha256: _prediction(row, items[row.sha256]) for row in rows if row.sha256 in items}
-
-
-def _prediction(row: PreAnnotation, item: PoolImage) -> dict[str, Any]:
-    boxes = tuple(box.box for box in row.boxes)
-    fields = RecordFields(row.question, row.answer, row.category, row.count, boxes)
-    return {"model_version": f"pre-annotation by {row.model}", "result": results(fields, item)}
+    predictions: dict[str, Mapping[str, Any]] = {}
+    for row in (row for row in rows if row.sha256 in items):
+        boxes = tuple(box.box for box in row.boxes)
+        fields = RecordFields(row.question, row.answer, row.category, row.count, boxes)
+        result = results(fields, items[row.sha256])
+        predictions[row.sha256] = {"model_version": f"pre-annotation by {row.model}", "result": result}
+    return predictions

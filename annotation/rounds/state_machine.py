@@ -184,7 +184,7 @@ class StateMachine:
         for annotation in read.annotations:
             if annotation.version.raw.get("result") == [] or annotation.version.raw.get("was_cancelled"):
                 continue
-            submission, at = annotation.submission, _time_of(annotation.version)
+            submission, at = annotation.submission, str(annotation.version.raw.get("created_at") or "")
             if isinstance(submission, RowError):
                 state.invalid.append(invalid_submission(read.task, annotation.version, submission, self.people))
                 continue
@@ -204,7 +204,7 @@ class StateMachine:
             round=read.task.request.round,
             attempt=read.task.request.attempt,
             person=email_of(raw.get("completed_by"), self.people),
-            at=_time_of(entry.version),
+            at=str(raw.get("created_at") or ""),
             lead_seconds=raw.get("lead_time"),
             verdict=verdict,
             reasons=submission.reasons if submission else (entry.evidence,),
@@ -271,7 +271,3 @@ def _next_request(state: RecordState, serial: int, bases: Sequence[Accepted]) ->
     request = TaskRequest(state.round, state.item_id, state.attempt, serial, *frozen[0], n_wanted=n_wanted)
     others = json.dumps(frozen[1:]) if frozen[1:] else ""
     return request._replace(overlap=n_wanted + len(state.excluded), bases=others)
-
-
-def _time_of(version: AnnotationVersion) -> str:
-    return str(version.raw.get("created_at") or "")
