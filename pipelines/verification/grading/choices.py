@@ -76,8 +76,7 @@ def _distinguished(answer: str, choices: Sequence[str], question: str) -> set[st
 
 
 def _in_one_order(answer_words: Sequence[str], choice: Sequence[str]) -> bool:
-    """Return whether what is said of a choice's words has their order: the dog on the left of the car is no car left of
-    it."""
+    """Return whether a choice's words are in its order: a dog on the left of the car is no car left of it."""
     remaining = iter(choice)
     return all(word in remaining for word in answer_words if word in choice and word not in FILLERS)
 

@@ -54,8 +54,7 @@ Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "ju
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """Grade of an answer: whether it is right, by which rule, and what was compared. ``score`` is 1.0 or 0.0, or the
-    rule's own."""
+    """Grade of an answer: whether it is right, by which rule, what was compared; ``score``: 1.0, 0.0 or the rule's."""
 
     right: bool
     kind: Kind
@@ -236,25 +235,20 @@ def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
     ``darkroom.pipelines.verification.grading.judged`` asks a judge.
     """
     sample = replace(sample, question=own_question(sample.question))
-    if grader is None:
-        first, others = _by_any_rule(answer, sample), right_answers(sample)[1:]
-    else:
-        first = _by_grader(answer, sample, grader)
-        others = right_answers(sample)[1:] if grader.accepted is None else grader.accepted
+    first = _by_rule(answer, sample, grader)
     if first.right or sample.choices:
         return first
-    verdicts = (_accepted(answer, replace(sample, answer=text), grader) for text in others)
-    return next((verdict for verdict in verdicts if verdict.right), first)
+    others = right_answers(sample)[1:] if grader is None or grader.accepted is None else grader.accepted
+    for other in (replace(sample, answer=text) for text in others):
+        verdict = _by_rule(answer, other, None if grader is None else grader_of_accepted(other, grader))
+        if verdict.right:
+            return verdict
+    return first
 
 
-def _accepted(answer: str, sample: Sample, grader: Grader | None) -> Grade:
-    """The grade by another accepted answer, by the rule that fits it."""
+def _by_rule(answer: str, sample: Sample, grader: Grader | None) -> Grade:
     if grader is None:
         return _by_any_rule(answer, sample)
-    return _by_grader(answer, sample, grader_of_accepted(sample, grader))
-
-
-def _by_grader(answer: str, sample: Sample, grader: Grader) -> Grade:
     if rejection := too_long(answer, sample):
         return rejection
     if characters := sorted(hidden(answer) - hidden(sample.answer)):

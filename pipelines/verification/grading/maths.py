@@ -134,9 +134,7 @@ def asks_for_a_form(question: str) -> bool:
 def same_spelling(answer: str, expected: str) -> bool:
     """Return whether both are one expression in one form: 3×5 is 3*5 and not 15."""
     expression, expected_expression = read_expression(answer), read_expression(expected)
-    if expression is None or expected_expression is None:
-        return False
-    return expression.spelled == expected_expression.spelled
+    return bool(expression and expected_expression and expression.spelled == expected_expression.spelled)
 
 
 def same_expression(answer: str, expected: str, *, question: str) -> tuple[bool, str] | None:
@@ -214,8 +212,7 @@ def in_symbols(text: str) -> str:
 
 
 def same_form_of(answer: str, expected: str) -> bool | None:
-    """Return whether two texts are one interval, one point, one equation or one pair of roots; None where expected is
-    none."""
+    """Return whether two texts are one interval, point, equation or pair of roots; None where expected is none."""
     if max(len(answer), len(expected)) > MAX_CHARS:
         return None
     point = _POINT.match(answer.strip(" $"))
@@ -225,7 +222,13 @@ def same_form_of(answer: str, expected: str) -> bool | None:
     if expected_ends is not None:
         interval = _interval(answer)
         # two numbers in round brackets may be a point as well: that is compared elsewhere
-        return None if interval is None else _same_letter(answer, expected) and _same_interval(interval, expected_ends)
+        if interval is None:
+            return None
+        # an interval in brackets names no variable
+        letters = [set(re.findall(r"(?<![a-zA-Z\\])[a-z](?![a-zA-Z])", text)) for text in (answer, expected)]
+        is_one_variable = not letters[0] or not letters[1] or letters[0] == letters[1]
+        ends = zip(interval[::2], expected_ends[::2], strict=True)
+        return is_one_variable and interval[1::2] == expected_ends[1::2] and all(_same_end(*pair) for pair in ends)
     if answer.count("=") == expected.count("=") == 1:
         first, second = (side.strip(" $") for side in answer.split("="))
         if not re.fullmatch(r"[a-zA-Z](?:\([a-zA-Z]\))?", first):  # an equation, no assignment
@@ -282,12 +285,6 @@ def _interval(text: str) -> Interval | None:
     return None
 
 
-def _same_letter(answer: str, expected: str) -> bool:
-    """Return whether two inequalities are about one variable; an interval in brackets names none."""
-    letters = [set(re.findall(r"(?<![a-zA-Z\\])[a-z](?![a-zA-Z])", text)) for text in (answer, expected)]
-    return not letters[0] or not letters[1] or letters[0] == letters[1]
-
-
 def _half(sign: str, end: str) -> Interval:
     closed = sign in "≤≥"
     return ("-∞", False, _end(end), closed) if sign in "<≤" else (_end(end), closed, "∞", False)
@@ -295,12 +292,6 @@ def _half(sign: str, end: str) -> Interval:
 
 def _end(text: str) -> str:
     return re.sub(r"\s", "", text).removeprefix("+").replace("\u2212", "-")
-
-
-def _same_interval(interval: Interval, expected: Interval) -> bool:
-    if interval[1::2] != expected[1::2]:
-        return False
-    return all(_same_end(*ends) for ends in zip(interval[::2], expected[::2], strict=True))
 
 
 def _same_end(end: str, expected: str) -> bool:

@@ -52,9 +52,8 @@ def grader_of_accepted(sample: Sample, grader: Grader) -> Grader:
     It has a rule of its own only where that is no wider: a text is never a list, a sentence or a box.
     """
     own = _found(sample, bare(sample.answer), grader.tolerance, grader.unit)
-    return (
-        own if own.kind in ("number", "maths", "text") and grader.kind != "judged" else replace(grader, accepted=None)
-    )
+    has_own = own.kind in ("number", "maths", "text") and grader.kind != "judged"
+    return own if has_own else replace(grader, accepted=None)
 
 
 def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
@@ -102,23 +101,17 @@ def _is_box(sample: Sample, answer: str) -> bool:
     corners = read_box(answer)
     if corners is None:
         return False
-    is_target = any(
-        tuple(map(float, (target.x1, target.y1, target.x2, target.y2))) == corners for target in sample.truth.boxes
-    )
-    if is_target or _CORNERS.search(sample.question):
-        return True
-    return not answer[:1].isdigit() and _PLACE.search(sample.question) is not None
+    is_target = any(tuple(map(float, target.box)) == corners for target in sample.truth.boxes)
+    is_place = not answer[:1].isdigit() and _PLACE.search(sample.question) is not None
+    return is_target or is_place or _CORNERS.search(sample.question) is not None
 
 
 def _is_list(sample: Sample, answer: str) -> bool:
     parts = elements(answer)
-    if len(parts) < 2 or (_TUPLE.match(answer) and not _SEQUENCE.match(answer)):
+    if len(parts) < 2 or (_TUPLE.match(answer) and not _SEQUENCE.match(answer)) or _is_read(sample):
         return False
-    if any(len(element.split()) > MAX_ELEMENT_WORDS for element in parts):
-        return False
-    if any(_WRITTEN_AS_MATHS.search(element) and read_quantity(element) is None for element in parts):
-        return False
-    return not _is_read(sample)
+    is_maths = any(_WRITTEN_AS_MATHS.search(element) and read_quantity(element) is None for element in parts)
+    return not is_maths and all(len(element.split()) <= MAX_ELEMENT_WORDS for element in parts)
 
 
 def _is_maths(sample: Sample, answer: str) -> bool:

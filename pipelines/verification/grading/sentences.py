@@ -65,8 +65,7 @@ def cores(answer: str, question: str) -> Iterator[str]:
             words = [_plain(text[start:end]) for start, end in places]
             sentence = _question(question)
             starts = [n for n in range(len(words)) if not n or _opens(words[:n], words[n], sentence)]
-            starts += [n for n in _behind_label(text, places, words, sentence) if n not in starts]
-            starts += [n for n in _behind_adverb(text, places, words, sentence) if n not in starts]
+            starts += [n for n in _behind_mark(text, places, words, sentence) if n not in starts]
             ends = [n for n in range(1, len(words)) if _closes(words[n - 1], words[n:], sentence)] + [len(words)]
             for start, end in product(reversed(starts), ends):
                 if 0 < end - start < len(places):
@@ -181,23 +180,17 @@ def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
     return is_subject and all(word in leads or stem(word) in nouns for word in after)
 
 
-def _behind_label(text: str, places: Sequence[tuple[int, int]], words: Sequence[str], sentence: _Question) -> list[int]:
-    """The start behind the first colon or "=", if all before it is only what was asked for: "Total: 12"."""
-    first = [n for n, (_, end) in enumerate(places[:-1], 1) if text[end - 1] in ":="][:1]
-    return [
-        n
-        for n in first
-        if all(w == "=" or (w.isalpha() and (w in _SUBJECT or stem(w) in sentence.stems)) for w in words[:n])
-    ]
-
-
-def _behind_adverb(
+def _behind_mark(
     text: str, places: Sequence[tuple[int, int]], words: Sequence[str], sentence: _Question
 ) -> Iterator[int]:
-    """Starts of words behind "In 2015," and "According to the chart,", if the question holds these."""
+    """Starts behind the first colon or "=" ("Total: 12") and behind "In 2015,", if the question holds all before."""
+    marks = [(n, text[end - 1]) for n, (_, end) in enumerate(places[:-1], 1)]
+    for n in [n for n, mark in marks if mark in ":="][:1]:
+        if all(w == "=" or (w.isalpha() and (w in _SUBJECT or stem(w) in sentence.stems)) for w in words[:n]):
+            yield n
     if words and words[0] in _PREPOSITIONS | _ADVERBS:
-        for n, (_, end) in enumerate(places[:-1], 1):
-            if text[end - 1] == "," and all(word in _SUBJECT or stem(word) in sentence.stems for word in words[:n]):
+        for n in (n for n, mark in marks if mark == ","):
+            if all(word in _SUBJECT or stem(word) in sentence.stems for word in words[:n]):
                 yield n
 
 

@@ -44,8 +44,7 @@ def same_words(answer: str, expected: str) -> bool:
 
 
 def same_text(answer: str, expected: str, question: str) -> bool:
-    """Return whether one spelling of an answer is ``expected``: its words, or what they are read as, or usual short
-    forms."""
+    """Return whether an answer is ``expected``: its words, or what they are read as, or usual short forms."""
     text, expected_text = bare(answer), bare(expected)
     if _CODE.search(question) and any(letter.isdigit() for letter in expected_text):
         return _as_code(text, question) == _as_code(expected_text, question)
@@ -55,7 +54,11 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return same
     if wants_the_letters(question):
         return False
-    return _is_short_form(text, expected_text) or (is_action(question) and _is_deed(text, expected_text))
+    if _is_short_form(text, expected_text):
+        return True
+    deeds = [part.casefold().split() for part in (text, expected_text)]  # "taking out milk" for "takes out milk"
+    first, expected_first = ([*map(stem, words[:1])] for words in deeds)
+    return is_action(question) and deeds[0][1:] == deeds[1][1:] and first == expected_first
 
 
 def asks_for_version(question: str) -> bool:
@@ -69,12 +72,6 @@ def _as_code(text: str, question: str) -> str:
     if _TELEPHONE.search(question) and _GROUPED.match(plain):
         return re.sub(r"[^\d+]", "", plain)
     return re.sub(r"\A(?:v\.?|version)\s*(?=\d)", "", plain)
-
-
-def _is_deed(text: str, expected: str) -> bool:
-    """``taking out milk`` for ``takes out milk``."""
-    deeds = [part.casefold().split() for part in (text, expected)]
-    return deeds[0][1:] == deeds[1][1:] and [*map(stem, deeds[0][:1])] == [*map(stem, deeds[1][:1])]
 
 
 def _is_short_form(text: str, expected: str) -> bool:
