@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.records.visibility import Visibility
 from darkroom.pipelines.verification.checks.claims import Situation, View, claims_in, contradiction
 from darkroom.pipelines.verification.proportion import Proportion
+from darkroom.pipelines.vision.visibility import Visibility
 
 CASES = Path(__file__).parents[1] / "tests/pipelines/verification/checks/cases/claims.tsv"
 

@@ -60,10 +60,10 @@ def evaluate(
     Of several processes (``darkroom.train.evaluation.evaluation_run``) only the first returns.
     """
     from darkroom.pipelines.storage.workspace import Workspace
-    from darkroom.train.evaluation.evaluated_policies import open_judge, open_policy, vision_of
     from darkroom.train.evaluation.evaluation_run import EvaluationRun, n_processes, report_record, roll_out_share
     from darkroom.train.evaluation.output import export, read_report, write_output
     from darkroom.train.evaluation.questions import questions_of
+    from darkroom.train.evaluation.rollouts import open_judge, open_policy, vision_of
     from darkroom.train.runs.reporting import RunReporter
 
     check(settings)

@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from darkroom import sandbox
-from darkroom.pipelines.generation.recipes import FACTS_PROMPT, SLOT, Plan, Recipe, facts_of_hint
+from darkroom.pipelines.generation.recipes import FACTS_PROMPT, SLOT, Recipe, facts_of_hint
 from darkroom.pipelines.generation.rollout import parse_turn, write_turn
 from darkroom.pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_error
 from darkroom.pipelines.models.messages import Message, opening_messages
@@ -16,7 +16,7 @@ from darkroom.pipelines.models.policies.recorded import RecordedPolicy
 from darkroom.pipelines.models.prompts import Prompt, earlier_versions
 from darkroom.pipelines.models.protocols.protocol import render
 from darkroom.pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
-from darkroom.pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
+from darkroom.pipelines.records import Draft, Provenance, Sample, Usage, to_row
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.selection.sampling import Candidate, difficulty, ordered
 from darkroom.pipelines.storage.images import ImageStore
@@ -145,26 +145,31 @@ class Drafts(RecipeStage[Sample, Draft]):
         if isinstance(writer, RecordedPolicy):
             before = {name: fact for name, fact in hint.items() if not name.startswith("told_")}
             for prompt in earlier_versions(recipe.prompt):
-                task = task_of(recipe, sample, prepared.images, before, prepared.mode, writer, prompt=prompt)
+                task = task_of(recipe, sample, replace(prepared, hint=before), writer, prompt=prompt)
                 if await writer.has_written(_request(task, recipe.protocol.stop)):
                     return prompt, task
-        now = {**hint, **self._as_given(sample, prepared)}
-        return recipe.prompt, task_of(recipe, sample, prepared.images, now, prepared.mode, writer, prompt=recipe.prompt)
-
-    def _as_given(self, sample: Sample, prepared: PreparedSample) -> Mapping[str, Any]:
-        """Visibility in the image that the recipe made, where it is another than the sample's."""
-        if SLOT not in self.recipe.prompt.slots or prepared.images == sample.images:
-            return {}
-        visibility = visibility_as_given(sample, prepared.images, prepared.hint, self.store)
-        return {"visibility_as_given": visibility.as_json()}
+        if SLOT in recipe.prompt.slots and prepared.images != sample.images:
+            visibility = visibility_as_given(sample, prepared.images, prepared.hint, self.store)
+            hint = {**hint, "visibility_as_given": visibility.as_json()}
+        return recipe.prompt, task_of(recipe, sample, replace(prepared, hint=hint), writer, prompt=recipe.prompt)
 
     async def _plan(
         self, sample: Sample, prepared: PreparedSample, visibility: Mapping[str, Any], spent: UsageMeter
     ) -> Mapping[str, Any]:
-        plan = self.recipe.plan
-        if plan is None:
+        if (plan := self.recipe.plan) is None:
             return {}
-        task = _plan_task(plan, sample, prepared.images, visibility)
+        question = question_text(sample)
+        system, user = plan.prompt.render(question=question, sizes=image_sizes(prepared.images))
+        task = Task(
+            trajectory_id=digest([sample.sample_id, plan.prompt.digest]),
+            family=plan.prompt.name,
+            sample=sample,
+            images=prepared.images,
+            hint=visibility,
+            opening=opening_messages(system, prepared.images, user, question=question),
+            seed=seed_from(plan.prompt.name, sample.sample_id),
+            stage="plan",
+        )
         completion = await _written(self.planner or self.writer, task, (), spent, schema=plan.schema)
         return plan.read(completion.text, sample)
 
@@ -182,16 +187,7 @@ def _request(task: Task, stop: tuple[str, ...], schema: Mapping[str, Any] | None
     return CompletionRequest(task.opening, stop, seed_from(task.seed, 0), task, schema=schema)
 
 
-def task_of(
-    recipe: Recipe,
-    sample: Sample,
-    images: Sequence[ImageRef],
-    hint: Mapping[str, Any],
-    mode: str,
-    writer: Policy,
-    *,
-    prompt: Prompt,
-) -> Task:
+def task_of(recipe: Recipe, sample: Sample, prepared: PreparedSample, writer: Policy, *, prompt: Prompt) -> Task:
     """The rollout to be made of a prepared sample; the same sample, ``prompt`` (a version of the recipe's) and policy
     give the same task."""
     seed = seed_from(recipe.family, sample.sample_id)
@@ -202,37 +198,22 @@ def task_of(
         trajectory_id=digest(determinants),
         family=recipe.family,
         sample=sample,
-        images=tuple(images),
-        hint=hint,
-        opening=_opening(recipe, sample, images, hint, mode, prompt),
+        images=prepared.images,
+        hint=prepared.hint,
+        opening=_opening(recipe, sample, prepared, prompt),
         seed=seed,
-        mode=mode,
+        mode=prepared.mode,
     )
 
 
-def _opening(
-    recipe: Recipe, sample: Sample, images: Sequence[ImageRef], hint: Mapping[str, Any], mode: str, prompt: Prompt
-) -> tuple[Message, ...]:
+def _opening(recipe: Recipe, sample: Sample, prepared: PreparedSample, prompt: Prompt) -> tuple[Message, ...]:
+    question, images = question_text(sample), prepared.images
     if not recipe.has_hints:
-        return recipe.protocol.opening(question_text(sample), tuple(images), sample.videos, mode=mode)
-    slots = {"question": question_text(sample), "sizes": image_sizes(tuple(images)), **hint}
-    slots |= {"videos": video_info(sample.videos), SLOT: facts_of_hint(hint)}
+        return recipe.protocol.opening(question, images, sample.videos, mode=prepared.mode)
+    slots = {"question": question, "sizes": image_sizes(images), **prepared.hint}
+    slots |= {"videos": video_info(sample.videos), SLOT: facts_of_hint(prepared.hint)}
     system, user = prompt.render(**{name: slots[name] for name in prompt.slots & slots.keys()})
-    return opening_messages(system, images, user, question=question_text(sample))
-
-
-def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...], visibility: Mapping[str, Any]) -> Task:
-    system, user = plan.prompt.render(question=question_text(sample), sizes=image_sizes(images))
-    return Task(
-        trajectory_id=digest([sample.sample_id, plan.prompt.digest]),
-        family=plan.prompt.name,
-        sample=sample,
-        images=images,
-        hint=visibility,
-        opening=opening_messages(system, images, user, question=question_text(sample)),
-        seed=seed_from(plan.prompt.name, sample.sample_id),
-        stage="plan",
-    )
+    return opening_messages(system, images, user, question=question)
 
 
 def provenance(writer: Policy, prompt_digest: str, *, seed: int) -> Provenance:

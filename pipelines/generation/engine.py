@@ -24,7 +24,7 @@ from darkroom.pipelines.generation.stage import RUNNER_CODE, SAMPLES, Rejection,
 from darkroom.pipelines.generation.verdicts import Verdicts
 from darkroom.pipelines.models.policies import Completion, Policy
 from darkroom.pipelines.models.prompts import Prompt, earlier_versions
-from darkroom.pipelines.models.tasks import image_names
+from darkroom.pipelines.models.tasks import PreparedSample, image_names
 from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory, Usage
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -185,7 +185,8 @@ class Runs(RecipeStage[Draft, Trajectory]):
     async def measure(self, sample: Sample, row: Draft) -> Trajectory | Rejection:
         """The rollout; one without an answer is rejected with its rounds."""
         recipe, prompt = self.recipe, self._prompt_of(row)
-        task = task_of(recipe, sample, row.images, json.loads(row.hint), row.mode, self.writer, prompt=prompt)
+        prepared = PreparedSample(row.images, json.loads(row.hint), row.mode)
+        task = task_of(recipe, sample, prepared, self.writer, prompt=prompt)
         async with self.sandboxes.session(
             task.images, sample.videos, seed=task.seed, names=image_names(sample.question)
         ) as session:

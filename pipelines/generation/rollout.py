@@ -4,8 +4,8 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from darkroom.pipelines.models.messages import Message, message
-from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, PolicyError
+from darkroom.pipelines.models.messages import message
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyError
 from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn, lines, tag
 from darkroom.pipelines.models.protocols.protocol import Protocol, render
 from darkroom.pipelines.models.tasks import Task
@@ -14,6 +14,13 @@ from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 FollowUp = Callable[[Task, tuple[Round, ...]], str]
+
+
+class Writer(typing.Protocol):
+    """Writes turns, as every policy does."""
+
+    async def write(self, request: CompletionRequest, /) -> Completion:
+        """The next turn. Raises ``PolicyError``."""
 
 
 class CodeSession(typing.Protocol):
@@ -37,7 +44,7 @@ class Rollout:
 async def rollout(
     task: Task,
     *,
-    policy: Policy,
+    policy: Writer,
     protocol: Protocol,
     session: CodeSession,
     max_rounds: int,
@@ -63,13 +70,16 @@ async def rollout(
                 return Rollout(tuple(rounds), parsed.thought, parsed.answer or "", usage)
             if len(rounds) == max_rounds:
                 raise RowError(Reason.TOO_MANY_ROUNDS, f"still writing code after {max_rounds} rounds")
-            if not rounds:
-                await set_up(session, protocol)
-            turn_record = Round(parsed.thought, parsed.code, await session.run(parsed.code))
             first = not rounds
-            rounds.append(turn_record)
-            follow_up_text = follow_up(task, tuple(rounds)) if follow_up else ""
-            messages = (*messages, *_exchange(turn_record, protocol, first=first, follow_up=follow_up_text))
+            if first and protocol.setup:
+                await _set_up(session, protocol)
+            observation = await session.run(parsed.code)
+            rounds.append(Round(parsed.thought, parsed.code, observation))
+            # rendered from the record, so that any reader can render them again
+            turn_text = protocol.write_round(parsed.thought, parsed.code, first=first)
+            beside = [text] if follow_up and (text := follow_up(task, tuple(rounds))) else []
+            observed = message("user", *protocol.wrap(observation), *beside)
+            messages = (*messages, message("assistant", turn_text), observed)
     except RowError as error:
         return Rollout(tuple(rounds), "", "", usage, error)
 
@@ -111,29 +121,17 @@ def _parse_text(text: str, completion: Completion, protocol: Protocol) -> Parsed
     raise RowError(Reason.TRUNCATED_TURN, f"the token limit cut the turn off; {what}")
 
 
-async def set_up(session: CodeSession, protocol: Protocol) -> None:
+async def _set_up(session: CodeSession, protocol: Protocol) -> None:
     """Runs what the protocol's programs need, once and off the record. Raises ``RowError`` (sandbox_failed)."""
-    if not protocol.setup:
-        return
     observation = await session.run(protocol.setup)
     if observation.status != "ok":
-        raise RowError(
-            Reason.SANDBOX_FAILED,
-            f"{protocol.name}'s setup: {observation.status}: {observation.error or observation.text}",
-        )
+        evidence = f"{protocol.name}'s setup: {observation.status}: {observation.error or observation.text}"
+        raise RowError(Reason.SANDBOX_FAILED, evidence)
 
 
-async def write_turn(policy: Policy, turn: CompletionRequest) -> Completion:
+async def write_turn(policy: Writer, turn: CompletionRequest) -> Completion:
     """The next turn. Raises ``RowError`` (policy_failed) when it cannot be had."""
     try:
         return await policy.write(turn)
     except PolicyError as error:
         raise RowError(Reason.POLICY_FAILED, str(error)) from error
-
-
-def _exchange(turn: Round, protocol: Protocol, *, first: bool, follow_up: str) -> tuple[Message, Message]:
-    """Messages that a round adds, rendered from the record, so that any reader can render them again."""
-    text = protocol.write_round(turn.thought, turn.code, first=first)
-    return message("assistant", text), message(
-        "user", *protocol.wrap(turn.observation), *([follow_up] if follow_up else [])
-    )

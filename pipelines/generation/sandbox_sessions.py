@@ -73,11 +73,7 @@ class RecordedGroup:
     """The sessions of one prompt."""
 
     def __init__(
-        self,
-        sandboxes: Sandboxes,
-        images: tuple[ImageRef, ...],
-        videos: tuple[VideoRef, ...],
-        names: tuple[str, ...],
+        self, sandboxes: Sandboxes, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], names: tuple[str, ...]
     ) -> None:
         self.sandboxes, self.images, self.videos, self.names = sandboxes, images, videos, names
         self.n_users = 0
@@ -171,9 +167,12 @@ class RecordedSession:
         async with home.slots:
             try:
                 with span("sandbox run") as note:
-                    session = await self._replayed()
-                    observation = await session.arun(code)
-                    if session.lost:
+                    if self._session is None:
+                        self._session = await self._group.open(self._seed, self._resources)
+                        for program in self._programs:  # so that their variables are there
+                            await self._session.arun(program)
+                    observation = await self._session.arun(code)
+                    if self._session.lost:
                         raise sandbox.SandboxClosed(observation.error)  # not a result: the next run executes it again
                     note({"darkroom.status": str(observation.status), "darkroom.n_images": len(observation.images)})
             except sandbox.SandboxUnavailable:
@@ -185,13 +184,6 @@ class RecordedSession:
         home.n_executed += 1
         stored = await asyncio.to_thread(self._stored, observation, code)  # encoding takes as long as many programs
         return CachedCall(to_row(stored), seconds=observation.seconds)
-
-    async def _replayed(self) -> sandbox.Session:
-        if self._session is None:
-            self._session = await self._group.open(self._seed, self._resources)
-            for program in self._programs:
-                await self._session.arun(program)
-        return self._session
 
     def _stored(self, observation: sandbox.Observation, code: str) -> Observation:
         """The observation with its images in the store, derived from the session's first image by this program."""

@@ -192,7 +192,7 @@ class Shard:
         )
 
         def perform() -> Outcome[R]:
-            outcome = _ShardRun(self, stage).outcome()
+            outcome = asyncio.run(_ShardRun(self, stage).outcome())
             for key, fingerprint in read.items():
                 check_fingerprint(tables, key, fingerprint)
             return outcome
@@ -207,10 +207,7 @@ class _ShardRun(Generic[O, T, R]):
     shard: Shard
     stage: Stage[O, T, R]
 
-    def outcome(self) -> Outcome[R]:
-        return asyncio.run(self._outcome())
-
-    async def _outcome(self) -> Outcome[R]:
+    async def outcome(self) -> Outcome[R]:
         rows = self.stage.rows(self.shard)
         async with AsyncExitStack() as stack:
             recorded = await _recorded(self.stage, self.shard.workspace.ledger, stack)
@@ -260,7 +257,9 @@ class _ShardRun(Generic[O, T, R]):
         except Exception as error:  # noqa: BLE001  # classified by row_error
             return Rejection(row_error(error), row), Usage()
         measured = record.record if isinstance(record, Rejection) else record
-        return record, usage_of(measured) - stage.paid_before(row)
+        if isinstance(measured, dict):  # a plain row
+            return record, from_row(Usage, measured.get("usage") or {}) - stage.paid_before(row)
+        return record, getattr(measured, "usage", Usage()) - stage.paid_before(row)
 
     def _reject(self, rejection: Rejection, origin: O) -> Reject:
         record = rejection.record
@@ -286,13 +285,6 @@ class _ShardRun(Generic[O, T, R]):
         )
 
 
-def usage_of(record: Any) -> Usage:
-    """Cost of a measurement: the record's ``usage``, or that of a plain row."""
-    if isinstance(record, dict):
-        return from_row(Usage, record.get("usage") or {})
-    return getattr(record, "usage", Usage())
-
-
 def policies_of(stage: Stage[Any, Any, Any]) -> dict[str, Policy]:
     """The stage's policies, by role."""
     policies = {role: getattr(stage, role) for role in stage.roles}
@@ -301,10 +293,8 @@ def policies_of(stage: Stage[Any, Any, Any]) -> dict[str, Policy]:
 
 async def _recorded(stage: Stage[Any, Any, Any], ledger: Ledger, stack: AsyncExitStack) -> dict[str, RecordedPolicy]:
     """The stage's policies behind the ledger, reached, and closed at the end. Raises ``PolicyUnavailable``."""
-    recorded = {
-        role: await stack.enter_async_context(RecordedPolicy(policy, ledger))
-        for role, policy in policies_of(stage).items()
-    }
+    policies = {role: RecordedPolicy(policy, ledger) for role, policy in policies_of(stage).items()}
+    recorded = {role: await stack.enter_async_context(policy) for role, policy in policies.items()}
     for policy in recorded.values():
         await policy.check()
     return recorded

@@ -128,7 +128,10 @@ class Verdicts(RecipeStage[Case, Trajectory]):
 
     async def _verdicts(self, case: Case, spent: UsageMeter) -> tuple[Check, ...]:
         """Necessity comes last, so that nothing is paid for it where the row is rejected anyway."""
-        judge = self._judge()
+        voter = EmbeddedJudge() if self.judge is None else PolicyJudge(self.judge, n_votes=self.n_votes)
+        questions = {check.name: check.question.name for check in _judged(self.recipe.checks)}
+        thresholds = {questions[name]: frozen.calibration.threshold for name, frozen in self.calibrations.items()}
+        judge = CountedJudge(voter, thresholds)
         try:
             checks = [await _verdict(check, case, judge) for check in self.recipe.checks]
         finally:
@@ -138,12 +141,6 @@ class Verdicts(RecipeStage[Case, Trajectory]):
             spent.usage += scores.usage
             checks += necessity_checks(scores, self.necessity)
         return tuple(checks)
-
-    def _judge(self) -> CountedJudge:
-        voter = EmbeddedJudge() if self.judge is None else PolicyJudge(self.judge, n_votes=self.n_votes)
-        questions = {check.name: check.question.name for check in _judged(self.recipe.checks)}
-        thresholds = {questions[name]: frozen.calibration.threshold for name, frozen in self.calibrations.items()}
-        return CountedJudge(voter, thresholds)
 
 
 def _judged(checks: Sequence[CheckFunction]) -> list[JudgedCheck]:

@@ -31,12 +31,8 @@ def matches(answer: str, expected: str, choices: Sequence[str] = ()) -> bool:
         chosen, right = letter_of(answer, choices), letter_of(expected, choices)
         return chosen is not None and chosen == right
     answer_text, right_text = _plain(answer), _plain(expected)
-    if not answer_text:
-        return False
     numbers = _number(answer_text), _number(right_text)
-    if None not in numbers:
-        return numbers[0] == numbers[1]
-    return answer_text == right_text
+    return bool(answer_text) and (answer_text == right_text if None in numbers else numbers[0] == numbers[1])
 
 
 def final_answer(text: str) -> str | None:
@@ -73,10 +69,9 @@ def compatible(text: str) -> str:
     """NFKC, except for letters whose place means something: "5²" is not "52", nor "1½" "11/2"."""
     if text.isascii():
         return text
-    composed = unicodedata.normalize("NFC", text)
+    forms = ((letter, unicodedata.decomposition(letter)) for letter in unicodedata.normalize("NFC", text))
     return "".join(
-        letter if unicodedata.decomposition(letter).startswith(_PLACED) else unicodedata.normalize("NFKC", letter)
-        for letter in composed
+        letter if form.startswith(_PLACED) else unicodedata.normalize("NFKC", letter) for letter, form in forms
     )
 
 

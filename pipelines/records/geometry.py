@@ -39,12 +39,8 @@ class Box(NamedTuple):
 
     def contains(self, box: Box, *, slack: int = 0) -> bool:
         """True if ``box`` lies inside, each side allowed to stick out by ``slack`` pixels."""
-        return (
-            self.x1 - slack <= box.x1
-            and self.y1 - slack <= box.y1
-            and self.x2 + slack >= box.x2
-            and self.y2 + slack >= box.y2
-        )
+        grown = self.grown(slack)
+        return grown.x1 <= box.x1 and grown.y1 <= box.y1 and grown.x2 >= box.x2 and grown.y2 >= box.y2
 
     def intersection(self, box: Box) -> Box:
         """The common rectangle; its area is 0 when there is none."""
@@ -88,14 +84,8 @@ def box_from_fractions(fractions: Sequence[float], width: int, height: int) -> B
     if not all(0 <= value <= 1 for value in fractions):
         raise ValueError(f"fractions of an image lie in 0..1; found {list(fractions)!r}")
     # 1e-9 keeps 0.1 * 30 = 3.0000000000000004 from growing the box by a pixel
-    return box_from_corners(
-        (
-            math.floor(x1 * width + 1e-9),
-            math.floor(y1 * height + 1e-9),
-            math.ceil(x2 * width - 1e-9),
-            math.ceil(y2 * height - 1e-9),
-        )
-    )
+    start = math.floor(x1 * width + 1e-9), math.floor(y1 * height + 1e-9)
+    return box_from_corners((*start, math.ceil(x2 * width - 1e-9), math.ceil(y2 * height - 1e-9)))
 
 
 def box_from_frame(corners: Sequence[float], frame: tuple[int, int], width: int, height: int) -> Box:

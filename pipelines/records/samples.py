@@ -129,8 +129,6 @@ class TemporalSegment:
 
 
 class _Details(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
     moments: tuple[TemporalSegment, ...] = ()
 
 

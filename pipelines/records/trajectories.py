@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 from darkroom.pipelines.records.samples import ImageRef
@@ -66,20 +67,10 @@ class Usage:
     cost_usd: float = 0.0
 
     def __add__(self, more: Usage) -> Usage:
-        return Usage(
-            self.calls + more.calls,
-            self.prompt_tokens + more.prompt_tokens,
-            self.completion_tokens + more.completion_tokens,
-            self.cost_usd + more.cost_usd,
-        )
+        return Usage(*map(operator.add, astuple(self), astuple(more)))
 
     def __sub__(self, less: Usage) -> Usage:
-        return Usage(
-            self.calls - less.calls,
-            self.prompt_tokens - less.prompt_tokens,
-            self.completion_tokens - less.completion_tokens,
-            self.cost_usd - less.cost_usd,
-        )
+        return Usage(*map(operator.sub, astuple(self), astuple(less)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,12 @@ from darkroom.pipelines.records import Grader, RLCandidate, Sample, Usage
 from darkroom.pipelines.records.answers import final_answer
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.records.visibility import SMALL_SHARE
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.verification.checks.check import Flaw, by_votes, record
 from darkroom.pipelines.verification.grading import grade, grader_of, require_discrimination
 from darkroom.pipelines.verification.grading.judged import grade_judged
 from darkroom.pipelines.verification.judges.judge import SCHEMA, yes_or_no
+from darkroom.pipelines.vision.visibility import SMALL_SHARE
 
 GRADING_CODE = (
     *CONVERSATION_CODE,

@@ -54,12 +54,8 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        return {
-            "n_forced": self.n_forced,
-            "n_forbidden": self.n_forbidden,
-            "protocol": self.protocol.name,
-            "sandbox": sandbox.sandbox_digest(self.sandboxes.limits),
-        }
+        digests = {"protocol": self.protocol.name, "sandbox": sandbox.sandbox_digest(self.sandboxes.limits)}
+        return {"n_forced": self.n_forced, "n_forbidden": self.n_forbidden, **digests}
 
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, RLCandidate]]:
         """The rows with images whose pass rate leaves something to learn."""

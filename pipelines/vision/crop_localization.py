@@ -45,9 +45,7 @@ def locate_crop(crop: Image.Image, original: Image.Image, boxes: Iterable[Box] =
     the original at usual enlargements.
     """
     best = best_of(crop, original, boxes)
-    if best is not None and best.difference <= SAME_PIXELS:
-        return best
-    return _search(crop, original)
+    return best if best is not None and best.difference <= SAME_PIXELS else _search(crop, original)
 
 
 def best_of(crop: Image.Image, original: Image.Image, boxes: Iterable[Box]) -> CropLocation | None:
@@ -61,10 +59,9 @@ def best_of(crop: Image.Image, original: Image.Image, boxes: Iterable[Box]) -> C
 
 
 def _difference(crop: Image.Image, region: Image.Image) -> float:
-    small = [
-        np.asarray(image.convert("RGB").resize((64, 64), Image.Resampling.BOX), np.int16) for image in (crop, region)
-    ]
-    return float(np.abs(small[0] - small[1]).mean())
+    rgb = (image.convert("RGB").resize((64, 64), Image.Resampling.BOX) for image in (crop, region))
+    small, small_region = (np.asarray(image, np.int16) for image in rgb)
+    return float(np.abs(small - small_region).mean())
 
 
 def _search(crop: Image.Image, original: Image.Image) -> CropLocation | None:
@@ -90,9 +87,8 @@ def _refined(crop: Image.Image, original: Image.Image, box: Box, scale: float, s
 
 def _match(field: Gray, patch: Gray) -> _Match | None:
     """Best position of ``patch`` in ``field``; None for a plain patch, which fits everywhere."""
-    if min(patch.shape) < _MIN_SIDE or patch.shape[0] > field.shape[0] or patch.shape[1] > field.shape[1]:
-        return None
-    if patch.std() < _PLAIN:
+    is_larger = patch.shape[0] > field.shape[0] or patch.shape[1] > field.shape[1]
+    if min(patch.shape) < _MIN_SIDE or is_larger or patch.std() < _PLAIN:
         return None
     _, score, _, (x, y) = cv2.minMaxLoc(cv2.matchTemplate(field, patch, cv2.TM_CCOEFF_NORMED))
     return _Match(score, Box(x, y, x + patch.shape[1], y + patch.shape[0]))

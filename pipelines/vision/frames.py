@@ -51,53 +51,38 @@ def match_frames(image: Image.Image, film: Thumbnails, *, aspect: float) -> tupl
     its height."""
     pixels = np.asarray(image.convert("RGB"))
     film_rows = film.reshape(len(film), -1)
-    frames: list[FrameMatch] = []
-    for region in _regions(pixels):
-        frames += _sheet(pixels, region, film_rows, aspect)
-    return tuple(frames)
+    return tuple(frame for region in _regions(pixels) for frame in _sheet(pixels, region, film_rows, aspect))
 
 
 def _regions(pixels: NDArray[np.uint8]) -> Iterator[Box]:
     """Parts that stand out from the background: the larger ones, or the whole image where nothing does."""
-    height, width = pixels.shape[:2]
-    whole = Box(0, 0, width, height)
     border = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
     ground = np.median(border, axis=0)
     if (np.abs(border - ground).max(axis=1) <= _BACKGROUND).mean() < 0.9:
-        yield whole
+        yield Box(0, 0, pixels.shape[1], pixels.shape[0])
         return
     level = ground.astype(np.int16)
     mask = 1 - cv2.inRange(pixels, level - _BACKGROUND, level + _BACKGROUND) // 255
     n_parts, parts, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
     for part, (x, y, wide, high, area) in enumerate(stats[1:n_parts].tolist(), 1):
         if wide >= _SMALLEST and high >= _SMALLEST and area >= _FILLED * wide * high:
-            yield _trimmed(parts[y : y + high, x : x + wide] == part, x, y)
-
-
-def _trimmed(inside: NDArray[np.bool_], x: int, y: int) -> Box:
-    """The part without what sticks out of it: the ticks of axes."""
-    columns, rows = (np.flatnonzero(inside.mean(axis=axis) >= _FILLED) for axis in (0, 1))
-    if not len(columns) or not len(rows):
-        return Box(x, y, x, y)
-    return Box(x + int(columns[0]), y + int(rows[0]), x + int(columns[-1]) + 1, y + int(rows[-1]) + 1)
+            inside = parts[y : y + high, x : x + wide] == part
+            # without what sticks out of it: the ticks of axes
+            columns, rows = (np.flatnonzero(inside.mean(axis=axis) >= _FILLED) for axis in (0, 1))
+            if len(columns) and len(rows):
+                yield Box(x + int(columns[0]), y + int(rows[0]), x + int(columns[-1]) + 1, y + int(rows[-1]) + 1)
 
 
 def _sheet(pixels: NDArray[np.uint8], region: Box, film: NDArray[np.float32], aspect: float) -> list[FrameMatch]:
     """The region as rows and columns of frames, with the fewest that fit it; nothing where it fits in no way."""
-    for rows, columns in _layouts(region, aspect):
+    layouts = [(rows, columns) for rows in range(1, MAX_CELLS + 1) for columns in range(1, MAX_CELLS // rows + 1)]
+    fitting = (layout for layout in layouts if _fits(region, *layout, aspect))
+    for rows, columns in sorted(fitting, key=math.prod):
         cells = (_match(pixels, box, film) for box in _split(region, rows, columns))  # one that fits not is the last
         frames = list(takewhile(lambda cell: cell.difference <= SAME_FRAME, cells))
         if len(frames) == rows * columns:
             return frames
     return []
-
-
-def _layouts(region: Box, aspect: float) -> list[tuple[int, int]]:
-    """Rows and columns of cells with the shape of a frame, the fewest cells first."""
-    layouts = [(rows, columns) for rows in range(1, MAX_CELLS + 1) for columns in range(1, MAX_CELLS // rows + 1)]
-    return sorted(
-        (layout for layout in layouts if _fits(region, *layout, aspect)), key=lambda layout: math.prod(layout)
-    )
 
 
 def _fits(region: Box, rows: int, columns: int, aspect: float) -> bool:

@@ -162,8 +162,7 @@ def _levelled(image: Image.Image) -> NDArray[np.float64]:
 def _part(output: Image.Image, original: Image.Image, boxes: Sequence[Box]) -> ImageTransform | None:
     for angle in _TURNS:
         upright = _turned_back(output, angle)
-        location = locate_crop(upright, original, boxes)
-        if location is not None:
+        if (location := locate_crop(upright, original, boxes)) is not None:
             return _changed(upright, original, location.box, angle)
     return None
 
@@ -198,8 +197,7 @@ def _spread(greys: NDArray[np.float64]) -> float:
 
 def _by_features(output: Image.Image, original: Image.Image) -> ImageTransform | None:
     """At any angle and scale, where both images have local features in common."""
-    pose = pose_of(original, output)
-    if pose is None:
+    if (pose := pose_of(original, output)) is None:
         return None
     before, after = _grey_pixels(original), _grey_pixels(output)
     shrink, shrink_shown = before.shape[1] / original.width, after.shape[1] / output.width

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from darkroom.pipelines.records.answers import edit_distance
@@ -60,10 +59,8 @@ class OcrReader:
         pixels = cv2.cvtColor(np.asarray(picture), cv2.COLOR_RGB2BGR)
         with self._lock:
             lines_read = self._engine(pixels, use_det=True, use_cls=False, use_rec=True)
-        return [
-            TextLine(str(text), float(score))
-            for text, score in zip(lines_read.txts or (), lines_read.scores or (), strict=True)
-        ]
+        scored = zip(lines_read.txts or (), lines_read.scores or (), strict=True)
+        return [TextLine(str(text), float(score)) for text, score in scored]
 
 
 def ocr_version() -> str:
@@ -119,13 +116,11 @@ def anls(read: Sequence[TextLine], expected: str) -> tuple[float, str]:
     Average normalised Levenshtein similarity (ST-VQA): below one half it is 0.
     """
     words = [word for line in read for word in _BREAK.split(line.text) if word]
-    n_words = len(expected.split())
-    best = (0.0, "")
-    for size in range(1, min(len(words), n_words + 1) + 1):
-        for start in range(len(words) - size + 1):
-            phrase = " ".join(words[start : start + size])
-            best = max(best, (_similarity(plain(phrase), plain(expected)), phrase), key=lambda pair: pair[0])
-    return best if best[0] >= 0.5 else (0.0, best[1])
+    sizes = range(1, min(len(words), len(expected.split()) + 1) + 1)
+    phrases = (" ".join(words[start : start + size]) for size in sizes for start in range(len(words) - size + 1))
+    scored = ((_similarity(plain(phrase), plain(expected)), phrase) for phrase in phrases)
+    best, phrase = max([(0.0, ""), *scored], key=lambda pair: pair[0])
+    return (best if best >= 0.5 else 0.0), phrase
 
 
 def _similarity(text: str, expected: str) -> float:
@@ -165,15 +160,11 @@ class Degradation:
         pixels = np.asarray(image.convert("RGB"))
         levels = np.arange(256, dtype=np.float32) / 255
         faint = self.level + self.contrast * 255 * (levels**self.gamma - 0.5)  # of every level
-        if not self.noise:
-            return Image.fromarray(_levels(faint)[pixels])
-        grain = np.random.default_rng(self.seed).normal(0, self.noise, pixels.shape[:2])
-        return Image.fromarray(_levels(faint[pixels] + grain[..., None].astype(np.float32)))
-
-
-def _levels(values: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
-    levels: NDArray[np.uint8] = np.clip(np.rint(values), 0, 255).astype(np.uint8)
-    return levels
+        levels = faint[pixels]
+        if self.noise:
+            grain = np.random.default_rng(self.seed).normal(0, self.noise, pixels.shape[:2])
+            levels = levels + grain[..., None].astype(np.float32)
+        return Image.fromarray(np.clip(np.rint(levels), 0, 255).astype(np.uint8))
 
 
 def sample_degradation(seed: int) -> Degradation:

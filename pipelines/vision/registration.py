@@ -11,7 +11,7 @@ exact to about half a degree. Decontamination proposes similarities from an inde
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import cv2
@@ -84,16 +84,6 @@ class Overlay(NamedTuple):
     coverage: Gray
 
 
-class _Matches(NamedTuple):
-    """Places of the same features in both images, (n, 2) each."""
-
-    places: NDArray[np.float32]
-    places_shown: NDArray[np.float32]
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-
 class _Fit(NamedTuple):
     """A similarity, and how well the images must agree when it is laid over them."""
 
@@ -107,8 +97,17 @@ class _Fit(NamedTuple):
 
 def pose_of(image: Image.Image, view: Image.Image) -> Pose | None:
     """Pose of ``image`` in ``view``; None when it is not there, or there as its mirror image only."""
-    attempts = [(side, _fit_orb) for side in _ORB_SIDES] + [(_SIFT_SIDE, _fit_sift)]
-    return next((pose for side, fit in attempts if (pose := _pose_at(side, fit, image, view))), None)
+    for side, fit in [(side, _fit_orb) for side in _ORB_SIDES] + [(_SIFT_SIDE, _fit_sift)]:
+        shrink, shrink_shown = (min(1.0, side / max(each.size)) for each in (image, view))
+        small, small_shown = scaled_gray(image, shrink), scaled_gray(view, shrink_shown)
+        similarity = fit(small, small_shown)
+        if similarity is None or (agreement := _agreement(small, small_shown, similarity)) is None:
+            continue
+        linear, shift = similarity.matrix[:, :2], similarity.matrix[:, 2]
+        matrix = np.column_stack([linear * shrink / shrink_shown, shift / shrink_shown])
+        angle = math.degrees(math.atan2(matrix[0, 1], matrix[0, 0])) % 360
+        return Pose(angle, math.hypot(matrix[0, 0], matrix[0, 1]), agreement, matrix, view.size)
+    return None
 
 
 def laid_over(view: Gray, matrix: Matrix, size: Sequence[int], *, border: int = cv2.BORDER_CONSTANT) -> Overlay:
@@ -140,26 +139,6 @@ def degrees_between(angle: float, reference: float) -> float:
     return 180 - (180 - angle + reference) % 360
 
 
-def _pose_at(side: int, fit: Callable[[Gray, Gray], _Fit | None], image: Image.Image, view: Image.Image) -> Pose | None:
-    shrink, shrink_shown = (min(1.0, side / max(each.size)) for each in (image, view))
-    small, small_shown = scaled_gray(image, shrink), scaled_gray(view, shrink_shown)
-    similarity = fit(small, small_shown)
-    if similarity is None:
-        return None
-    agreement = _agreement(small, small_shown, similarity)
-    if agreement is None:
-        return None
-    linear, shift = similarity.matrix[:, :2], similarity.matrix[:, 2]
-    matrix = np.column_stack([linear * shrink / shrink_shown, shift / shrink_shown])
-    return Pose(
-        angle=math.degrees(math.atan2(matrix[0, 1], matrix[0, 0])) % 360,
-        scale=math.hypot(matrix[0, 0], matrix[0, 1]),
-        agreement=agreement,
-        matrix=matrix,
-        shown_size=view.size,
-    )
-
-
 def _fit_orb(gray: Gray, gray_shown: Gray) -> _Fit | None:
     """The similarity that enough ORB features agree on. A rim lets features near the image's edge be found."""
     rimmed = [cv2.copyMakeBorder(levels, _RIM, _RIM, _RIM, _RIM, cv2.BORDER_REPLICATE) for levels in (gray, gray_shown)]
@@ -167,13 +146,12 @@ def _fit_orb(gray: Gray, gray_shown: Gray) -> _Fit | None:
     if words is None or words_shown is None:
         return None
     pairs = cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True).match(words, words_shown)
-    matches = _matches(points, points_shown, pairs)
-    if len(matches) < _FEW_INLIERS:
+    if len(pairs) < _FEW_INLIERS:
         return None
-    matrix, places = _similarity(_Matches(matches.places - _RIM, matches.places_shown - _RIM))
+    matrix, places = _similarity(points, points_shown, pairs, rim=_RIM)
     if matrix is None or len(places) < _FEW_INLIERS:
         return None
-    if len(places) < max(_MIN_INLIERS, _MIN_INLIER_SHARE * len(matches)):
+    if len(places) < max(_MIN_INLIERS, _MIN_INLIER_SHARE * len(pairs)):
         return _Fit(matrix, _MIN_AGREEMENT_OF_FEW, _BLUR)
     return _Fit(matrix, _MIN_AGREEMENT, _BLUR, _hull(places, gray.shape))
 
@@ -189,19 +167,15 @@ def _fit_sift(gray: Gray, gray_shown: Gray) -> _Fit | None:
     pairs = [pair[0] for pair in nearest if len(pair) == 2 and pair[0].distance < _MAX_RATIO * pair[1].distance]
     if len(pairs) < _MIN_SIFT_INLIERS:
         return None
-    matrix, places = _similarity(_matches(points, points_shown, pairs))
+    matrix, places = _similarity(points, points_shown, pairs)
     if matrix is None or len(places) < _MIN_SIFT_INLIERS:
         return None
     many = len(places) >= max(_MIN_INLIERS, _MIN_INLIER_SHARE * len(pairs))
     return _Fit(matrix, _MIN_SIFT_AGREEMENT, 0.0, _hull(places, gray.shape) if many else None)
 
 
-def _orb() -> cv2.Feature2D:
-    return cv2.ORB.create(nfeatures=_N_ORB_FEATURES, fastThreshold=8)
-
-
-def _sift() -> cv2.Feature2D:
-    return cv2.SIFT.create(nfeatures=_N_SIFT_FEATURES)
+_orb = partial(cv2.ORB.create, nfeatures=_N_ORB_FEATURES, fastThreshold=8)
+_sift = partial(cv2.SIFT.create, nfeatures=_N_SIFT_FEATURES)
 
 
 def _detected(detector: Callable[[], cv2.Feature2D], gray: NDArray[Any]) -> tuple[Any, Any]:
@@ -216,20 +190,16 @@ def _detected_in(detector: Callable[[], cv2.Feature2D], levels: bytes, shape: tu
     return detector().detectAndCompute(gray, np.full_like(gray, 255))
 
 
-def _matches(points: Any, points_shown: Any, pairs: Sequence[Any]) -> _Matches:
-    return _Matches(
-        np.array([points[pair.queryIdx].pt for pair in pairs], np.float32),
-        np.array([points_shown[pair.trainIdx].pt for pair in pairs], np.float32),
-    )
-
-
-def _similarity(matches: _Matches) -> tuple[Matrix | None, NDArray[np.float32]]:
+def _similarity(
+    points: Any, points_shown: Any, pairs: Sequence[Any], *, rim: int = 0
+) -> tuple[Matrix | None, NDArray[np.float32]]:
     """By RANSAC, with the places of its inliers; OpenCV seeds it anew for every estimate."""
+    places = np.array([points[pair.queryIdx].pt for pair in pairs], np.float32) - np.float32(rim)
+    places_shown = np.array([points_shown[pair.trainIdx].pt for pair in pairs], np.float32) - np.float32(rim)
     matrix, inliers = cv2.estimateAffinePartial2D(
-        *matches, method=cv2.RANSAC, ransacReprojThreshold=_REACH, maxIters=3000, confidence=0.999
+        places, places_shown, method=cv2.RANSAC, ransacReprojThreshold=_REACH, maxIters=3000, confidence=0.999
     )
-    none = (None, matches.places[:0])
-    return none if matrix is None else (np.asarray(matrix, np.float64), matches.places[inliers.ravel() > 0])
+    return (None, places[:0]) if matrix is None else (np.asarray(matrix, np.float64), places[inliers.ravel() > 0])
 
 
 def _hull(places: NDArray[np.float32], shape: tuple[int, ...]) -> Gray | None:

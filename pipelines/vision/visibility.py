@@ -1,23 +1,112 @@
-"""Measure what can be made out in an image as a model sees it, after its resize; and its visual tokens.
+"""What can be made out in an image: of its target as a model sees it, after its resize; and whether a turn shows.
 
-Records and decision: ``pipelines/records/visibility.py``. Qwen's rule: both sides become multiples of a token's side
-(28 pixels for Qwen2.5-VL, 32 for Qwen3-VL), and the area is brought between the least and the most pixels with the
-ratio of the sides kept as nearly as that allows.
+One measurement of the target for all families. Between ``SMALL_SIDE`` and ``LARGE_SIDE`` it may be looked at closer or
+not; the embedded policy says of it neither that it cannot be seen nor that it is plain to see.
+
+Qwen's rule: both sides become multiples of a token's side (28 pixels for Qwen2.5-VL, 32 for Qwen3-VL), and the area is
+brought between the least and the most pixels with the ratio of the sides kept as nearly as that allows.
+
+Three measures of the grey levels tell whether a turn can be seen. Photographs vary coarsely (sky above, ground below),
+which textures don't; print, walls and charts run along two directions; and what looks the same after a quarter or a
+half turn has no upper side, whatever else it has.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, Self
 
+import cv2
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from darkroom.pipelines.records import ImageRef, Sample
 from darkroom.pipelines.records.geometry import Box
-from darkroom.pipelines.records.visibility import Visibility
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.vision.registration import correlation, scaled_gray
+
+Size = Literal["small", "between", "large", "unknown"]
+
+SMALL_SIDE = 28.0
+"""Pixels of the model, the square of one visual token: what is smaller is not seen reliably."""
+
+LARGE_SIDE = 84.0
+"""Three tokens: a thing of this size is seen as it is."""
+
+FAINT_LEVELS, CLEAR_LEVELS = 48.0, 64.0
+"""Of 255. Faded and dark images of ours spread over 20 to 34 levels, print, charts and photographs over 70 to 255."""
+
+SEEN_SIDE = 2 * SMALL_SIDE
+"""What has so many pixels of the model is not too small."""
+
+SEEN_LEVELS = 2 * FAINT_LEVELS
+"""What spreads over so many grey levels is neither too faint nor too dark."""
+
+SMALL_SHARE = 0.05
+"""Of the image: Thyme's bound on small targets in its high-resolution data (§4.1)."""
+
+DETAIL_SHARE, DETAIL_SIDE = 0.01, 1000
+"""A thing below this share of an image with a longer side over ``DETAIL_SIDE`` pixels is a detail of it."""
+
+TURNED_DEGREES = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """The target, or the whole image where none is known.
+
+    ``side``: its shorter side in pixels of the model's view. ``share``: of the image's area. ``levels``: between the
+    0.5th and the 99.5th percentile of the grey levels in it, as the model sees it. ``angle``: degrees by which the
+    image is known to be turned. None: not known.
+    """
+
+    side: float | None = None
+    share: float | None = None
+    levels: float | None = None
+    angle: float | None = None
+    longest: int = 0
+    """The image's longer side, in its own pixels."""
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any] | None) -> Self:
+        """Read what ``as_json`` returned; nothing is known of None."""
+        return cls(**(values or {}))
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def size(self) -> Size:
+        if self.side is None:
+            return "unknown"
+        return "small" if self.side < SMALL_SIDE else "large" if self.side >= LARGE_SIDE else "between"
+
+    @property
+    def is_faint(self) -> bool:
+        return self.levels is not None and self.levels < FAINT_LEVELS
+
+    @property
+    def is_turned(self) -> bool:
+        return self.angle is not None and abs((self.angle + 180) % 360 - 180) > TURNED_DEGREES
+
+    @property
+    def is_detail(self) -> bool:
+        """True if the target is a detail of a large image."""
+        return self.share is not None and self.share < DETAIL_SHARE and self.longest > DETAIL_SIDE
+
+    @property
+    def needs_closer_look(self) -> bool:
+        """True if a part has to be cut out or enlarged: the target is small, or a detail and not large."""
+        return self.size == "small" or (self.size == "between" and self.is_detail)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if one may say that the target is plain to see."""
+        clear = self.levels is not None and self.levels >= CLEAR_LEVELS
+        return self.size == "large" and clear and not self.is_turned
+
 
 SURROUNDINGS = 0.1
 """What is around the target belongs to its contrast: a share of its longer side."""
@@ -128,3 +217,67 @@ def _stored_levels(store: ImageStore, image: ImageRef, target: Box | None) -> fl
         return levels_shown(pixels, scale)
     margin = max(2, round(SURROUNDINGS * max(target.width, target.height)))
     return levels_shown(pixels.crop(target.grown(margin).clipped(image.width, image.height)), scale)
+
+
+Levels = NDArray[np.float32]
+
+MIN_LAYOUT = 0.05
+"""Share of the variance in an 8 x 8 copy. Gravel, grass, noise: up to 0.03; photographs 0.17 to 0.78."""
+
+MIN_GRID = 0.25
+"""How far edges run along two perpendicular directions. Noise: up to 0.2; print 0.3; charts 0.4 to 0.9."""
+
+MAX_SYMMETRY = 0.85
+"""Correlation with the image's own quarter and half turns. Photographs: up to 0.6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orientation:
+    """Evidence of an upper side, each 0..1 (``symmetry``: against it, -1..1)."""
+
+    layout: float
+    grid: float
+    symmetry: float
+
+    @property
+    def visible(self) -> bool:
+        """True if a turn of the image can be seen."""
+        return (self.layout >= MIN_LAYOUT or self.grid >= MIN_GRID) and self.symmetry <= MAX_SYMMETRY
+
+    @property
+    def words(self) -> str:
+        """The measures beside their bars, for a rejected row."""
+        return (
+            f"layout {self.layout:g}, grid {self.grid:g} (needed: {MIN_LAYOUT:g} or {MIN_GRID:g}), "
+            f"symmetry {self.symmetry:g} (at most {MAX_SYMMETRY:g})"
+        )
+
+
+def orientation(image: Image.Image) -> Orientation:
+    levels = scaled_gray(image, min(1.0, 512 / max(image.size)), min_side=8).astype(np.float32)
+    variance = float(levels.var())
+    if variance < 1:
+        return Orientation(0.0, 0.0, 0.0)
+    layout = float(_copy(levels, 8).var()) / variance
+    return Orientation(round(layout, 4), round(_grid(levels), 4), round(_symmetry(levels), 4))
+
+
+def _copy(levels: Levels, side: int) -> Levels:
+    return np.asarray(cv2.resize(levels, (side, side), interpolation=cv2.INTER_AREA), np.float32)
+
+
+def _grid(levels: Levels) -> float:
+    """Length of the mean of the edges' directions, four-fold, weighted by the edges' energy."""
+    edges = cv2.Sobel(levels, cv2.CV_32F, 1, 0) + 1j * cv2.Sobel(levels, cv2.CV_32F, 0, 1)
+    energy = np.abs(edges) ** 2
+    total = float(energy.sum())
+    return float(np.abs((edges**4 / np.maximum(energy, 1e-6)).sum())) / total if total else 0.0
+
+
+def _symmetry(levels: Levels) -> float:
+    """The best correlation of the disc in the middle with one of its own turns."""
+    side = 32
+    copy = _copy(levels, side)
+    y, x = np.mgrid[:side, :side] - (side - 1) / 2
+    disc = x**2 + y**2 <= (side / 2) ** 2
+    return max(correlation(copy[disc], np.rot90(copy, turns)[disc]) for turns in (1, 2, 3))

@@ -32,10 +32,9 @@ from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.media_validation import MAX_PIXELS, probe
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox import SandboxUnavailable
-from darkroom.train.evaluation.evaluated_policies import open_policy
 from darkroom.train.evaluation.output import trajectory_of
 from darkroom.train.evaluation.questions import Question
-from darkroom.train.evaluation.rollouts import EvaluatedPolicy, run_rollout, task_of
+from darkroom.train.evaluation.rollouts import EvaluatedPolicy, open_policy, run_rollout, task_of
 from darkroom.train.evaluation.settings import AgentSettings
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"

@@ -16,7 +16,7 @@ pixels decide (``observed_images.py``).
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from enum import StrEnum
@@ -84,38 +84,33 @@ def _implied(nodes: Sequence[ast.AST], calls: AbstractSet[str], methods: Abstrac
         kinds.add(Tool.PLOT)
     if Tool.PLOT in kinds and "imshow" in calls:
         kinds = (kinds - {Tool.PLOT}) | {Tool.MARKS}
+    modules = [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
+    modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
     reads_pixels = bool(calls & _PIXELS) or any(map(_IMAGE.search, names))
     rules = {
         Tool.CROP: reads_pixels and any(map(_cuts, nodes)),
         Tool.ROTATE: "transpose" in calls and any(map(_TURNS.search, names)),
         Tool.FRAMES: any(map(_VIDEO.search, names)),
         Tool.CONTRAST: reads_pixels and any(map(_stretches, nodes)),
-        Tool.COMPUTE: not _NUMBERS.isdisjoint(_modules(nodes)),
+        Tool.COMPUTE: not _NUMBERS.isdisjoint(module.partition(".")[0] for module in modules),
     }
     return kinds | {tool for tool, is_so in rules.items() if is_so}
 
 
-def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (name.name.partition(".")[0] for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.partition(".")[0]
-
-
 def _cuts(node: ast.AST) -> bool:
     """Match ``image[y1:y2, x1:x2]``; a slice without ends (``image[:, :, 0]``) cuts nothing off."""
-    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
-        return False
-    sides = node.slice.elts[:2]
-    return len(sides) == 2 and all(isinstance(side, ast.Slice) and (side.lower or side.upper) for side in sides)
+    match node:
+        case ast.Subscript(slice=ast.Tuple(elts=[ast.Slice() as rows, ast.Slice() as columns, *_])):
+            return all(side.lower or side.upper for side in (rows, columns))
+    return False
 
 
 def _stretches(node: ast.AST) -> bool:
     """Match ``np.clip(image * 1.5, 0, 255)``."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "clip":
-        return False
-    return [arg.value for arg in node.args if isinstance(arg, ast.Constant)][-2:] == [0, 255]
+    match node:
+        case ast.Call(func=ast.Attribute(attr="clip"), args=args):
+            return [arg.value for arg in args if isinstance(arg, ast.Constant)][-2:] == [0, 255]
+    return False
 
 
 _SIGNS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
@@ -170,26 +165,25 @@ class _Numbers:
 
     def value(self, node: ast.expr) -> float | None:
         """The numeric value of an expression, or None."""
-        if isinstance(node, ast.Constant):
-            return float(node.value) if isinstance(node.value, int | float) else None
-        if isinstance(node, ast.Name):
-            return self._values.get(node.id)
-        if isinstance(node, ast.Attribute):
-            return {"width": self._width, "height": self._height}.get(node.attr)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            inner = self.value(node.operand)
-            return None if inner is None else -inner
-        if isinstance(node, ast.Subscript):
-            return self._side(node)
-        if isinstance(node, ast.BinOp) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            return self._computed(node)
+        match node:
+            case ast.Constant(value=int() | float() as number):
+                return float(number)
+            case ast.Name(id=name):
+                return self._values.get(name)
+            case ast.Attribute(attr=name):
+                return {"width": self._width, "height": self._height}.get(name)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._computed(operator.neg, [operand])
+            case ast.Subscript(value=ast.Attribute(attr=name), slice=ast.Constant(value=int() as index)):
+                sizes = {"size": (self._width, self._height), "shape": (self._height, self._width)}
+                return dict(enumerate(sizes.get(name, ()))).get(index)
+            case ast.BinOp(left=left, op=sign, right=right):
+                return self._computed(_SIGNS.get(type(sign)), [left, right])
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return self._computed(_FUNCTIONS.get(name), args)
         return None
 
-    def _computed(self, node: ast.BinOp | ast.Call) -> float | None:
-        if isinstance(node, ast.BinOp):
-            function, operands = _SIGNS.get(type(node.op)), [node.left, node.right]
-        else:
-            function, operands = _FUNCTIONS.get(getattr(node.func, "id", "")), node.args
+    def _computed(self, function: Callable[..., float] | None, operands: Sequence[ast.expr]) -> float | None:
         values = self.all(operands)
         if function is None or not values:
             return None
@@ -207,22 +201,15 @@ class _Numbers:
         attributes = [inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)]
         return [self._height, self._width, None] if "shape" in attributes else [None] * n
 
-    def _side(self, node: ast.Subscript) -> float | None:
-        """``image.size[0]`` and ``array.shape[0]``."""
-        sizes = {"size": (self._width, self._height), "shape": (self._height, self._width)}
-        index = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        if not isinstance(node.value, ast.Attribute) or node.value.attr not in sizes:
-            return None
-        return dict(enumerate(sizes[node.value.attr])).get(index) if isinstance(index, int) else None
-
 
 def _sides(node: ast.AST) -> Sequence[ast.expr]:
     """Left, top, right and bottom of a box: any four expressions in a tuple or list, or a slice in two dimensions."""
-    if isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Load) and len(node.elts) == 4:
-        return node.elts
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) >= 2:
-        rows, columns = node.slice.elts[:2]
-        if isinstance(rows, ast.Slice) and isinstance(columns, ast.Slice):
+    match node:
+        case (
+            ast.Tuple(elts=[_, _, _, _] as sides, ctx=ast.Load()) | ast.List(elts=[_, _, _, _] as sides, ctx=ast.Load())
+        ):
+            return sides
+        case ast.Subscript(slice=ast.Tuple(elts=[ast.Slice() as rows, ast.Slice() as columns, *_])):
             ends = (columns.lower, rows.lower, columns.upper, rows.upper)
             return [end for end in ends if end is not None]
     return ()

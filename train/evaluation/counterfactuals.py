@@ -20,7 +20,7 @@ from PIL import Image
 
 from darkroom.pipelines.generation.rollout import CodeSession, rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
-from darkroom.pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyIdentity
+from darkroom.pipelines.models.policies import Completion, CompletionRequest, Policy
 from darkroom.pipelines.records import ImageRef, Observation
 from darkroom.pipelines.records.answers import letter_of, matches
 from darkroom.pipelines.records.digest import seed_from
@@ -78,17 +78,15 @@ class CounterfactualRunner:
     async def run(self, scored: ScoredRollout, control: Control) -> Counterfactual:
         """Run the control of a rollout with at least one image in its observations."""
         first = min(observed.round for observed in scored.seen)
-        evaluated, policy = self._evaluated, self._evaluated.policy
-        if control == "other_draw":
-            policy = _ResampledPolicy(policy, first)
+        evaluated, redraws = self._evaluated, control == "other_draw"
         sample, names = scored.task.sample, names_of(scored.task, evaluated)
         async with self._sandboxes.session(scored.images, sample.videos, seed=scored.task.seed, names=names) as opened:
             session = ViewableSession(opened)
             outcome = await rollout(
                 scored.task,
-                policy=policy,
+                policy=_ResampledPolicy(evaluated.policy, first) if redraws else evaluated.policy,
                 protocol=evaluated.protocol_of(scored.question),
-                session=session if control == "other_draw" else _AlteredSession(session, self, scored, control),
+                session=session if redraws else _AlteredSession(session, self, scored, control),
                 max_rounds=evaluated.max_rounds,
             )
         return Counterfactual(control, scored, None if outcome.error is not None else outcome.answer)
@@ -172,20 +170,6 @@ class _ResampledPolicy:
     policy: Policy
     first: int
 
-    @property
-    def identity(self) -> PolicyIdentity:
-        return self.policy.identity
-
-    @property
-    def concurrency(self) -> int:
-        return self.policy.concurrency
-
-    async def check(self) -> None:
-        await self.policy.check()
-
     async def write(self, turn: CompletionRequest) -> Completion:
         again = len(turn.rounds) > self.first
         return await self.policy.write(replace(turn, seed=seed_from("again", turn.seed)) if again else turn)
-
-    async def close(self) -> None:
-        await self.policy.close()

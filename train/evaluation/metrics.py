@@ -179,14 +179,12 @@ def by_tool_calls(rollouts: Sequence[ScoredRollout]) -> tuple[Bucket, ...]:
 
 def code(rollouts: Sequence[ScoredRollout]) -> Code:
     """Amount of code, and the proportion of it that runs."""
-
-    def executed(scored: ScoredRollout) -> bool:
-        return any(turn.observation.status not in _NOT_EXECUTED for turn in scored.rollout.rounds)
-
     programs = [turn for scored in rollouts for turn in scored.rollout.rounds]
     return Code(
         tool_use=_estimate(rollouts, lambda scored: bool(scored.rollout.rounds)),
-        ratio=_estimate(rollouts, executed),
+        ratio=_estimate(
+            rollouts, lambda scored: any(t.observation.status not in _NOT_EXECUTED for t in scored.rollout.rounds)
+        ),
         pass_rate=_mean([turn.observation.status == "ok" for turn in programs]),
         lines=_mean([sum(bool(line.strip()) for line in turn.code.splitlines()) for turn in programs]),
         n_programs=len(programs),
@@ -210,10 +208,8 @@ def tools_by_round(scored: ScoredRollout) -> list[frozenset[Tool]]:
 def tokens_seen(rollouts: Sequence[ScoredRollout], vision: VisionModel) -> dict[str, Spread]:
     """Visual tokens per rollout: of the question's images, of the observations, of both."""
     of_questions = [sum(visual_tokens(i.width, i.height, vision) for i in scored.images) for scored in rollouts]
-    of_outputs = [
-        sum(visual_tokens(i.width, i.height, vision) for turn in scored.rollout.rounds for i in turn.observation.images)
-        for scored in rollouts
-    ]
+    outputs = [[i for turn in scored.rollout.rounds for i in turn.observation.images] for scored in rollouts]
+    of_outputs = [sum(visual_tokens(i.width, i.height, vision) for i in images) for images in outputs]
     both = [a + b for a, b in zip(of_questions, of_outputs, strict=True)]
     return {"question": spread(of_questions), "observations": spread(of_outputs), "all": spread(both)}
 

@@ -131,9 +131,8 @@ SCHEMA = pa.schema([*schema_of(RolloutRow), *schema_of(Trajectory)])
 
 def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -> None:
     """Write every rollout, in order."""
-    rows = [
-        to_row(_row(scored, findings)) | to_row(trajectory(scored, findings, evaluated)) for scored in findings.rollouts
-    ]
+    pairs = ((_row(scored, findings), trajectory(scored, findings, evaluated)) for scored in findings.rollouts)
+    rows = [to_row(row) | to_row(rollout) for row, rollout in pairs]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path, compression="zstd")
 
 
@@ -241,13 +240,9 @@ def export(folder: Path, formats: Collection[ExportFormat]) -> None:
     with whole_file(folder / "rollouts.csv") as part, part.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL)
         writer.writerow(COLUMNS)
-        writer.writerows([safe_cell(value) for value in _values(row)] for row in _rows(folder / "rollouts.parquet"))
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(_BATCH):
-            yield from batch.to_pylist()
+        with pq.ParquetFile(folder / "rollouts.parquet") as rollouts:
+            for batch in rollouts.iter_batches(_BATCH):
+                writer.writerows([safe_cell(value) for value in _values(row)] for row in batch.to_pylist())
 
 
 def _values(row: Mapping[str, Any]) -> tuple[Any, ...]:

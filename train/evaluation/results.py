@@ -47,21 +47,18 @@ class Faithfulness:
 
 async def shown_to(judge: ShowsTarget, rollouts: Sequence[ScoredRollout]) -> dict[tuple[str, str], bool]:
     """The judge's verdict by question and image; each pair is judged once."""
-    pairs = {
-        (scored.question.sample.question, observed.image.sha256): observed.image
-        for scored in rollouts
-        for observed in scored.seen
-    }
+    shown = [(scored.question.sample.question, observed.image) for scored in rollouts for observed in scored.seen]
+    pairs = {(question, image.sha256): image for question, image in shown}
     verdicts = await asyncio.gather(*(judge(question, image) for (question, _), image in pairs.items()))
     return dict(zip(pairs, verdicts, strict=True))
 
 
 def shows_a_target(scored: ScoredRollout, observed: ObservedImage, *, cover: float = COVER) -> bool:
     """True if an image shows at least ``cover`` of any of the truth's boxes, measured on pixels."""
-    if observed.change is None:
+    if (change := observed.change) is None:
         return False
     targets = [target.box for target in scored.question.sample.truth.boxes if target.image == observed.of]
-    return any(observed.change.box.intersection(box).area >= cover * box.area for box in targets)
+    return any(change.box.intersection(box).area >= cover * box.area for box in targets)
 
 
 def faithfulness(

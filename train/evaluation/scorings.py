@@ -11,7 +11,6 @@ a judge (``judged``, ``share``; ``train/rl/judging/judges.py``).
 import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import isfinite
 
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.samples import details_of
@@ -58,10 +57,8 @@ def relaxed(answer: str, expected: str) -> float:
 def mean_relative_accuracy(answer: str, expected: str) -> float:
     """Proportion of thresholds θ for which the relative error is below 1 - θ (VSI-Bench, arXiv 2412.14171, §3.3)."""
     number, expected_number = _value(answer), _value(expected)
-    if number is None or expected_number is None:
-        return 0.0
-    if not expected_number:
-        return float(not number)
+    if number is None or not expected_number:
+        return float(number == expected_number == 0)
     error = abs(number - expected_number) / abs(expected_number)
     return sum(error < 1 - threshold for threshold in THRESHOLDS) / len(THRESHOLDS)
 
@@ -69,18 +66,15 @@ def mean_relative_accuracy(answer: str, expected: str) -> float:
 def close(answer: str, expected: str) -> float | None:
     """Numbers at most 0.001 apart (DynaMath); None where ``expected`` is no number."""
     expected_number, number = _value(expected), _value(answer)
-    if expected_number is None:
-        return None
-    return float(number is not None and abs(number - expected_number) <= CLOSE)
+    is_close = number is not None and expected_number is not None and abs(number - expected_number) <= CLOSE
+    return None if expected_number is None else float(is_close)
 
 
 def rounded(answer: str, expected: str, precision: int | None) -> float | None:
     """A number rounded to ``precision`` decimals, or cut to a whole one (MathVista); None for other answers."""
     expected_number, number = _value(expected), _value(answer)
-    if expected_number is None:
-        return None
-    if number is None:
-        return 0.0
+    if expected_number is None or number is None:
+        return None if expected_number is None else 0.0
     scale = 10 ** (precision or 0)
     return float((Fraction(round(number * scale), scale) if precision else int(number)) == expected_number)
 
@@ -168,13 +162,10 @@ def _value(text: str) -> Fraction | None:
 def _decimal(text: str) -> Fraction | None:
     """A number as ChartQA's answers have it; a percentage is a hundredth."""
     plain = bare(text).replace(",", "").lstrip("$€£").strip()
-    try:
-        number = float(plain.removesuffix("%"))
+    try:  # infinities are no fraction
+        return Fraction(str(float(plain.removesuffix("%")))) / (100 if plain.endswith("%") else 1)
     except ValueError:
         return None
-    if not isfinite(number):
-        return None
-    return Fraction(str(number)) / (100 if plain.endswith("%") else 1)
 
 
 def _integers(text: str) -> list[int]:

@@ -107,10 +107,9 @@ class EvaluationSettings(PolicySettings):
     def as_json(self) -> dict[str, Any]:
         """The settings that determine the results, besides the policy and the questions."""
         left_out = {"output", "home", "batch_size", "model", "datasets", "benchmarks", "prompt"}
-        values = self.model_dump(exclude=left_out)
-        later = {"frames", "frame_rate", "top_k"}  # reports from before do not have them
-        unset = {name for name in later if values[name] is None}
-        return {name: value for name, value in values.items() if name not in unset} | wording_record(self.prompt)
+        later = ("frames", "frame_rate", "top_k")  # reports from before do not have them
+        unset = {name for name in later if getattr(self, name) is None}
+        return self.model_dump(exclude=left_out | unset) | wording_record(self.prompt)
 
 
 def check(settings: EvaluationSettings) -> None:
@@ -118,11 +117,9 @@ def check(settings: EvaluationSettings) -> None:
     check_policy(settings)
     if not (settings.datasets or settings.benchmarks or settings.sources):
         raise TrainError("name questions: --dataset FOLDER, --benchmark NAME=PATH or --source NAME")
-    if settings.rollouts > 1 and settings.temperature == 0 and not settings.oracle:
-        raise TrainError(
-            f"{settings.rollouts} rollouts at temperature 0 are the same rollout {settings.rollouts} times; "
-            "set --temperature above 0, or --rollouts 1"
-        )
+    if (n := settings.rollouts) > 1 and settings.temperature == 0 and not settings.oracle:
+        same = f"{n} rollouts at temperature 0 are the same rollout {n} times"
+        raise TrainError(f"{same}; set --temperature above 0, or --rollouts 1")
     if settings.split not in (*SPLITS, "all"):
         raise TrainError(f"no split {settings.split!r}; there are {', '.join(SPLITS)} and all")
     if bool(settings.judge_url) != bool(settings.judge_model):
@@ -141,10 +138,9 @@ def check_policy(settings: EvaluationSettings) -> None:
     if wording and settings.mode not in wording.prompt.modes:
         modes = ", ".join(wording.prompt.modes)
         raise TrainError(f"no mode {settings.mode!r} of prompt {wording.name}; there are {modes}")
-    if wording is None and (
-        settings.protocol not in PROTOCOLS or settings.mode not in PROTOCOLS[settings.protocol].modes
-    ):
-        modes = "; ".join(f"{name}: {', '.join(protocol.modes)}" for name, protocol in PROTOCOLS.items())
+    modes_of = {name: protocol.modes for name, protocol in PROTOCOLS.items()}
+    if wording is None and settings.mode not in modes_of.get(settings.protocol, ()):
+        modes = "; ".join(f"{name}: {', '.join(modes)}" for name, modes in modes_of.items())
         raise TrainError(f"no mode {settings.mode!r} of protocol {settings.protocol!r}; there are {modes}")
     if settings.frames is not None and settings.frame_rate is not None:
         raise TrainError("frames are shown by number or by rate: choose --frames or --frame-rate")

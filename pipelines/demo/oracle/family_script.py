@@ -25,10 +25,9 @@ from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.records.visibility import Visibility
 from darkroom.pipelines.verification.checks.anticipation import names_answer
 from darkroom.pipelines.vision.image_transform import Operation
-from darkroom.pipelines.vision.visibility import shown_side
+from darkroom.pipelines.vision.visibility import Visibility, shown_side
 
 _SAYS = data_beside(__file__)
 READ_AT_FIRST_SIGHT = 0.6

@@ -26,14 +26,6 @@ from darkroom.pipelines.records.digest import digest, digest_bytes, seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import families_of
-from darkroom.pipelines.records.visibility import (
-    FAINT_LEVELS,
-    LARGE_SIDE,
-    SEEN_LEVELS,
-    SEEN_SIDE,
-    SMALL_SHARE,
-    Visibility,
-)
 from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.user_files import added_files, imported
@@ -50,7 +42,16 @@ from darkroom.pipelines.verification.checks import (
 )
 from darkroom.pipelines.verification.checks.check import CheckFunction
 from darkroom.pipelines.verification.checks.necessity import Necessity
-from darkroom.pipelines.vision.visibility import QWEN2_5_VL, resized, shown_side
+from darkroom.pipelines.vision.visibility import (
+    LARGE_SIDE,
+    QWEN2_5_VL,
+    SEEN_LEVELS,
+    SEEN_SIDE,
+    SMALL_SHARE,
+    Visibility,
+    resized,
+    shown_side,
+)
 from darkroom.sandbox.errors import UserError
 
 FACTS_PROMPT = bundled_prompt("visibility_facts")
@@ -60,31 +61,21 @@ SLOT = "facts"
 
 def visibility_facts(visibility: Visibility) -> str:
     """The facts in words: size, contrast and orientation, and what must not be said of them."""
-    return FACTS_PROMPT.render(
-        size=_size(visibility), contrast=_contrast(visibility), orientation=_orientation(visibility)
-    )[1]
+    side, levels = visibility.side, visibility.levels
+    size: str = visibility.size
+    if size == "between" and side is not None:
+        size = "readable" if side >= SEEN_SIDE else "modest"
+    contrast = "unknown"
+    if levels is not None:
+        contrast = "faint" if visibility.is_faint else "good" if levels >= SEEN_LEVELS else "middling"
+    orientation = "unknown" if visibility.angle is None else "turned" if visibility.is_turned else "upright"
+    return FACTS_PROMPT.render(size=size, contrast=contrast, orientation=orientation)[1]
 
 
 def facts_of_hint(hint: Mapping[str, Any]) -> str:
     """Facts of a draft's hint: of the image as the policy was given it; empty where none was measured."""
     measured = hint.get("visibility_as_given") or hint.get("visibility")
     return visibility_facts(Visibility.from_json(measured)) if measured else ""
-
-
-def _size(visibility: Visibility) -> str:
-    if visibility.size != "between" or visibility.side is None:
-        return visibility.size
-    return "readable" if visibility.side >= SEEN_SIDE else "modest"
-
-
-def _contrast(visibility: Visibility) -> str:
-    if visibility.levels is None:
-        return "unknown"
-    return "faint" if visibility.levels < FAINT_LEVELS else "good" if visibility.levels >= SEEN_LEVELS else "middling"
-
-
-def _orientation(visibility: Visibility) -> str:
-    return "unknown" if visibility.angle is None else "turned" if visibility.is_turned else "upright"
 
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
@@ -110,11 +101,6 @@ class Plan:
     """The JSON schema of a plan that is JSON; endpoints that know it hold to it."""
 
 
-def as_given(sample: Sample, _store: ImageStore) -> PreparedSample:
-    """The sample's images as they are."""
-    return PreparedSample(sample.images)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """One family.
@@ -132,7 +118,7 @@ class Recipe:
     protocol: Protocol
     checks: tuple[CheckFunction, ...]
     """Followed by those of ``EVERY_FAMILY``, which a recipe need not list."""
-    prepare: Callable[[Sample, ImageStore], PreparedSample] = as_given
+    prepare: Callable[[Sample, ImageStore], PreparedSample] = lambda sample, _store: PreparedSample(sample.images)
     samples: Applicability = Applicability()
     """Which samples the family is for; others are not applicable, and ``prepare`` never sees them."""
     loss_policy: LossPolicy = "last_round"
@@ -236,13 +222,9 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
     errors = [rng.uniform(0, token) for _ in range(4)]
     for share in (1.0, 0.5, 0.0):
         dx1, dy1, dx2, dy2 = (share * error for error in errors)
-        sides = (
-            math.floor((exact.x1 - dx1) / step),
-            math.floor((exact.y1 - dy1) / step),
-            math.ceil((exact.x2 + dx2) / step),
-            math.ceil((exact.y2 + dy2) / step),
-        )
-        region = Box(*(side * step for side in sides)).clipped(image.width, image.height)
+        x1, y1 = (math.floor(side / step) * step for side in (exact.x1 - dx1, exact.y1 - dy1))
+        x2, y2 = (math.ceil(side / step) * step for side in (exact.x2 + dx2, exact.y2 + dy2))
+        region = Box(x1, y1, x2, y2).clipped(image.width, image.height)
         if region.area <= MAX_LOOK_SHARE * image.width * image.height:
             return region
     return exact
@@ -344,9 +326,6 @@ def as_text(region: Box) -> str:
 def as_fractions(region: Box, image: ImageRef, *, digits: int = 3) -> tuple[float, float, float, float]:
     """Left, top, right, bottom as fractions of the image with so many digits, rounded outwards."""
     parts = 10**digits
-    return (
-        math.floor(parts * region.x1 / image.width) / parts,
-        math.floor(parts * region.y1 / image.height) / parts,
-        math.ceil(parts * region.x2 / image.width) / parts,
-        math.ceil(parts * region.y2 / image.height) / parts,
-    )
+    x1, y1 = math.floor(parts * region.x1 / image.width), math.floor(parts * region.y1 / image.height)
+    x2, y2 = math.ceil(parts * region.x2 / image.width), math.ceil(parts * region.y2 / image.height)
+    return x1 / parts, y1 / parts, x2 / parts, y2 / parts

@@ -44,17 +44,13 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
         return PreparedSample(sample.images, {"fault": "found faint"})
     fade = sample_degradation(seed_from("contrast", sample.sample_id))
     faint = fade.faded(original)
-    _require_recoverable(faint.crop(part), original.crop(part))
+    smooth = cv2.GaussianBlur(np.asarray(faint.crop(part).convert("L")), (0, 0), 0.8)
+    recovered = likeness(Image.fromarray(smooth), original.crop(part))
+    if recovered < MIN_RECOVERABLE:
+        raise RowError(Reason.UNSUITABLE, f"faded, too little comes back: likeness {recovered:.2f} to the original")
     faded = store.add_pixels(faint, parent=image.sha256, made_by=f"contrast: {fade}")
     error = f"{fade.kind} and grainy" if fade.noise else fade.kind
     return PreparedSample((faded, *sample.images[1:]), {"fault": error})
-
-
-def _require_recoverable(faint: Image.Image, original: Image.Image) -> None:
-    smooth = cv2.GaussianBlur(np.asarray(faint.convert("L")), (0, 0), 0.8)
-    recovered = likeness(Image.fromarray(smooth), original)
-    if recovered < MIN_RECOVERABLE:
-        raise RowError(Reason.UNSUITABLE, f"faded, too little comes back: likeness {recovered:.2f} to the original")
 
 
 recipe = Recipe(

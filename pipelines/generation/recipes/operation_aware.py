@@ -1,6 +1,6 @@
 """Operation-aware: half of the rows zoom in with a tool call, half answer in words (Look Less, Reason More, §4.1).
 
-What was measured of the sample decides (``pipelines/records/visibility.py``): what needs a closer look is zoomed in on,
+What was measured of the sample decides (``pipelines/vision/visibility.py``): what needs a closer look is zoomed in on,
 what can be seen as it is is answered in words, and of what lies between half is zoomed in on. A turned or faint image
 is unsuitable: a crop helps with neither.
 The system prompt that a trained model reads is the neutral one, as the paper has it for its SFT data. With
@@ -25,10 +25,9 @@ from darkroom.pipelines.generation.recipes import (
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import ToolCall
 from darkroom.pipelines.models.tasks import PreparedSample
-from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.records.visibility import Visibility
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks import (
     answer_matches,
@@ -55,7 +54,10 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     if visibility.is_turned or visibility.is_faint:
         flaw = "turned" if visibility.is_turned else "faint"
         raise RowError(Reason.UNSUITABLE, f"the image is {flaw}, and a crop does not help with that")
-    style: Style = "tool" if target and _is_zoomed(visibility, sample) else "text"
+    zooms = visibility.needs_closer_look
+    if visibility.size == "between":  # half of the targets that may or may not be looked at closer
+        zooms = visibility.is_detail or bool(seed_from("operation_aware/style", sample.sample_id) % 2)
+    style: Style = "tool" if target and zooms else "text"
     mode = random.Random(seed_from("operation_aware/mode", sample.sample_id)).choice(modes()[style])
     hint = {"style": style, "image": "", "region": "", "told_region": ""}
     if target and style == "tool":
@@ -71,23 +73,12 @@ def _text(sides: Sequence[float]) -> str:
     return ", ".join(map(str, sides))
 
 
-def _is_zoomed(visibility: Visibility, sample: Sample) -> bool:
-    """True if the row zooms in; half of the targets that may or may not be looked at closer do."""
-    if visibility.size == "between":
-        return visibility.is_detail or bool(seed_from("operation_aware/style", sample.sample_id) % 2)
-    return visibility.needs_closer_look
-
-
 def modes() -> dict[Style, tuple[str, ...]]:
     """The modes that rows are given. Raises ``RecipeError`` for another value of ``DARKROOM_OPERATION_PROMPTS``."""
     chosen = os.environ.get(PROMPTS) or "neutral"
     if chosen not in MODES:
         raise RecipeError(f"{PROMPTS} is {chosen!r}: expected one of {', '.join(MODES)}")
     return MODES[chosen]
-
-
-def kind_of(row: Trajectory) -> str:
-    return "with a call" if row.rounds else "without a call"
 
 
 recipe = Recipe(
@@ -101,6 +92,6 @@ recipe = Recipe(
     prepare=prepare,
     checks=(calls_are_valid, mode_is_obeyed, no_round_is_broken, zooms_on_target, answer_matches, hint_stays_hidden),
     loss_policy="all_rounds",
-    balanced_by=kind_of,
+    balanced_by=lambda row: "with a call" if row.rounds else "without a call",
     options=modes,
 )

@@ -23,8 +23,8 @@ from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import on_white
 from darkroom.pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
 from darkroom.pipelines.verification.checks.image_operations import angle_undone, angle_unspoken, upright
-from darkroom.pipelines.vision.orientation import orientation
 from darkroom.pipelines.vision.registration import degrees_between, pose_of
+from darkroom.pipelines.vision.visibility import orientation
 
 ANGLES = range(30, 336)
 """Degrees counter-clockwise: Thyme's range. What table 11 rules out is half a turn as the *sum* of turn and correction,
@@ -54,17 +54,13 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     if canvas == "cropped" and not _keeps(sample.truth.boxes, image, angle):
         canvas = "expanded"
     turned = upright_image.rotate(angle, Image.Resampling.BICUBIC, expand=canvas == "expanded", fillcolor=fill)
-    _require_measurable(upright_image, turned, angle)
-    made_by = f"rotation: turned by {angle} degrees, canvas {canvas}, fill {fill}"
-    rotated = store.add_pixels(turned, parent=image.sha256, made_by=made_by)
-    return PreparedSample((rotated, *sample.images[1:]), {"angle": angle, "correction": 360 - angle})
-
-
-def _require_measurable(upright_image: Image.Image, turned: Image.Image, angle: int) -> None:
     pose = pose_of(upright_image, turned)
     if pose is None or abs(degrees_between(pose.angle, angle)) > 1:
         measured = "nothing" if pose is None else f"{pose.angle:.1f} degrees"
         raise RowError(Reason.UNSUITABLE, f"its turn by {angle} degrees cannot be measured: found {measured}")
+    made_by = f"rotation: turned by {angle} degrees, canvas {canvas}, fill {fill}"
+    rotated = store.add_pixels(turned, parent=image.sha256, made_by=made_by)
+    return PreparedSample((rotated, *sample.images[1:]), {"angle": angle, "correction": 360 - angle})
 
 
 def _keeps(boxes: tuple[TruthBox, ...], image: ImageRef, angle: int) -> bool:

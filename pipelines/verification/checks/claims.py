@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple
 from darkroom.pipelines.models.parsing import literal_boxes
 from darkroom.pipelines.records import ImageRef, Round
 from darkroom.pipelines.records.geometry import Box
-from darkroom.pipelines.records.visibility import SEEN_LEVELS, SEEN_SIDE, SMALL_SIDE, Visibility
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
@@ -25,7 +24,16 @@ from darkroom.pipelines.verification.checks.crop import executed_code
 from darkroom.pipelines.verification.checks.hint import comments
 from darkroom.pipelines.verification.grading.word_lists import read_words
 from darkroom.pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, trimmed
-from darkroom.pipelines.vision.visibility import QWEN2_5_VL, levels_shown, resized, visibility_as_given
+from darkroom.pipelines.vision.visibility import (
+    QWEN2_5_VL,
+    SEEN_LEVELS,
+    SEEN_SIDE,
+    SMALL_SIDE,
+    Visibility,
+    levels_shown,
+    resized,
+    visibility_as_given,
+)
 
 ClaimKind = Literal["too_small", "clear", "lit", "too_faint", "turned", "upright", "enlarge", "zoom", "turn", "relight"]
 _PATTERNS: dict[str, re.Pattern[str]] = {

@@ -11,8 +11,8 @@ from darkroom.pipelines.generation.operation_planning import read_decision
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import ImageRef, Sample, Truth, TruthBox
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.records.visibility import Visibility
 from darkroom.pipelines.vision.image_transform import Operation
+from darkroom.pipelines.vision.visibility import Visibility
 
 
 @pytest.mark.parametrize(

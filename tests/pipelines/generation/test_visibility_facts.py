@@ -16,10 +16,9 @@ from darkroom.pipelines.generation.recipes import (
 )
 from darkroom.pipelines.records import ImageRef, Sample, Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
-from darkroom.pipelines.records.visibility import Visibility
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks.claims import Claim, Situation, contradiction
-from darkroom.pipelines.vision.visibility import visibility_as_given
+from darkroom.pipelines.vision.visibility import Visibility, visibility_as_given
 from tests.image_files import encoded
 
 FORBIDS = {

@@ -10,8 +10,8 @@ from PIL import Image, ImageOps
 
 from darkroom.pipelines.demo.images.material import photograph_image, texture
 from darkroom.pipelines.records.geometry import Box
-from darkroom.pipelines.vision.orientation import orientation
 from darkroom.pipelines.vision.registration import correlation, degrees_between, pose_of
+from darkroom.pipelines.vision.visibility import orientation
 
 NAMES = ("astronaut", "coffee", "rocket", "pagoda", "horse", "page", "handwriting", "coins")
 

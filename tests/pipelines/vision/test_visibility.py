@@ -8,8 +8,7 @@ import pytest
 
 from darkroom.pipelines.records import Sample, Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
-from darkroom.pipelines.records.visibility import Visibility
-from darkroom.pipelines.vision.visibility import shown_side, visibility_hint, visibility_of
+from darkroom.pipelines.vision.visibility import Visibility, shown_side, visibility_hint, visibility_of
 
 
 @pytest.fixture

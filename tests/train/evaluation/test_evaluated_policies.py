@@ -9,9 +9,8 @@ from darkroom.pipelines.models.messages import ImagePart
 from darkroom.pipelines.records import Sample, Truth
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.vision.visibility import visual_tokens
-from darkroom.train.evaluation.evaluated_policies import open_policy, vision_of
 from darkroom.train.evaluation.questions import Question
-from darkroom.train.evaluation.rollouts import task_of
+from darkroom.train.evaluation.rollouts import open_policy, task_of, vision_of
 from darkroom.train.evaluation.settings import EvaluationSettings, check
 from darkroom.train.runs import TrainError
 

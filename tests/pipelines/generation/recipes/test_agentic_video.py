@@ -92,7 +92,7 @@ def test_a_policy_is_told_what_the_video_is_and_not_where_to_look(workspace_of_f
     sample = workspace_of_films.tables.read(family.samples_key, Sample)[0]
     prepared = recipe.prepare(sample, workspace_of_films.images)
     policy = oracle_policy(recipe.family, revision=recipe.digest)
-    task = task_of(recipe, sample, prepared.images, prepared.hint, prepared.mode, policy, prompt=recipe.prompt)
+    task = task_of(recipe, sample, prepared, policy, prompt=recipe.prompt)
     asked = task.opening[-1].parts[-1].text
     assert asked.startswith("video_clue_0: 48 frames, 8 frames per second, 6.0 seconds, 384x288 pixels")
     assert sample.truth.details not in asked

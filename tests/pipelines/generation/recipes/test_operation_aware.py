@@ -10,7 +10,7 @@ from PIL import Image
 from darkroom.pipelines.generation import engine
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import RecipeError
-from darkroom.pipelines.generation.recipes.operation_aware import MODES, PROMPTS, kind_of, modes, prepare, recipe
+from darkroom.pipelines.generation.recipes.operation_aware import MODES, PROMPTS, modes, prepare, recipe
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.workspace import Workspace
@@ -95,5 +95,4 @@ def test_a_turned_or_faint_image_is_unsuitable(family: Family):
 
 def test_the_kind_that_is_balanced_is_whether_a_row_calls(family: Family):
     rows = family.workspace.tables.read(family.key("trajectories"), Trajectory)
-    assert recipe.balanced_by is kind_of
-    assert {kind_of(row) for row in rows} == {"with a call", "without a call"}
+    assert {recipe.balanced_by(row) for row in rows} == {"with a call", "without a call"}
