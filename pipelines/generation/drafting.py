@@ -44,12 +44,12 @@ DRAFT_CODE = (
 """What recipes prepare, plan and read with; ``Recipe.digest`` has the recipe's own file and prompts."""
 
 
+@dataclass(slots=True)
 class UsageMeter:
     """Cost of a row and what was written for it so far; a reject keeps both."""
 
-    def __init__(self) -> None:
-        self.usage = Usage()
-        self.text = ""
+    usage: Usage = Usage()
+    text: str = ""
 
 
 class RecipeStage(Stage[Sample, T, R]):

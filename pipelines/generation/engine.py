@@ -187,9 +187,8 @@ class Runs(RecipeStage[Draft, Trajectory]):
         recipe, prompt = self.recipe, self._prompt_of(row)
         prepared = PreparedSample(row.images, json.loads(row.hint), row.mode)
         task = task_of(recipe, sample, prepared, self.writer, prompt=prompt)
-        async with self.sandboxes.session(
-            task.images, sample.videos, seed=task.seed, names=image_names(sample.question)
-        ) as session:
+        names = image_names(sample.question)
+        async with self.sandboxes.session(task.images, sample.videos, seed=task.seed, names=names) as session:
             rolled_out = await rollout(
                 task,
                 policy=self.writer,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,14 +105,8 @@ def calibrate_judge(
     results = asyncio.run(ask_all())
     judged = [row for row in results if isinstance(row, JudgedLabel)]
     rejects = [*labels.rejects, *(row for row in results if isinstance(row, Reject))]
-    frozen = stored_calibration(
-        check,
-        judge,
-        [row.label for row in judged],
-        [row.score for row in judged],
-        labelled=path.name,
-        target_precision=target_precision,
-    )
+    by_people, scores = [row.label for row in judged], [row.score for row in judged]
+    frozen = stored_calibration(check, judge, by_people, scores, labelled=path.name, target_precision=target_precision)
     written = CalibrationStore(workspace.calibrations).write(frozen)
     return Calibrated(frozen, written, judged, rejects, labels.n_lines, labels.n_other, counted.usage)
 
@@ -151,18 +145,16 @@ class _Rows:
         if family not in self._cases:
             self._cases[family] = {}
             for key in self.workspace.tables.keys((family, "runs")):
-                self._cases[family] |= self._of(family, key.partition)
+                for case in self._of(key):
+                    row = f"{case.sample.source}:{case.sample.source_row}"
+                    self._cases[family] |= {case.trajectory.trajectory_id: case, row: case}
         return self._cases[family]
 
-    def _of(self, family: str, partition: str) -> dict[str, Case]:
+    def _of(self, key: TableKey) -> Iterator[Case]:
         tables = self.workspace.tables
-        samples = {sample.sample_id: sample for sample in tables.read(TableKey(SAMPLES, partition), Sample)}
-        drafts = tables.read(TableKey((family, "drafts"), partition), Draft)
+        samples = {sample.sample_id: sample for sample in tables.read(TableKey(SAMPLES, key.partition), Sample)}
+        drafts = tables.read(TableKey((key.asset[0], "drafts"), key.partition), Draft)
         hints = {draft.trajectory_id: json.loads(draft.hint) for draft in drafts}
-        cases: dict[str, Case] = {}
-        for run in tables.read(TableKey((family, "runs"), partition), Trajectory):
-            sample = samples.get(run.sample_id)
-            if sample is not None and run.trajectory_id in hints:  # else its table is older than theirs
-                case = Case(sample, run, hints[run.trajectory_id], self.workspace.images)
-                cases |= {run.trajectory_id: case, f"{sample.source}:{sample.source_row}": case}
-        return cases
+        for run in tables.read(key, Trajectory):
+            if run.sample_id in samples and run.trajectory_id in hints:  # else its table is older than theirs
+                yield Case(samples[run.sample_id], run, hints[run.trajectory_id], self.workspace.images)

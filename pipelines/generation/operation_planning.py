@@ -82,9 +82,8 @@ def read_decision(text: str) -> Decision:
         except ValidationError:
             continue
     excerpt = " ".join(text.split())[:160]
-    raise RowError(
-        Reason.MALFORMED_TURN, f'expected {{"issue": …, "operation": -1 to 4, "primary": 1 to 3}}; found {excerpt!r}'
-    )
+    expected = '{"issue": …, "operation": -1 to 4, "primary": 1 to 3}'
+    raise RowError(Reason.MALFORMED_TURN, f"expected {expected}; found {excerpt!r}")
 
 
 _WORK = {

@@ -38,14 +38,7 @@ T = TypeVar("T")
 SAMPLES = ("samples",)
 RUNNER_CODE = ("darkroom.pipelines.records", "darkroom.pipelines.storage", __name__)
 """What decides the rows of every stage."""
-_NOT_A_ROWS_ERROR = (
-    PolicyUnavailable,
-    sandbox.SandboxUnavailable,
-    TableStale,
-    StorageError,
-    LedgerUnavailable,
-    SQLAlchemyError,
-)
+_FATAL = (PolicyUnavailable, sandbox.SandboxUnavailable, TableStale, StorageError, LedgerUnavailable, SQLAlchemyError)
 """No endpoint, no sandbox, no ledger, no disk or object store."""
 _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
 """The same of an ``OSError``; others are a row's own, like Pillow's for an unreadable image."""
@@ -167,9 +160,8 @@ class Shard:
         samples = self.samples()
         rows: list[Any] = self.workspace.tables.read(self.key(asset), kind)
         if any(row.sample_id not in samples for row in rows):
-            raise TableStale(
-                f"{self.key(asset)} was made from other samples than there are now; run: {self.key(asset).command}"
-            )
+            key = self.key(asset)
+            raise TableStale(f"{key} was made from other samples than there are now; run: {key.command}")
         return [(samples[row.sample_id], row) for row in rows]
 
     def materialize(self, stage: Stage[O, T, R]) -> StageReport:
@@ -181,37 +173,23 @@ class Shard:
         tables = self.workspace.tables
         # the last one first: the command that makes it makes the others, too
         read = {key: tables.fingerprint(key) for key in map(self.key, reversed(stage.reads))}
-        inputs = digest(
-            [
-                stage.asset,
-                list(read.values()),
-                dict(stage.settings),
-                {role: policy.identity.as_json() for role, policy in policies_of(stage).items()},
-                code_digest(*RUNNER_CODE, *stage.code),
-            ]
-        )
+        policies = {role: policy.identity.as_json() for role, policy in policies_of(stage).items()}
+        code = code_digest(*RUNNER_CODE, *stage.code)
+        inputs = digest([stage.asset, list(read.values()), dict(stage.settings), policies, code])
 
         def perform() -> Outcome[R]:
-            outcome = asyncio.run(_ShardRun(self, stage).outcome())
+            outcome = asyncio.run(self._outcome(stage))
             for key, fingerprint in read.items():
                 check_fingerprint(tables, key, fingerprint)
             return outcome
 
         return run_stage(tables, self.key(stage.asset), stage.kind, inputs=inputs, perform=perform)
 
-
-@dataclass(frozen=True, slots=True)
-class _ShardRun(Generic[O, T, R]):
-    """A stage at work on a shard."""
-
-    shard: Shard
-    stage: Stage[O, T, R]
-
-    async def outcome(self) -> Outcome[R]:
-        rows = self.stage.rows(self.shard)
+    async def _outcome(self, stage: Stage[O, T, R]) -> Outcome[R]:
+        rows = stage.rows(self)
         async with AsyncExitStack() as stack:
-            recorded = await _recorded(self.stage, self.shard.workspace.ledger, stack)
-            stage = replace(typing.cast(Any, self.stage), **recorded) if recorded else self.stage
+            recorded = await _recorded(stage, self.workspace.ledger, stack)
+            stage = replace(typing.cast(Any, stage), **recorded) if recorded else stage
             measured = await self._measured(stage, rows, list(recorded.values()))
             performed = sum(policy.n_written for policy in recorded.values()) + stage.n_executed
         records: list[R] = []
@@ -222,10 +200,10 @@ class _ShardRun(Generic[O, T, R]):
             record, cost = measured.get(place, (Rejection(not_drawn, row), Usage()))
             usage += cost
             if isinstance(record, Rejection):
-                rejects.append(self._reject(record, origin))
+                rejects.append(_reject(stage, record, origin))
             else:
                 records.append(record)
-        return Outcome(records, rejects, len(rows), usage, performed, self.stage.notes)
+        return Outcome(records, rejects, len(rows), usage, performed, stage.notes)
 
     async def _measured(
         self, stage: Stage[O, T, R], rows: Sequence[tuple[O, T]], policies: Sequence[RecordedPolicy]
@@ -244,45 +222,46 @@ class _ShardRun(Generic[O, T, R]):
                 break
             results = await map_rows(
                 batch,
-                lambda place: self._one(stage, *rows[place]),
+                lambda place: _measured_row(stage, *rows[place]),
                 concurrency=max([os.cpu_count() or 1, *(policy.concurrency for policy in policies)]),
                 progress=self._progress(policies),
             )
             measured |= zip(batch, results, strict=True)
         return measured
 
-    async def _one(self, stage: Stage[O, T, R], origin: O, row: T) -> tuple[R | Rejection, Usage]:
-        try:
-            record = await stage.measure(origin, row)
-        except Exception as error:  # noqa: BLE001  # classified by row_error
-            return Rejection(row_error(error), row), Usage()
-        measured = record.record if isinstance(record, Rejection) else record
-        if isinstance(measured, dict):  # a plain row
-            return record, from_row(Usage, measured.get("usage") or {}) - stage.paid_before(row)
-        return record, getattr(measured, "usage", Usage()) - stage.paid_before(row)
-
-    def _reject(self, rejection: Rejection, origin: O) -> Reject:
-        record = rejection.record
-        return reject(
-            rejection.error.reason,
-            rejection.error.evidence,
-            stage=self.stage.asset,
-            row=record if isinstance(record, dict) else to_row(record),
-            family=self.stage.family,
-            check=rejection.check,
-            source=origin.source,
-            source_row=origin.source_row,
-            sample_id=getattr(origin, "sample_id", ""),
-            trajectory_id=getattr(record, "trajectory_id", ""),
-        )
-
     def _progress(self, policies: Sequence[RecordedPolicy]) -> Callable[[int, int], None] | None:
-        report = self.shard.progress
-        if report is None:
+        if (report := self.progress) is None:
             return None
         return lambda n_done, n_rows: report(
             StageProgress(n_done, n_rows, sum(policy.spent.cost_usd for policy in policies))
         )
+
+
+async def _measured_row(stage: Stage[O, T, R], origin: O, row: T) -> tuple[R | Rejection, Usage]:
+    try:
+        record = await stage.measure(origin, row)
+    except Exception as error:  # noqa: BLE001  # classified by row_error
+        return Rejection(row_error(error), row), Usage()
+    measured = record.record if isinstance(record, Rejection) else record
+    if isinstance(measured, dict):  # a plain row
+        return record, from_row(Usage, measured.get("usage") or {}) - stage.paid_before(row)
+    return record, getattr(measured, "usage", Usage()) - stage.paid_before(row)
+
+
+def _reject(stage: Stage[O, T, R], rejection: Rejection, origin: O) -> Reject:
+    record = rejection.record
+    return reject(
+        rejection.error.reason,
+        rejection.error.evidence,
+        stage=stage.asset,
+        row=record if isinstance(record, dict) else to_row(record),
+        family=stage.family,
+        check=rejection.check,
+        source=origin.source,
+        source_row=origin.source_row,
+        sample_id=getattr(origin, "sample_id", ""),
+        trajectory_id=getattr(record, "trajectory_id", ""),
+    )
 
 
 def policies_of(stage: Stage[Any, Any, Any]) -> dict[str, Policy]:
@@ -303,9 +282,9 @@ async def _recorded(stage: Stage[Any, Any, Any], ledger: Ledger, stack: AsyncExi
 def row_error(error: Exception) -> RowError:
     """One row's failure, whatever a recipe, a check or a script raised; the run goes on.
 
-    Raises ``error`` itself when the next row would fare no better (``_NOT_A_ROWS_ERROR``, ``_NO_DISK``).
+    Raises ``error`` itself when the next row would fare no better (``_FATAL``, ``_NO_DISK``).
     """
-    if isinstance(error, _NOT_A_ROWS_ERROR):
+    if isinstance(error, _FATAL):
         raise error
     if isinstance(error, OSError) and error.errno in _NO_DISK:
         with storage_errors(str(error.filename or "a disk of this machine")):

@@ -183,12 +183,8 @@ def _changed(
 
 
 def _greys(image: Image.Image) -> NDArray[np.float64]:
-    side = max(image.size)
-    small = image.convert("L").resize(
-        (max(1, image.width * 256 // max(side, 256)), max(1, image.height * 256 // max(side, 256))),
-        Image.Resampling.BOX,
-    )
-    return np.asarray(small, np.float64)
+    width, height = (max(1, side * 256 // max(256, *image.size)) for side in image.size)
+    return np.asarray(image.convert("L").resize((width, height), Image.Resampling.BOX), np.float64)
 
 
 def _spread(greys: NDArray[np.float64]) -> float:

@@ -1,4 +1,4 @@
-"""What can be made out in an image: of its target as a model sees it, after its resize; and whether a turn shows.
+"""Visibility of an image's target as a model sees it, after its resize; and whether a turn of the image can be seen.
 
 One measurement of the target for all families. Between ``SMALL_SIDE`` and ``LARGE_SIDE`` it may be looked at closer or
 not; the embedded policy says of it neither that it cannot be seen nor that it is plain to see.
@@ -148,13 +148,11 @@ def visibility_as_given(
 
 def visibility_in(image: ImageRef, target: Box | None, store: ImageStore, *, angle: float | None = None) -> Visibility:
     """Visibility of ``target``, in pixels of ``image``, or of the whole image."""
-    longest = max(image.width, image.height)
+    levels, longest = _stored_levels(store, image, target), max(image.width, image.height)
     if target is None:
-        return Visibility(None, None, _stored_levels(store, image, None), angle, longest)
+        return Visibility(None, None, levels, angle, longest)
     share = round(target.area / (image.width * image.height), 6)
-    return Visibility(
-        shown_side(target, image.width, image.height), share, _stored_levels(store, image, target), angle, longest
-    )
+    return Visibility(shown_side(target, image.width, image.height), share, levels, angle, longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,19 +257,16 @@ def orientation(image: Image.Image) -> Orientation:
     if variance < 1:
         return Orientation(0.0, 0.0, 0.0)
     layout = float(_copy(levels, 8).var()) / variance
-    return Orientation(round(layout, 4), round(_grid(levels), 4), round(_symmetry(levels), 4))
+    # the length of the mean of the edges' directions, four-fold, weighted by the edges' energy
+    edges = cv2.Sobel(levels, cv2.CV_32F, 1, 0) + 1j * cv2.Sobel(levels, cv2.CV_32F, 0, 1)
+    energy = np.abs(edges) ** 2
+    total = float(energy.sum())
+    grid = float(np.abs((edges**4 / np.maximum(energy, 1e-6)).sum())) / total if total else 0.0
+    return Orientation(round(layout, 4), round(grid, 4), round(_symmetry(levels), 4))
 
 
 def _copy(levels: Levels, side: int) -> Levels:
     return np.asarray(cv2.resize(levels, (side, side), interpolation=cv2.INTER_AREA), np.float32)
-
-
-def _grid(levels: Levels) -> float:
-    """Length of the mean of the edges' directions, four-fold, weighted by the edges' energy."""
-    edges = cv2.Sobel(levels, cv2.CV_32F, 1, 0) + 1j * cv2.Sobel(levels, cv2.CV_32F, 0, 1)
-    energy = np.abs(edges) ** 2
-    total = float(energy.sum())
-    return float(np.abs((edges**4 / np.maximum(energy, 1e-6)).sum())) / total if total else 0.0
 
 
 def _symmetry(levels: Levels) -> float:

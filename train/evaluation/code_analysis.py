@@ -205,9 +205,7 @@ class _Numbers:
 def _sides(node: ast.AST) -> Sequence[ast.expr]:
     """Left, top, right and bottom of a box: any four expressions in a tuple or list, or a slice in two dimensions."""
     match node:
-        case (
-            ast.Tuple(elts=[_, _, _, _] as sides, ctx=ast.Load()) | ast.List(elts=[_, _, _, _] as sides, ctx=ast.Load())
-        ):
+        case ast.Tuple(elts=sides, ctx=ast.Load()) | ast.List(elts=sides, ctx=ast.Load()) if len(sides) == 4:
             return sides
         case ast.Subscript(slice=ast.Tuple(elts=[ast.Slice() as rows, ast.Slice() as columns, *_])):
             ends = (columns.lower, rows.lower, columns.upper, rows.upper)

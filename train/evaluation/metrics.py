@@ -130,7 +130,7 @@ class Spread:
 
 def accuracy(rollouts: Sequence[ScoredRollout]) -> Accuracy:
     """Accuracy over any number of questions and rollouts."""
-    by_group = group_by(rollouts, _group)
+    by_group = group_by(rollouts, lambda scored: scored.question.group)
     by_question = group_by(rollouts, lambda scored: (scored.question.benchmark, scored.question.sample.sample_id))
     counts = [(len(group), sum(scored.score.right for scored in group)) for group in by_question.values()]
     n_each = min((n for n, _ in counts), default=0)
@@ -243,11 +243,8 @@ def _powers(n: int) -> list[int]:
 
 
 def _estimate(rollouts: Sequence[ScoredRollout], value: Callable[[ScoredRollout], float]) -> Estimate:
-    return estimate([[float(value(scored)) for scored in group] for group in group_by(rollouts, _group).values()])
-
-
-def _group(scored: ScoredRollout) -> str:
-    return scored.question.group
+    groups = group_by(rollouts, lambda scored: scored.question.group).values()
+    return estimate([[float(value(scored)) for scored in group] for group in groups])
 
 
 def _mean(values: Sequence[float]) -> float:

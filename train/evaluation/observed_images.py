@@ -84,6 +84,10 @@ class ObservedImage:
         return transform.share > 0.98
 
 
+_Regions = list[tuple[int, ImageTransform]]
+"""The number of a question's image, and how the part was made from it."""
+
+
 class ImageTracer:
     """Tracer of images to their origin; each is measured once and recorded on the ledger."""
 
@@ -114,11 +118,10 @@ class ImageTracer:
 
         parts = (await self._ledger.get_or_run("region", request, perform)).result["parts"]
         changes = [(part["of"], {**part["change"], "box": Box(*part["change"]["box"])}) for part in parts]
-        return tuple(ObservedImage(number, output, of, ImageTransform(**transform)) for of, transform in changes) or (
-            ObservedImage(number, output),
-        )
+        observed = tuple(ObservedImage(number, output, of, ImageTransform(**transform)) for of, transform in changes)
+        return observed or (ObservedImage(number, output),)
 
-    def _regions(self, images: tuple[ImageRef, ...], output: ImageRef, code: str) -> list[tuple[int, ImageTransform]]:
+    def _regions(self, images: tuple[ImageRef, ...], output: ImageRef, code: str) -> _Regions:
         """Regions of the question's images: by the box that the code spells, by panels, else as a whole."""
         pixels = self._store.open(output)
         return (
@@ -127,9 +130,7 @@ class ImageTracer:
             or self._parts(images, [pixels], code)
         )
 
-    def _spelled(
-        self, images: tuple[ImageRef, ...], pixels: Image.Image, code: str
-    ) -> list[tuple[int, ImageTransform]]:
+    def _spelled(self, images: tuple[ImageRef, ...], pixels: Image.Image, code: str) -> _Regions:
         """The region where the whole output equals a box of the code, at any size. A plain border is then the image's
         own, as of a wall around a sign, and not that of a figure around its panel."""
         for number, image in enumerate(images):
@@ -147,9 +148,7 @@ class ImageTracer:
                 return [] if transform is None else [(number, transform)]
         return []
 
-    def _parts(
-        self, images: tuple[ImageRef, ...], parts: Sequence[Image.Image], code: str
-    ) -> list[tuple[int, ImageTransform]]:
+    def _parts(self, images: tuple[ImageRef, ...], parts: Sequence[Image.Image], code: str) -> _Regions:
         regions = []
         for part in parts:
             for number, image in enumerate(images):

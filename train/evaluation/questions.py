@@ -192,9 +192,8 @@ def _grader(sample: Sample) -> Grader | None:
 
 def _files(folder: Path, split: str) -> list[Path]:
     if not folder.is_dir():
-        raise TrainError(
-            f"no dataset folder {folder}. Run: darkroom materialize SOURCE or darkroom rl SOURCE, or name its folder"
-        )
+        how = "Run: darkroom materialize SOURCE or darkroom rl SOURCE, or name its folder"
+        raise TrainError(f"no dataset folder {folder}. {how}")
     splits = [file for file in dataset_reader.dataset_files(folder) if dataset_reader.split_of(file) in SPLITS]
     files = [file for file in splits if split in ("all", dataset_reader.split_of(file))]
     if not dataset_reader.n_rows_of(files):

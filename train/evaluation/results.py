@@ -7,20 +7,35 @@ of its algorithm 1 and its table 5 by all rollouts (``over_all``). Both are repo
 The decision comes from a judge with only the question and the image, or from the truth's boxes where there are any.
 CodeV's "crop" may be the whole image, which always shows the target; as a control each figure is repeated for parts of
 at most ``whole_share`` of the image (``parts_only``).
+
+A benchmark may report figures of its own besides accuracy, over rows that belong together or over parts of its
+categories; with k rollouts a question each is the mean over the k runs.
+
+| name | figures |
+| --- | --- |
+| hallusionbench | aAcc, fAcc (figures with all questions right), qAcc (questions right on all figures), their mean |
+| wemath | IK, IG, CM, RM of its problems, strict and loose, and the score CM + IG / 2 |
+| vsi_bench | mean over eight tasks; the three levels of relative direction are one |
+| category_mean | mean over categories, whatever their sizes |
+| category_heads | score by what stands before the ``/`` of the category (MME-RealWorld: Perception, Reasoning) |
+| category_parts | score by each part of the category (MM-Vet's capabilities: ``ocr_math`` counts for both) |
 """
 
 import asyncio
+import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.train.evaluation import metrics
 from darkroom.train.evaluation.counterfactuals import CONTROLS, Counterfactual, effect
-from darkroom.train.evaluation.metrics import Estimate, wilson
+from darkroom.train.evaluation.metrics import Estimate, group_by, wilson
 from darkroom.train.evaluation.observed_images import ObservedImage
-from darkroom.train.evaluation.own_figures import own_figures
 from darkroom.train.evaluation.rollouts import ScoredRollout
 from darkroom.train.evaluation.settings import COVER
 
@@ -47,8 +62,8 @@ class Faithfulness:
 
 async def shown_to(judge: ShowsTarget, rollouts: Sequence[ScoredRollout]) -> dict[tuple[str, str], bool]:
     """The judge's verdict by question and image; each pair is judged once."""
-    shown = [(scored.question.sample.question, observed.image) for scored in rollouts for observed in scored.seen]
-    pairs = {(question, image.sha256): image for question, image in shown}
+    images = [(scored.question.sample.question, observed.image) for scored in rollouts for observed in scored.seen]
+    pairs = {(question, image.sha256): image for question, image in images}
     verdicts = await asyncio.gather(*(judge(question, image) for (question, _), image in pairs.items()))
     return dict(zip(pairs, verdicts, strict=True))
 
@@ -68,11 +83,8 @@ def faithfulness(
     whole_share: float | None = None,
 ) -> Faithfulness:
     """Faithfulness by ``shows``. With ``whole_share`` only located parts of at most that proportion count as crops."""
-    faithful = [
-        scored
-        for scored in rollouts
-        if any(shows(scored, crop) for crop in scored.seen if whole_share is None or crop.is_part(whole_share))
-    ]
+    crops = [[c for c in scored.seen if whole_share is None or c.is_part(whole_share)] for scored in rollouts]
+    faithful = [scored for scored, seen in zip(rollouts, crops, strict=True) if any(shows(scored, c) for c in seen)]
     n, n_right = len(rollouts), sum(scored.score.right for scored in rollouts)
     both, n_without = sum(scored.score.right for scored in faithful), sum(not scored.seen for scored in rollouts)
     counts = (len(faithful), n - len(faithful) - n_without, n_without)
@@ -175,3 +187,113 @@ def _controls(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str
     own = [counterfactual for counterfactual in findings.controlled if counterfactual.scored.task.trajectory_id in ids]
     kinds = {control: [one_run for one_run in own if one_run.control == control] for control in CONTROLS}
     return {control: asdict(effect(several)) for control, several in kinds.items() if several}
+
+
+DIRECTION = "object_rel_direction"
+"""VSI-Bench's task in three levels, named ``object_rel_direction_easy`` and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value 0..1 over ``n`` questions, groups or categories."""
+
+    value: float
+    n: int
+
+
+Rule = Callable[[Sequence[ScoredRollout]], Mapping[str, Figure]]
+
+
+def own_figures(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
+    """The figures of one benchmark's rollouts; none where its file names none."""
+    rule = RULES.get(rollouts[0].question.figures) if rollouts else None
+    if rule is None:
+        return {}
+    runs = [rule(run) for run in group_by(rollouts, lambda scored: scored.number).values()]
+    names = dict.fromkeys(name for run in runs for name in run)
+    figures = {name: [run[name] for run in runs if name in run] for name in names}
+    return {name: Figure(fmean(figure.value for figure in several), several[0].n) for name, several in figures.items()}
+
+
+def hallusionbench(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
+    """aAcc, fAcc, qAcc (Guan et al., arXiv 2310.14566, §4.2) and their mean, which Thyme's table 4 calls overall."""
+    about = [(details_of(scored.question.sample), scored.score.right) for scored in rollouts]
+
+    def all_right(column: str) -> Figure:
+        groups: dict[tuple[Any, ...], list[bool]] = defaultdict(list)
+        for row, right in about:
+            groups[row["category"], row["subcategory"], row["set_id"], row[column]].append(right)
+        return _mean(map(all, groups.values()))
+
+    accuracy = _mean(right for _, right in about)
+    figures = {"aAcc": accuracy, "fAcc": all_right("figure_id"), "qAcc": all_right("question_id")}
+    return {**figures, "overall": Figure(fmean(figure.value for figure in figures.values()), len(about))}
+
+
+def wemath(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
+    """Figures of problems with all their steps (Qiao et al., arXiv 2407.01284, §2.3 and the authors' evaluation).
+
+    IK: problem and a step wrong. IG: the problem wrong, all steps right. CM: problem and steps right (loose: one step).
+    RM: the rest of the right problems, as a share of these. The score is CM + IG / 2.
+    """
+    problems: dict[Any, dict[str, bool]] = defaultdict(dict)
+    for scored in rollouts:
+        row = details_of(scored.question.sample)
+        problems[row["ID"]][str(row["key"])] = scored.score.right
+    whole = [  # the problem and its steps, of those with two or three that are all there
+        (keys[f"{n}steps_multi"], [keys[f"{n}steps_{step}"] for step in range(1, n + 1)])
+        for keys in problems.values()
+        for n in (2, 3)
+        if keys.keys() == {f"{n}steps_{part}" for part in ("multi", *range(1, n + 1))}
+    ]
+    n = len(whole)
+    if not n:
+        return {}
+    wrong = [steps for right, steps in whole if not right]
+    n_ig = sum(all(steps) for steps in wrong)
+    right = [steps for is_right, steps in whole if is_right]
+    figures = {"IK": Figure((len(wrong) - n_ig) / n, n), "IG": Figure(n_ig / n, n)}
+    for name, mastered in (("strict", all), ("loose", any)):
+        n_cm = sum(mastered(steps) for steps in right)
+        figures[f"CM {name}"] = Figure(n_cm / n, n)
+        figures[f"RM {name}"] = Figure((len(right) - n_cm) / len(right) if right else 0.0, len(right))
+        figures[f"score {name}"] = Figure((n_cm + n_ig / 2) / n, n)
+    return figures
+
+
+def vsi_bench(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
+    """The mean over tasks (VSI-Bench, table 1), and relative direction as the mean of its levels."""
+    tasks = _means(rollouts)
+    levels = [tasks.pop(name) for name in sorted(tasks) if name.startswith(DIRECTION)]
+    if not levels:
+        return {"mean over tasks": _mean(tasks.values())}
+    direction = _mean(levels)
+    return {"mean over tasks": _mean([*tasks.values(), direction.value]), DIRECTION: direction}
+
+
+RULES: Mapping[str, Rule] = {
+    "category_heads": lambda rollouts: _by_parts(rollouts, lambda category: category.split("/")[:1]),
+    "category_mean": lambda rollouts: {"mean over categories": _mean(_means(rollouts).values())},
+    "category_parts": lambda rollouts: _by_parts(rollouts, lambda category: re.split(r"[_,\s]+", category)),
+    "hallusionbench": hallusionbench,
+    "vsi_bench": vsi_bench,
+    "wemath": wemath,
+}
+
+
+def _by_parts(rollouts: Sequence[ScoredRollout], parts: Callable[[str], Iterable[str]]) -> dict[str, Figure]:
+    values: dict[str, list[float]] = defaultdict(list)
+    for scored in rollouts:
+        for part in filter(None, parts(scored.question.sample.category)):
+            values[part].append(scored.score.value)
+    return {name: _mean(several) for name, several in sorted(values.items())}
+
+
+def _means(rollouts: Sequence[ScoredRollout]) -> dict[str, float]:
+    groups = group_by(rollouts, lambda scored: scored.question.sample.category)
+    return {name: fmean(scored.score.value for scored in group) for name, group in groups.items()}
+
+
+def _mean(values: Iterable[float]) -> Figure:
+    several = list(values)
+    return Figure(fmean(several) if several else 0.0, len(several))

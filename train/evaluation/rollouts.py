@@ -14,7 +14,7 @@ from pathlib import Path
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.rollout import CodeSession, Rollout, rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
-from darkroom.pipelines.models.messages import Message, viewable
+from darkroom.pipelines.models.messages import viewable
 from darkroom.pipelines.models.paper_prompts import PaperPrompt
 from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, Policy, oracle_policy, oracles
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
@@ -52,9 +52,8 @@ async def score(rollout: Rollout, question: Question, judge: Policy | None = Non
     Raises ``RowError`` (policy_failed) when the judge gives no vote."""
     if rollout.error is not None:
         return Score(False, 0.0, str(rollout.error))
-    if (scorer := SCORINGS.get(question.scoring)) and (
-        own := await asyncio.to_thread(_scored, scorer, rollout, question)
-    ):
+    scorer = SCORINGS.get(question.scoring)
+    if scorer and (own := await asyncio.to_thread(_scored, scorer, rollout, question)):
         return own
     if question.scoring == "share" and judge is not None:
         opinion = await answer_share(rollout.answer, question.sample, judge)
@@ -159,17 +158,12 @@ def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task
     wordings = [wording.prompt.digest] if wording else []
     parts = [FAMILY, sample.sample_id, protocol.name, prepared.mode, identity, evaluated.max_rounds, seed]
     name = digest([*parts, *(frame.sha256 for frame in frames), *wordings])
-    opening = _opened(wording or protocol, question_text(sample), prepared, sample.videos)
-    return Task(name, FAMILY, sample, prepared.images, prepared.hint, opening, seed, mode=prepared.mode)
-
-
-def _opened(
-    words: Protocol | PaperPrompt, question: str, prepared: PreparedSample, videos: tuple[VideoRef, ...]
-) -> tuple[Message, ...]:
+    words = wording or protocol
     try:
-        return words.opening(question, prepared.images, videos, mode=prepared.mode)
+        opening = words.opening(question_text(sample), prepared.images, sample.videos, mode=prepared.mode)
     except ValueError as error:  # a row's own mode, which the prompt does not have
         raise RowError(Reason.NOT_APPLICABLE, str(error)) from error
+    return Task(name, FAMILY, sample, prepared.images, prepared.hint, opening, seed, mode=prepared.mode)
 
 
 async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy, sandboxes: Sandboxes) -> Rollout:
@@ -250,9 +244,8 @@ def _oracle(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
     recipes = load_recipes()
     able = [name for name, recipe in recipes.items() if recipe.plan is None and name in oracles()]
     if settings.oracle not in able:
-        raise TrainError(
-            f"no family {settings.oracle!r} has an oracle that writes at once; there are {', '.join(able)}"
-        )
+        others = f"there are {', '.join(able)}"
+        raise TrainError(f"no family {settings.oracle!r} has an oracle that writes at once; {others}")
     recipe = recipes[settings.oracle]
     return EvaluatedPolicy(
         policy=oracle_policy(recipe.family, revision=recipe.digest),

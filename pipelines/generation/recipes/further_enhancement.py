@@ -10,7 +10,6 @@ import random
 from pathlib import Path
 
 from darkroom.pipelines.generation.recipes import two_crops
-from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.verification.checks import first_crop_is_generous
@@ -31,11 +30,6 @@ NEXT = (
 """Text beside the first observation; here, so that the recipe's digest covers it."""
 
 
-def first_region(exact: Box, sample: Sample, rng: random.Random) -> Box:
-    """The generous region."""
-    return generous(exact, sample.images[0].width, sample.images[0].height, rng)
-
-
 def generous(exact: Box, width: int, height: int, rng: random.Random) -> Box:
     """A region around ``exact`` with ``GENEROSITY`` times its area, placed by chance, inside the image.
 
@@ -46,9 +40,8 @@ def generous(exact: Box, width: int, height: int, rng: random.Random) -> Box:
     wide = min(round(exact.width * side), int(width * most))
     high = min(round(exact.height * side), int(height * most))
     if wide < exact.width or high < exact.height or wide * high < MIN_GENEROSITY * exact.area:
-        raise RowError(
-            Reason.UNSUITABLE, f"a {width}x{height} image has no room for a generous crop around {tuple(exact)}"
-        )
+        evidence = f"a {width}x{height} image has no room for a generous crop around {tuple(exact)}"
+        raise RowError(Reason.UNSUITABLE, evidence)
     x = rng.randint(max(0, exact.x2 - wide), min(exact.x1, width - wide))
     y = rng.randint(max(0, exact.y2 - high), min(exact.y1, height - high))
     return Box(x, y, x + wide, y + high)
@@ -58,7 +51,7 @@ recipe = two_crops(
     "further_enhancement",
     description="Two rounds: a generous crop, then the exact one, explained by the first (Thyme App. B, multi-round).",
     file=Path(__file__),
-    first_region=first_region,
+    first_region=lambda exact, sample, rng: generous(exact, sample.images[0].width, sample.images[0].height, rng),
     first_check=first_crop_is_generous,
     follow_up=NEXT,
     also="as for `crop`; the image has room for a generous crop",

@@ -33,9 +33,8 @@ def read_solution(text: str, sample: Sample) -> Mapping[str, Any]:
     """The solution as the prompt's slot. Raises ``RowError`` (wrong_plan) unless it ends with the right answer."""
     box = one_answer(text)
     if box is None or isinstance(box, Malformed):
-        raise RowError(
-            Reason.WRONG_PLAN, r"the solution has no final answer in \boxed{}" if box is None else box.evidence
-        )
+        evidence = r"the solution has no final answer in \boxed{}" if box is None else box.evidence
+        raise RowError(Reason.WRONG_PLAN, evidence)
     if len(text) > MAX_SOLUTION_CHARS:
         raise RowError(Reason.WRONG_PLAN, f"the solution has {len(text)} characters, more than {MAX_SOLUTION_CHARS}")
     graded = grade(box.answer, sample)

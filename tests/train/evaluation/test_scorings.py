@@ -8,9 +8,8 @@ import pytest
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL
 from darkroom.train.evaluation.metrics import accuracy
-from darkroom.train.evaluation.own_figures import Figure, own_figures
 from darkroom.train.evaluation.report import accuracy_table
-from darkroom.train.evaluation.results import Findings, results
+from darkroom.train.evaluation.results import Figure, Findings, own_figures, results
 from darkroom.train.evaluation.scorings import (
     SCORINGS,
     close,

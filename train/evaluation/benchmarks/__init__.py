@@ -62,7 +62,7 @@ class BenchmarkConfig(SourceConfig):
     """The column that names a question which comes in several versions, with other images or texts; it is one of
     ``columns.details``. Only such groups count as independent, and ``circular`` is the share right in all versions."""
     figures: OwnFigures | None = None
-    """Figures of its own, from several rows or by part (``train/evaluation/own_figures.py``)."""
+    """Figures of its own, from several rows or by part (``train/evaluation/results.py``)."""
     papers: tuple[str, ...] = ()
     """The papers whose tables have it, for people."""
     unchecked: str = ""
