@@ -70,17 +70,12 @@ def _recipe(family: str, protocol: Protocol, description: str) -> Recipe:
     )
 
 
-RELEASED = (
-    _recipe(
-        "released_code",
-        Thyme(),
-        "Released trajectories of code (Thyme-SFT, CodeV's selection of it), executed and checked again.",
-    ),
-    _recipe(
-        "released_calls",
-        ToolCall(),
-        "Released trajectories of tool calls (Pixel-Reasoner's SFT data, DeepEyes' tool), executed and checked again.",
-    ),
+RELEASED = tuple(
+    _recipe(family, protocol, f"Released trajectories of {material}, executed and checked again.")
+    for family, protocol, material in (
+        ("released_code", Thyme(), "code (Thyme-SFT, CodeV's selection of it)"),
+        ("released_calls", ToolCall(), "tool calls (Pixel-Reasoner's SFT data, DeepEyes' tool)"),
+    )
 )
 
 

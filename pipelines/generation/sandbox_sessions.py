@@ -153,14 +153,9 @@ class RecordedSession:
         group = self._group
         videos = {"videos": [video.sha256 for video in group.videos]} if group.videos else {}
         names = {"names": list(group.names)} if group.names else {}
-        return {
-            "sandbox": sandbox.sandbox_digest(self._sandboxes.limits),
-            "images": [image.sha256 for image in group.images],
-            "seed": self._seed,
-            "programs": [*self._programs, code],
-            **videos,
-            **names,
-        }
+        inputs = {"images": [image.sha256 for image in group.images], **videos, **names}
+        programs = {"seed": self._seed, "programs": [*self._programs, code]}
+        return {"sandbox": sandbox.sandbox_digest(self._sandboxes.limits), **inputs, **programs}
 
     async def _execute(self, code: str) -> CachedCall:
         home = self._sandboxes
@@ -191,11 +186,7 @@ class RecordedSession:
         parent = inputs[0].sha256 if inputs else None
         made_by = digest([*self._programs, code])
         add = self._sandboxes.store.add_pixels
-        row = {
-            "status": str(observation.status),
-            "text": observation.text,
-            "images": [to_row(add(image.pixels, parent=parent, made_by=made_by)) for image in observation.images],
-            "error": observation.error,
-            "edits": [to_row(edit) for edit in observation.edits],
-        }
-        return from_row(Observation, row)
+        images = [to_row(add(image.pixels, parent=parent, made_by=made_by)) for image in observation.images]
+        edits = [to_row(edit) for edit in observation.edits]
+        row = {"status": str(observation.status), "text": observation.text, "error": observation.error}
+        return from_row(Observation, {**row, "images": images, "edits": edits})

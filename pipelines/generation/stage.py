@@ -189,9 +189,9 @@ class Shard:
         rows = stage.rows(self)
         async with AsyncExitStack() as stack:
             recorded = await _recorded(stage, self.workspace.ledger, stack)
-            stage = replace(typing.cast(Any, stage), **recorded) if recorded else stage
-            measured = await self._measured(stage, rows, list(recorded.values()))
-            performed = sum(policy.n_written for policy in recorded.values()) + stage.n_executed
+            reached = replace(typing.cast(Any, stage), **recorded) if recorded else stage
+            measured = await self._measured(reached, rows, list(recorded.values()))
+            performed = sum(policy.n_written for policy in recorded.values()) + reached.n_executed
         records: list[R] = []
         rejects: list[Reject] = []
         usage = Usage()

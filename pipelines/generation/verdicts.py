@@ -65,22 +65,17 @@ class Verdicts(RecipeStage[Case, Trajectory]):
         if judges_leaks and judge_leak not in recipe.checks:
             recipe = replace(recipe, checks=(*recipe.checks, judge_leak))
         judged = _judged(recipe.checks)
-        measured = (necessity or recipe.necessity) if unaided is not None else None
+        necessity = (necessity or recipe.necessity) if unaided is not None else None
+        unaided = unaided if necessity else None
         judge = judge if judged else None
         store = CalibrationStore(workspace.calibrations)
         voter = EmbeddedJudge() if judge is None else PolicyJudge(judge, n_votes=n_votes)
         if judge is None:
             for check in judged:
                 store.add_bundled(check, workspace.images)
-        calibrations = {check.name: frozen for check in judged if (frozen := store.of(check, voter))}
-        return cls(
-            recipe=recipe,
-            judge=judge,
-            n_votes=n_votes,
-            calibrations=calibrations,
-            unaided=unaided if measured else None,
-            necessity=measured,
-        )
+        by_check = {check.name: frozen for check in judged if (frozen := store.of(check, voter))}
+        policies = {"judge": judge, "unaided": unaided}
+        return cls(recipe=recipe, n_votes=n_votes, calibrations=by_check, necessity=necessity, **policies)
 
     @property
     def settings(self) -> Mapping[str, Any]:
