@@ -20,7 +20,7 @@ from darkroom.assets.commands.sources import app as sources_app
 from darkroom.assets.commands.sources import ingest
 from darkroom.assets.commands.training import app as train_app
 from darkroom.assets.commands.training import inspect_mask
-from darkroom.pipelines.command_line.console import Aliases, OrderedGroup, panelled_group, words_of
+from darkroom.pipelines.command_line.console import Aliases, OrderedGroup, panelled_group
 from darkroom.pipelines.models.serving.cli import serve
 from darkroom.pipelines.services.cli import serve_sandbox
 from darkroom.sandbox.cli import app as sandbox_app
@@ -58,7 +58,7 @@ class _Darkroom(OrderedGroup):
     """Takes the spellings of earlier versions, too."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
-        return super().main(OLD_SPELLINGS.current(words_of(args)), *rest, **options)
+        return super().main(OLD_SPELLINGS.current(args), *rest, **options)
 
 
 app = panelled_group(

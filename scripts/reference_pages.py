@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
-from darkroom.pipelines.inspection.explain import Meaning, flaws, reject_reasons
+from darkroom.pipelines.inspection.explain import Meaning, meanings
 from darkroom.pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.verification.checks import EVERY_FAMILY
@@ -77,7 +77,7 @@ def reasons_page() -> str:
         f"is in italics. {GENERATED}"
     )
     quarantined = {str(reason) for reason in Reason if reason.disposition == "quarantined"}
-    return _meanings(introduction, reject_reasons(), lambda reason: " (quarantined)" if reason in quarantined else "")
+    return _meanings(introduction, "reject_reasons", lambda reason: " (quarantined)" if reason in quarantined else "")
 
 
 def flaws_page() -> str:
@@ -86,13 +86,13 @@ def flaws_page() -> str:
         "# Flaws\n\nA flaw says why a check or judge rejected a row (`check_failed`); the evidence has what was "
         "measured. What to do is in italics. Which checks a family has: [families](families_reference.md). "
     )
-    return _meanings(introduction + GENERATED, flaws(), lambda flaw: "")
+    return _meanings(introduction + GENERATED, "flaws", lambda flaw: "")
 
 
-def _meanings(introduction: str, groups: Mapping[str, Mapping[str, Meaning]], remark: Callable[[str], str]) -> str:
+def _meanings(introduction: str, file: str, remark: Callable[[str], str]) -> str:
     texts = [introduction]
-    for group, meanings in groups.items():
-        lines = (f"- `{name}`{remark(name)}: {meaning.means}{_remedy(meaning)}\n" for name, meaning in meanings.items())
+    for group, reasons in meanings(file).items():
+        lines = (f"- `{name}`{remark(name)}: {meaning.means}{_remedy(meaning)}\n" for name, meaning in reasons.items())
         texts.append(f"## {group[0].upper()}{group[1:]}\n\n{''.join(lines)}")
     return "\n".join(texts)
 

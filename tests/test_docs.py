@@ -12,7 +12,7 @@ import typer.main
 import yaml
 
 from darkroom.assets.cli import app
-from darkroom.pipelines.inspection.explain import flaws, reject_reasons
+from darkroom.pipelines.inspection.explain import meanings
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.verification.checks.check import Flaw
 from scripts import benchmarks_page, llms_page, method_terms, reference_pages, settings_page
@@ -71,8 +71,8 @@ def test_a_reference_page_is_what_the_code_says(name: str) -> None:
 
 
 def test_every_reason_and_flaw_has_its_meaning() -> None:
-    assert {name for group in reject_reasons().values() for name in group} == set(map(str, Reason))
-    assert {name for group in flaws().values() for name in group} == set(map(str, Flaw))
+    assert {name for group in meanings("reject_reasons").values() for name in group} == set(map(str, Reason))
+    assert {name for group in meanings("flaws").values() for name in group} == set(map(str, Flaw))
 
 
 def test_the_page_of_terms_is_what_the_methods_say() -> None:

@@ -15,15 +15,8 @@ from darkroom.assets.clusters.placement import LOCAL
 from darkroom.assets.clusters.queued_runs import QueuedRuns
 from darkroom.assets.clusters.run_launcher import check_placement
 from darkroom.assets.clusters.worker import host_of, worker_tags
+from darkroom.assets.dagster_home import instance as dagster_home
 from darkroom.assets.dagster_home.daemon import daemon
-from darkroom.assets.dagster_home.instance import (
-    DATABASE_ERRORS,
-    InstanceUnavailable,
-    close_abandoned_runs,
-    keep_from_ctrl_c,
-    open_instance,
-    prepare_dagster_home,
-)
 from darkroom.assets.definitions import definitions
 from darkroom.assets.graph.partitions import update_partitions
 from darkroom.assets.terminal.progress import progress_bar
@@ -109,12 +102,12 @@ def open_jobs(
     """``used``: shards that the jobs run on, whatever their source is for. Raises ``PlacementError`` and
     ``InstanceUnavailable``."""
     first = FirstTrajectory(console, workspace, on_first_trajectory)
-    prepare_dagster_home(workspace)
-    with open_instance() as instance:
-        keep_from_ctrl_c(instance)
+    dagster_home.prepare_dagster_home(workspace)
+    with dagster_home.open_instance() as instance:
+        dagster_home.keep_from_ctrl_c(instance)
         if runs_on != LOCAL:
             check_placement(instance, runs_on)
-        close_abandoned_runs(instance)
+        dagster_home.close_abandoned_runs(instance)
         update_partitions(workspace, instance, used)
         yield Jobs(console, workspace, instance, runs_on, first.look if shows_first_trajectory else lambda _: None)
 
@@ -189,9 +182,9 @@ def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
     while True:
         try:
             return ask()
-        except DATABASE_ERRORS as error:
+        except dagster_home.DATABASE_ERRORS as error:
             if time.monotonic() > deadline:
-                raise InstanceUnavailable(
+                raise dagster_home.InstanceUnavailable(
                     f"Dagster's history does not answer since {_AWAY_SECONDS:.0f} s: start its server, then run this "
                     "again; runs on the cluster go on"
                 ) from error
@@ -202,9 +195,12 @@ def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
 def _note_ended(console: Console, instance: dg.DagsterInstance, runs: QueuedRuns, failures: list[str]) -> None:
     """Print the shards that have ended since the last call, and add the reasons of those that failed."""
     for partition, run in runs.ended():
-        failed = [] if run.is_success else failures_on_cluster(instance, run)
         _print(console, instance, partition, run)
-        failures += [f"{partition}: {reason}" if partition else reason for reason in failed]
+        if not run.is_success:  # the first error of each step; of a lost run, what was noticed
+            logs = instance.all_logs(run.run_id, of_type=_ENDINGS)
+            events = [log.dagster_event for log in logs if log.dagster_event]
+            reasons = _step_failures(events) or [event.message or "failed" for event in events]
+            failures += [f"{partition}: {reason}" if partition else reason for reason in reasons]
 
 
 def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: dg.DagsterRun) -> None:
@@ -235,13 +231,6 @@ def failures_here(run: dg.ExecuteInProcessResult) -> list[str]:
     return checks + steps or ["the run failed; see it in the UI"]
 
 
-def failures_on_cluster(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[str]:
-    """Why a run elsewhere failed: the first error of each step; of a lost run, what was noticed."""
-    logs = instance.all_logs(run.run_id, of_type=_ENDINGS)
-    events = [log.dagster_event for log in logs if log.dagster_event]
-    return _step_failures(events) or [event.message or "failed" for event in events]
-
-
 def _step_failures(events: Sequence[dg.DagsterEvent]) -> list[str]:
     return [f"{event.step_key}: {root_cause(event.step_failure_data)}" for event in events if event.is_step_failure]
 
@@ -249,21 +238,24 @@ def _step_failures(events: Sequence[dg.DagsterEvent]) -> list[str]:
 def root_cause(failure: Any) -> str:
     """The message of a failed step to print: the error that was raised for users, else the first one with its class.
     The whole trace is in the UI."""
-    error, for_users = failure.error, {kind.__name__ for kind in _subclasses(UserError, SandboxError)}
-    while error is not None and error.cause is not None and error.cls_name not in for_users:
-        error = error.cause
-    if error is None:
+    errors, for_users = list(_causes(failure.error)), {kind.__name__ for kind in _subclasses(UserError, SandboxError)}
+    if not errors:
         return "failed"
+    error = next((error for error in errors if error.cls_name in for_users), errors[-1])
     text: str = error.message.strip()
     return text.partition(": ")[2] if error.cls_name in for_users else text
 
 
 def is_interrupt(failure: Any) -> bool:
     """True if a step failed by Ctrl-C, which Dagster makes a failure of it."""
-    error, names = failure.error, {dg.DagsterExecutionInterruptedError.__name__, KeyboardInterrupt.__name__}
-    while error is not None and error.cls_name not in names:
+    names = {dg.DagsterExecutionInterruptedError.__name__, KeyboardInterrupt.__name__}
+    return any(error.cls_name in names for error in _causes(failure.error))
+
+
+def _causes(error: Any) -> Iterator[Any]:
+    while error is not None:
+        yield error
         error = error.cause
-    return error is not None
 
 
 def _subclasses(*kinds: type[Exception]) -> Iterator[type[Exception]]:

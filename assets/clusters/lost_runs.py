@@ -13,12 +13,11 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from darkroom.assets.clusters.placement import LOCAL, RUNS_ON_TAG
+from darkroom.assets.clusters.placement import LOCAL, RUNS_ON_TAG, WILL_RETRY_TAG
 from darkroom.assets.clusters.run_launcher import PlacedRunLauncher
 from darkroom.assets.clusters.worker import is_lost
 
 _SECONDS = 30
-_WILL_RETRY_TAG = "dagster/will_retry"
 _START_SECONDS = 600.0
 """A loaded machine takes minutes to import everything."""
 _LAUNCH_SECONDS = 60.0
@@ -72,7 +71,7 @@ def retry_undecided_failures(instance: dg.DagsterInstance, since: datetime) -> i
     failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     records = instance.get_run_records(failed)
     settled = [record.dagster_run for record in records if _seconds_since(record.update_timestamp) > _DECISION_SECONDS]
-    undecided = [run for run in settled if _WILL_RETRY_TAG not in run.tags]
+    undecided = [run for run in settled if WILL_RETRY_TAG not in run.tags]
     for run in undecided:
         instance.report_run_failed(run, "its failure was only half recorded: Dagster's database was away")
     return len(undecided)

@@ -19,6 +19,9 @@ from darkroom.sandbox.errors import UserError
 
 LOCAL, SLURM, KUBERNETES = "here", "slurm", "kubernetes"
 RUNS_ON_TAG, GPUS_TAG = "darkroom/runs_on", "darkroom/gpus"
+PARTITION_TAG, WILL_RETRY_TAG = "dagster/partition", "dagster/will_retry"
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
 TRAIN = "train"
 """The job that trains."""
 TRAINING_ASSETS = frozenset({"sft_checkpoint", "grpo_checkpoint", "evaluation"})

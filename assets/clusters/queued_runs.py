@@ -22,14 +22,11 @@ from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, 
 from dagster._core.snap import snapshot_from_execution_plan
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-from darkroom.assets.clusters.placement import RUNS_ON_TAG
+from darkroom.assets.clusters.placement import PARTITION_TAG, RUNS_ON_TAG, UNFINISHED, WILL_RETRY_TAG
 from darkroom.pipelines.records.digest import digest
 
 MODULE, ATTRIBUTE, LOCATION = "darkroom.assets.definitions", "defs", "darkroom"
-_PARTITION_TAG, _SELECTION_TAG = "dagster/partition", "darkroom/assets"
-_WILL_RETRY_TAG, _REPEATED_BY_TAG = "dagster/will_retry", "dagster/auto_retry_run_id"
-_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
+_SELECTION_TAG, _REPEATED_BY_TAG = "darkroom/assets", "dagster/auto_retry_run_id"
 _STATEMENT_MILLISECONDS, _CONNECTION_SECONDS, _N_MORE_CONNECTIONS = 60_000, 3600, 20
 """As Dagster's webserver has them, with more time for a statement."""
 _Keys = Sequence[dg.AssetKey] | None
@@ -55,7 +52,7 @@ class QueuedRuns:
             create = self._creator(instance, only, run_config)
             for partition in [partition for partition in partitions if partition not in submitted]:
                 tags = {**self._job.run_tags, RUNS_ON_TAG: self._runs_on, _SELECTION_TAG: selection}
-                tags |= {_PARTITION_TAG: partition} if partition else {}
+                tags |= {PARTITION_TAG: partition} if partition else {}
                 run = queued.get(partition) or create(tags=tags)
                 if run.status == dg.DagsterRunStatus.NOT_STARTED:
                     # the queue needs no workspace: the daemon that launches the run has one
@@ -65,14 +62,16 @@ class QueuedRuns:
     def ended(self) -> Iterator[tuple[str, dg.DagsterRun]]:
         """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not ended. A shard
         comes again if the caller did not ask for the next one."""
-        unfinished = set(self._instance.get_run_ids(self._filter(_UNFINISHED)))
+        unfinished = set(self._instance.get_run_ids(self._filter(UNFINISHED)))
+        # Dagster decides a moment after a run has failed, and says so in a tag
+        undecided = "true" if self._instance.run_retries_enabled else "false"
         for run_id in [run_id for run_id in self._partitions if run_id not in unfinished]:
             run = self._instance.get_run_by_id(run_id)
-            if run is None or run.status in _UNFINISHED:
+            if run is None or run.status in UNFINISHED:
                 continue
             if repeated := run.tags.get(_REPEATED_BY_TAG):
                 self._partitions[repeated] = self._partitions.pop(run_id)
-            elif not self._will_be_repeated(run):
+            elif run.status != dg.DagsterRunStatus.FAILURE or run.tags.get(WILL_RETRY_TAG, undecided) != "true":
                 yield self._partitions[run_id], run
                 del self._partitions[run_id]
 
@@ -87,16 +86,11 @@ class QueuedRuns:
 
     def cancel(self) -> None:
         """End all that are queued or running."""
-        for run_id in self._partitions.keys() & set(self._instance.get_run_ids(self._filter(_UNFINISHED))):
+        for run_id in self._partitions.keys() & set(self._instance.get_run_ids(self._filter(UNFINISHED))):
             self._instance.run_coordinator.cancel_run(run_id)
 
     def _filter(self, statuses: Sequence[dg.DagsterRunStatus]) -> dg.RunsFilter:
         return dg.RunsFilter(job_name=self._job.name, statuses=statuses)
-
-    def _will_be_repeated(self, run: dg.DagsterRun) -> bool:
-        """Dagster decides a moment after a run has failed, and says so in a tag."""
-        undecided = "true" if self._instance.run_retries_enabled else "false"
-        return run.status == dg.DagsterRunStatus.FAILURE and run.tags.get(_WILL_RETRY_TAG, undecided) == "true"
 
     def _creator(
         self, instance: dg.DagsterInstance, only: _Keys, run_config: _RunConfig
@@ -124,8 +118,8 @@ class QueuedRuns:
     def _queued(self, selection: str) -> dict[str, dg.DagsterRun]:
         """Unfinished runs of the same, by shard; a command that was killed may not have submitted the last one."""
         tags = {_SELECTION_TAG: selection, RUNS_ON_TAG: self._runs_on}
-        runs = self._instance.get_runs(dg.RunsFilter(job_name=self._job.name, statuses=_UNFINISHED, tags=tags))
-        return {run.tags.get(_PARTITION_TAG, ""): run for run in runs}
+        runs = self._instance.get_runs(dg.RunsFilter(job_name=self._job.name, statuses=UNFINISHED, tags=tags))
+        return {run.tags.get(PARTITION_TAG, ""): run for run in runs}
 
 
 @contextmanager

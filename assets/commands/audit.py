@@ -11,10 +11,14 @@ import typer
 from darkroom.assets.commands.choices import datasets
 from darkroom.assets.commands.training import local_trajectories
 from darkroom.assets.terminal.progress import progress_bar
-from darkroom.pipelines.command_line.console import CONSOLE, AsJson, print_json, print_line
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.command_line.errors import describe
+from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
+from darkroom.pipelines.publishing.layouts.export_source import shipped_folders
 from darkroom.sandbox.errors import UserError
-from darkroom.train.examples.encoding import Layout
+from darkroom.train.examples.encoding import Layout, open_reader
+from darkroom.train.models.loading import context_length
+from darkroom.train.runs.command_line import guarded
 
 if TYPE_CHECKING:
     from darkroom.pipelines.inspection.audit import AuditReport, Encode, Part
@@ -100,10 +104,9 @@ def audit(
     encode = None if model is None else _encoder(dataset, model, out, max_tokens, **read_as)
     from darkroom.pipelines.inspection.audit import audit as audit_datasets
     from darkroom.pipelines.inspection.audit import find_conversations
-    from darkroom.pipelines.storage.workspace import Workspace
 
     try:
-        with Workspace.from_environment() as workspace:
+        with open_workspace() as workspace:
             conversations = find_conversations(Path(dataset), mapping)
             folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
             with progress_bar("rows") as progress:
@@ -149,13 +152,10 @@ def _encoder(dataset: str, model: Path, out: Path | None, max_tokens: int | None
 
     def encode(folders: Sequence[StorePath], progress: Progress | None) -> AuditReport:
         from darkroom.pipelines.storage.workspace import Workspace
-        from darkroom.train.runs.command_line import guarded
 
         with guarded():
             from darkroom.train.examples.conformance import ConformanceGate, encoding_report, examine
             from darkroom.train.examples.conformance.report import copy_report
-            from darkroom.train.examples.encoding import open_reader
-            from darkroom.train.models.loading import context_length
 
             local = local_trajectories(dataset)  # before the model is read, which takes seconds
             reader = open_reader(model, **read_as)
@@ -169,8 +169,6 @@ def _encoder(dataset: str, model: Path, out: Path | None, max_tokens: int | None
 
 
 def _folders(dataset: str, workspace: Workspace) -> list[StorePath]:
-    from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
-    from darkroom.pipelines.publishing.layouts.export_source import shipped_folders
     from darkroom.pipelines.publishing.rl_dataset import rl_folder
 
     shipped, prompts = workspace.home / "datasets" / "sft", rl_folder(workspace)

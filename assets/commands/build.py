@@ -37,7 +37,7 @@ def demo(
     from darkroom.assets.builds.build import build_sft
     from darkroom.pipelines.sources.catalog import EMBEDDED
 
-    chosen = _checked_families(family or [])
+    chosen = _checked_families(family)
     build_sft(CONSOLE, EMBEDDED, train=train, families=chosen, with_rl=not chosen)
 
 
@@ -71,8 +71,7 @@ def materialize(
     from darkroom.assets.builds.build import build_sft
     from darkroom.pipelines.generation.recipes import load_recipes
 
-    chosen = _checked_families(family or [])
-    quotas = quotas_of(quota or [], "FAMILY", load_recipes())
+    chosen, quotas = _checked_families(family), quotas_of(quota, "FAMILY", load_recipes())
     build_sft(CONSOLE, source, train=train, families=chosen, n_rows=rows, family_quotas=quotas, runs_on=on)
 
 
@@ -110,15 +109,15 @@ def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
     build_annotated(CONSOLE, n_rows=rows, source_quotas=_source_quotas(quota))
 
 
-def _checked_families(chosen: list[str]) -> list[str]:
-    """The families. Raises ``typer.BadParameter`` for one that does not exist."""
+def _checked_families(chosen: list[str] | None) -> list[str]:
+    """Raises ``typer.BadParameter`` for one that does not exist."""
     from darkroom.pipelines.generation.released import all_recipes
 
     recipes = all_recipes()
-    for family in chosen:
+    for family in chosen or ():
         if family not in recipes:
             raise typer.BadParameter(f"there is no family {family!r}; choose from {', '.join(recipes)}")
-    return chosen
+    return chosen or []
 
 
 def _source_quotas(options: Sequence[str] | None) -> dict[str, int]:
@@ -131,10 +130,10 @@ def _source_quotas(options: Sequence[str] | None) -> dict[str, int]:
         return quotas_of(options, "SOURCE", [*Catalog(workspace.sources).uses(), ANNOTATED])
 
 
-def quotas_of(options: Sequence[str], kind: str, names: Collection[str]) -> dict[str, int]:
+def quotas_of(options: Sequence[str] | None, kind: str, names: Collection[str]) -> dict[str, int]:
     """Read ``["crop=200"]`` as a mapping; only ``names`` exist."""
     quotas: dict[str, int] = {}
-    for option in options:
+    for option in options or ():
         name, _, number = option.partition("=")
         if name not in names or not number.isdigit():
             choices = ", ".join(names)

@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 
 from darkroom.pipelines.command_line.console import open_workspace
+from darkroom.pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
 
 
 def layouts(incomplete: str) -> list[str]:
     """Layouts of trainers."""
-    from darkroom.pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
-
     return _beginning([*LAYOUTS, *PROMPT_LAYOUTS], incomplete)
 
 

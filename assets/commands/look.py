@@ -13,6 +13,10 @@ import typer
 from darkroom.assets.commands.choices import datasets
 from darkroom.assets.terminal.progress import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
+from darkroom.pipelines.processes.process_sessions import url_of
+from darkroom.pipelines.publishing.dataset_reader import ALL, find_trajectories
+from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
+from darkroom.pipelines.storage.tables import TableKey
 
 if TYPE_CHECKING:
     from darkroom.pipelines.inspection.gallery.entries import RejectedRows
@@ -47,7 +51,6 @@ def _counts(workspace: "Workspace", partitions: Sequence[str]) -> dict[str, Any]
     from darkroom.pipelines.generation.funnel import funnel_of
     from darkroom.pipelines.generation.recipes import load_recipes
     from darkroom.pipelines.rl.facts import stage_facts
-    from darkroom.pipelines.storage.tables import TableKey
 
     families = {}
     for family in load_recipes() if partitions else ():
@@ -72,7 +75,6 @@ def ui(
     """
     from darkroom.assets.dagster_home.daemon import WORKSPACE, dagster_environment
     from darkroom.assets.dagster_home.instance import prepare_dagster_home, refresh_dagster
-    from darkroom.pipelines.processes.process_sessions import url_of
 
     url = url_of(host, port)
     if not prepare:
@@ -119,19 +121,15 @@ def gallery(
     `darkroom gallery all --rejects --serve`
     """
     from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
-    from darkroom.pipelines.publishing.dataset_reader import ALL, find_trajectories
 
     if (serve and (out or rows)) or (compare_with and not serve):
         raise typer.BadParameter("--out and --rows are for a page, --compare-with is for --serve")
     with open_workspace() as workspace:
-        reject_rows = None
-        families_run = workspace.tables.families()
+        families_run, title = workspace.tables.families(), Path(dataset).name or "gallery"
         has_rejects = rejects and bool(families_run if dataset == ALL else dataset in families_run)
         folders = find_trajectories(dataset, workspace.home / "datasets" / "sft", may_be_empty=has_rejects)
-        if rejects:
-            families = None if dataset == ALL else [folder.name for folder in folders] or [dataset]
-            reject_rows = read_rejects(workspace, families)
-        title = Path(dataset).name or "gallery"
+        families = None if dataset == ALL else [folder.name for folder in folders] or [dataset]
+        reject_rows = read_rejects(workspace, families) if rejects else None
         if serve:
             _serve_gallery(workspace, folders, reject_rows, title, compare_with, {"host": host, "port": port})
             return
@@ -156,8 +154,6 @@ def _serve_gallery(
 ) -> None:
     from darkroom.pipelines.inspection.gallery.index import open_index
     from darkroom.pipelines.inspection.gallery.served import open_server
-    from darkroom.pipelines.publishing.dataset_reader import find_trajectories
-    from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     require_token(address["host"], token)

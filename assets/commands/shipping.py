@@ -12,6 +12,9 @@ from click import Choice
 from darkroom.assets.commands.choices import datasets, layouts
 from darkroom.pipelines.command_line.console import AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.publishing.dataset_reader import find_datasets
+from darkroom.pipelines.publishing.layouts import LayoutError, layout_of
+from darkroom.pipelines.publishing.layouts.export_source import find_source
 
 if TYPE_CHECKING:
     from darkroom.pipelines.publishing.hub import HubDataset
@@ -64,8 +67,6 @@ def export(
 
     `darkroom export rl --layout trl_grpo --protocol pyvision`
     """
-    from darkroom.pipelines.publishing.layouts import LayoutError, layout_of
-    from darkroom.pipelines.publishing.layouts.export_source import find_source
     from darkroom.pipelines.publishing.layouts.exporter import export as write
     from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
 
@@ -129,7 +130,6 @@ def publish(
 
 def _dataset(workspace: Workspace, name: str) -> HubDataset:
     """Raises ``TableMissing`` where there is none, ``HubError`` for several."""
-    from darkroom.pipelines.publishing.dataset_reader import find_datasets
     from darkroom.pipelines.publishing.hub import HubDataset, HubError
 
     if name == "rl":

@@ -1,8 +1,9 @@
 """``darkroom ingest`` and ``darkroom sources``: your own images, and the public datasets that are ready to add."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,10 +21,11 @@ from darkroom.pipelines.command_line.console import (
     print_json,
     print_line,
 )
+from darkroom.pipelines.sources import Source, SourceError
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
+from darkroom.pipelines.storage.tables import TableKey
 
 if TYPE_CHECKING:
-    from darkroom.pipelines.sources import Source
     from darkroom.pipelines.sources.source_config import SourceConfig
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
@@ -38,7 +40,6 @@ _WIDE = 120
 _NARROW = 80
 _HEADERS = ("hub", "rows", "questions", "licence", "from", "added")
 _Split = Annotated[str | None, typer.Option(help="Which split of the files; default: the only one.")]
-_Shards = Annotated[int, typer.Option(min=1, help="Shards, each a partition in Dagster.")]
 
 
 @app.command(name="list")
@@ -57,17 +58,16 @@ def list_sources(
     from darkroom.pipelines.sources.catalog import Catalog, public_file, public_sources
 
     with open_workspace() as workspace:
-        if name is not None:
-            catalog = Catalog(workspace.sources)
-            is_added = name in catalog.configs()
-            text = (catalog.folder / f"{name}.yaml").read_text(encoding="utf-8") if is_added else public_file(name)
-            print_line(text.rstrip())
-            return
-        public, added = public_sources(), Catalog(workspace.sources).configs()
-        if as_json:
-            print_json({name: dict(about) for name, about in _described(public, added)})
-            return
-        table = sources_table(public, added, width=CONSOLE.columns)
+        catalog = Catalog(workspace.sources)
+        added = catalog.configs()
+    if name in added:
+        print_line((catalog.folder / f"{name}.yaml").read_text(encoding="utf-8").rstrip())
+    elif name is not None:
+        print_line(public_file(name).rstrip())
+    elif as_json:
+        print_json(dict(_described(public_sources(), added)))
+    else:
+        table = sources_table(public_sources(), added, width=CONSOLE.columns)
         CONSOLE.print(table, highlight=False, width=CONSOLE.columns)
         print_line("Next: darkroom sources list NAME, darkroom sources check NAME, darkroom sources add NAME")
 
@@ -95,7 +95,6 @@ def add(
 
     `darkroom sources add visual_probe --path downloads/VisualProbe_train`
     """
-    from darkroom.pipelines.sources import SourceError
     from darkroom.pipelines.sources.catalog import Catalog, placed
 
     with open_workspace() as workspace:
@@ -129,13 +128,10 @@ def check(
 
     `darkroom sources check photos/annotations.json --rows 50`
     """
-    from tempfile import TemporaryDirectory
-
     from darkroom.assets.terminal.source_check import print_check
     from darkroom.pipelines.generation.recipes import load_recipes
     from darkroom.pipelines.inspection.gallery import write_samples
     from darkroom.pipelines.inspection.source_check import check_source
-    from darkroom.pipelines.sources import SourceError
     from darkroom.pipelines.storage.images import ImageStore
 
     with open_workspace() as workspace, TemporaryDirectory(prefix="darkroom-check-") as scratch:
@@ -157,33 +153,25 @@ def check(
 
 def _opened(
     workspace: "Workspace", source: str, split: str | None, box_frame: BoxFrame | None, *, is_shown: bool
-) -> tuple[str, "Source", Columns | None]:
+) -> tuple[str, Source, Columns | None]:
     """A source by its name, its file or its data, with its mapping where it has one."""
-    from darkroom.pipelines.sources.catalog import (
-        EMBEDDED,
-        EMBEDDED_RL,
-        Catalog,
-        open_source,
-        placed,
-        public_sources,
-        read_config,
-    )
+    from darkroom.pipelines.sources import catalog as catalogs
 
-    catalog, path = Catalog(workspace.sources), Path(source)
-    if source in (EMBEDDED, EMBEDDED_RL):
+    catalog, path = catalogs.Catalog(workspace.sources), Path(source)
+    if source in (catalogs.EMBEDDED, catalogs.EMBEDDED_RL):
         return source, catalog.open(source), None
-    name = _name_of(path)
     if source in (configs := catalog.configs()):
         config = configs[source]
-    elif source in public_sources():
-        config = placed(source)
+    elif source in catalogs.public_sources():
+        config = catalogs.placed(source)
     elif path.suffix in (".yaml", ".yml") and path.is_file():
-        config = read_config(path.absolute())
+        config = catalogs.read_config(path.absolute())
     else:
         config = _proposed(path, None, split, {}, is_shown=is_shown)
     if box_frame is not None:
         config = config.model_copy(update={"columns": config.columns.model_copy(update={"box_frame": box_frame})})
-    return name, open_source(name, config), config.columns
+    name = _name_of(path)
+    return name, catalogs.open_source(name, config), config.columns
 
 
 @app.command()
@@ -226,7 +214,7 @@ def ingest(
     ] = None,
     category: Annotated[str | None, typer.Option(help="Column with the category, if any.")] = None,
     license: Annotated[str, typer.Option(help="Licence of the images and questions, for the dataset card.")] = "",
-    shards: _Shards = 1,
+    shards: Annotated[int, typer.Option(min=1, help="Shards, each a partition in Dagster.")] = 1,
 ) -> None:
     """Add your own images or videos, and questions about them, as a source.
 
@@ -236,15 +224,28 @@ def ingest(
 
     `darkroom ingest photos --questions photos/questions.jsonl --boxes bbox --box-frame xywh`
     """
-    given = {
-        **{"images": image, "videos": video, "question": question, "answer": answer, "choices": choices},
-        **{"boxes": boxes, "box_frame": box_frame, "category": category},
-    }
-    options: dict[str, str | None] = {role: column for role, column in given.items() if column is not None}
-    if video and not image:
-        options["images"] = None
-    config = _proposed(path, questions, split, options)
-    _ingest(name or _name_of(path), config.model_copy(update={"n_shards": shards, "license": license}))
+    from darkroom.assets.terminal.summary import print_intake
+    from darkroom.pipelines.generation import engine
+    from darkroom.pipelines.generation.stage import SAMPLES
+    from darkroom.pipelines.sources.catalog import Catalog, check_name, open_source, partition_key
+
+    columns = {"images": image, "videos": video, "question": question, "answer": answer, "choices": choices}
+    columns |= {"boxes": boxes, "box_frame": box_frame, "category": category}
+    options = {role: column for role, column in columns.items() if column is not None or (role == "images" and video)}
+    config = _proposed(path, questions, split, options).model_copy(update={"n_shards": shards, "license": license})
+    name = name or _name_of(path)
+    with open_workspace() as workspace:
+        check_name(name)
+        source = open_source(name, config)
+        keys = [TableKey(SAMPLES, partition_key(name, shard)) for shard in range(shards)]
+        for shard, key in enumerate(keys):
+            with CONSOLE.status(f"{key.partition} …"):
+                engine.intake(workspace, source, shard, key.partition)
+        file = Catalog(workspace.sources).add(name, config)
+        if not print_intake(CONSOLE, workspace, keys):
+            remedy = f"correct its columns in {file} or by the options of this command, and run it again"
+            raise SourceError(f"source {name!r} has no sample: {remedy}")
+        _print_added(workspace, name, config, file)
 
 
 def _name_of(path: Path) -> str:
@@ -256,7 +257,6 @@ def _proposed(
 ) -> "SourceConfig":
     """The source that the files suggest, printed, with the columns of ``options``; by their usual names where a folder
     with ``metadata.jsonl`` or a file of questions suggests none."""
-    from darkroom.pipelines.sources import SourceError
     from darkroom.pipelines.sources.catalog import as_yaml
     from darkroom.pipelines.sources.shapes import recognise
     from darkroom.pipelines.sources.source_config import SourceConfig
@@ -280,30 +280,6 @@ def _proposed(
     return config
 
 
-def _ingest(name: str, config: "SourceConfig") -> None:
-    """Materialises the source's samples, then adds it. Raises ``SourceError`` when it cannot be read at all."""
-    from darkroom.assets.terminal.summary import print_intake
-    from darkroom.pipelines.generation import engine
-    from darkroom.pipelines.generation.stage import SAMPLES
-    from darkroom.pipelines.sources import SourceError
-    from darkroom.pipelines.sources.catalog import Catalog, check_name, open_source, partition_key
-    from darkroom.pipelines.storage.tables import TableKey
-    from darkroom.pipelines.storage.workspace import Workspace
-
-    with Workspace.from_environment() as workspace:
-        check_name(name)
-        source = open_source(name, config)
-        keys = [TableKey(SAMPLES, partition_key(name, shard)) for shard in range(config.n_shards)]
-        for shard, key in enumerate(keys):
-            with CONSOLE.status(f"{key.partition} …"):
-                engine.intake(workspace, source, shard, key.partition)
-        path = Catalog(workspace.sources).add(name, config)
-        if not print_intake(CONSOLE, workspace, keys):
-            remedy = f"correct its columns in {path} or by the options of this command, and run it again"
-            raise SourceError(f"source {name!r} has no sample: {remedy}")
-        _print_added(workspace, name, config, path)
-
-
 def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: "StorePath") -> None:
     from darkroom.assets.dagster_home.instance import refresh_dagster
 
@@ -322,7 +298,12 @@ def sources_table(
     """
     sources = list(_described(public, added))
     if width < _NARROW:
-        return _blocks(sources)
+        grid = Table.grid(Column(overflow="fold"))
+        for name, about in sources:
+            grid.add_row(Text(name, style="bold"))
+            facts = (f"{header}: {about[header]}" for header in _HEADERS if about.get(header))
+            grid.add_row(Padding("; ".join(facts), (0, 0, 0, 4)))
+        return grid
     table = Table(box=None, pad_edge=False)
     table.add_column("name", no_wrap=True, min_width=max((len(name) for name, _ in sources), default=0))  # to be copied
     headers = [header for header in _HEADERS if header != "hub" or width >= _WIDE]
@@ -333,28 +314,18 @@ def sources_table(
     return table
 
 
-def _blocks(sources: Iterable[tuple[str, Mapping[str, str]]]) -> Table:
-    grid = Table.grid(Column(overflow="fold"))
-    for name, about in sources:
-        facts = (f"{header}: {about[header]}" for header in _HEADERS if about.get(header))
-        grid.add_row(Text(name, style="bold"))
-        grid.add_row(Padding("; ".join(facts), (0, 0, 0, 4)))
-    return grid
-
-
 def _described(
     public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each source by its name, with what is known of it, by header."""
+    """Each source by its name, with its facts by header."""
     from darkroom.pipelines.sources.catalog import needs_folder
 
     for name, config in public.items():
         if (about := config.about) is not None:
-            known = {"hub": about.hub, "rows": about.rows, "questions": about.asks}
-            origin = "files" if needs_folder(config) else "hub"
-            is_added = "yes" if name in added else ""
-            yield name, {**known, "licence": config.license or "not stated", "from": origin, "added": is_added}
+            facts = {"hub": about.hub, "rows": about.rows, "questions": about.asks}
+            facts |= {"licence": config.license or "not stated", "from": "files" if needs_folder(config) else "hub"}
+            yield name, {**facts, "added": "yes" if name in added else ""}
     for name, config in added.items():
         if name not in public:
-            known = {"hub": config.path, "licence": config.license or "not stated"}
-            yield name, {**known, "from": config.kind, "added": "yes"}
+            facts = {"hub": config.path, "licence": config.license or "not stated"}
+            yield name, {**facts, "from": config.kind, "added": "yes"}

@@ -3,19 +3,21 @@
 import json
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from darkroom.assets.commands.choices import datasets
 from darkroom.pipelines.command_line.console import open_workspace, panelled_group, print_line
+from darkroom.pipelines.models.serving import engines as vllm
 from darkroom.pipelines.models.serving.engines import Device
+from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
+from darkroom.pipelines.publishing.dataset_reader import find_trajectories
 from darkroom.pipelines.records.trajectories import LossPolicy
+from darkroom.pipelines.storage.atomic_write import local_copy
 from darkroom.train import grpo, sft, tiny
-from darkroom.train.examples.encoding import Layout
-
-if TYPE_CHECKING:
-    from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
+from darkroom.train.examples.encoding import Layout, open_reader
+from darkroom.train.runs.command_line import guarded
 
 _Pixels = Annotated[int | None, typer.Option(min=784, help="As in `darkroom train sft`.")]
 
@@ -44,9 +46,7 @@ def inspect_mask(
 
     `darkroom inspect-mask crop --model data/checkpoints/tiny --row 3`
     """
-    from darkroom.train.examples.encoding import open_reader
     from darkroom.train.examples.loss_mask import mask_of, row_at, show
-    from darkroom.train.runs.command_line import guarded
 
     with guarded():
         conversation = row_at(local_trajectories(dataset), row)  # before the model's libraries are imported: seconds
@@ -58,9 +58,6 @@ def inspect_mask(
 
 def local_trajectories(dataset: str) -> list[Path]:
     """The folders of a dataset's trajectories, copied from an object store where they lie there."""
-    from darkroom.pipelines.publishing.dataset_reader import find_trajectories
-    from darkroom.pipelines.storage.atomic_write import local_copy
-
     with open_workspace() as workspace:
         folders = find_trajectories(dataset, workspace.home / "datasets" / "sft")
         copies = workspace.local / "datasets"
@@ -70,12 +67,9 @@ def local_trajectories(dataset: str) -> list[Path]:
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def training_environment(folder: Path, device: Device) -> "VirtualEnvironment":
+def training_environment(folder: Path, device: Device) -> VirtualEnvironment:
     """An environment for the engines ``vllm_colocate`` and ``vllm_server``: Darkroom itself, from its checkout or as it
     is installed here, and the versions of ``vllm.lock`` or ``vllm_cpu.lock``."""
-    from darkroom.pipelines.models.serving import engines as vllm
-    from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
-
     darkroom, locks, size = f"--editable={_ROOT}", Path(sft.__file__).with_name("launch"), "several gigabytes"
     if not (_ROOT / "pyproject.toml").is_file():
         installed = distribution("darkroom-toolkit")
@@ -98,16 +92,12 @@ def environment(
 
     It lies below DARKROOM_ENVIRONMENTS; versions are those of train/launch/vllm.lock, on a CPU of vllm_cpu.lock.
     """
-    from darkroom.pipelines.models.serving.engines import has_nvidia_gpu
-    from darkroom.pipelines.storage.workspace import Workspace
-
-    with Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         folder = workspace.environments / f"train-{name}{'-cpu' if device == 'cpu' else ''}"
     installed = training_environment(folder, device)
-    if device == "gpu" and not installed.is_installed and not has_nvidia_gpu():
-        typer.echo(
-            "this machine shows no NVIDIA GPU, which the environment needs; for this CPU: --device cpu", err=True
-        )
+    if device == "gpu" and not installed.is_installed and not vllm.has_nvidia_gpu():
+        message = "this machine shows no NVIDIA GPU, which the environment needs; for this CPU: --device cpu"
+        typer.echo(message, err=True)
     installed.ensure()
     print_line(str(installed.program))
 

@@ -21,6 +21,7 @@ from typing import get_args
 
 import dagster as dg
 
+from darkroom.assets.clusters.placement import PARTITION_TAG, UNFINISHED
 from darkroom.assets.graph.resources import WorkspaceResource
 from darkroom.pipelines.generation.released import RELEASED
 from darkroom.pipelines.generation.stage import SAMPLES
@@ -41,9 +42,6 @@ SHIPS = dg.FreshnessPolicy.time_window(fail_window=timedelta(days=30), warn_wind
 """The age of datasets that their pages warn of; nothing depends on it."""
 Change = dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest
 _SECONDS = 30
-_PARTITION_TAG = "dagster/partition"
-_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
 
 
 def update_partitions(
@@ -71,8 +69,8 @@ def partition_changes(
             changes.append(partitions.build_add_request(added))
         if gone := present - set(keys):
             # runs work on these or are about to need them; a command goes on with the next shard of its source
-            runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
-            needed = {source_of(run.tags[_PARTITION_TAG]) for run in runs if _PARTITION_TAG in run.tags}
+            runs = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED))
+            needed = {source_of(run.tags[PARTITION_TAG]) for run in runs if PARTITION_TAG in run.tags}
             if gone := {key for key in gone if source_of(key) not in needed}:
                 changes.append(partitions.build_delete_request(sorted(gone)))
     return changes

@@ -34,19 +34,14 @@ N_EXAMPLES = 3
 Metadata = dict[str, dg.MetadataValue]
 
 
-def stage_metadata(report: StageReport, *, path: str) -> Metadata:
+def stage_metadata(report: StageReport, *, path: str) -> dict[str, Any]:
     """Counts that the UI plots over time, the cost, and whether the table was reused."""
+    counts = {"rows_in": report.n_in, "rows_out": report.n_out, "rejected": report.n_rejected}
+    counts |= {"quarantined": report.n_quarantined, "not_applicable": report.n_not_applicable}
     return {
-        "dagster/row_count": dg.MetadataValue.int(report.n_out),
-        "dagster/uri": dg.MetadataValue.path(path),
-        "rows_in": dg.MetadataValue.int(report.n_in),
-        "rows_out": dg.MetadataValue.int(report.n_out),
-        "rejected": dg.MetadataValue.int(report.n_rejected),
-        "quarantined": dg.MetadataValue.int(report.n_quarantined),
-        "not_applicable": dg.MetadataValue.int(report.n_not_applicable),
+        **{"dagster/row_count": report.n_out, "dagster/uri": dg.MetadataValue.path(path), **counts},
         "cost_usd": dg.MetadataValue.float(report.usage.cost_usd),
-        "performed_now": dg.MetadataValue.int(report.performed),
-        "reused": dg.MetadataValue.bool(report.reused),
+        **{"performed_now": report.performed, "reused": report.reused},
         "funnel": funnel({"in": report.n_in - report.n_not_applicable, "out": report.n_out}),
     }
 
@@ -54,22 +49,20 @@ def stage_metadata(report: StageReport, *, path: str) -> Metadata:
 def rejects_metadata(*tables: Iterable[Reject]) -> Metadata:
     """Every reason with its count, its disposition, one example, and the command that explains it; apart from them, why
     rows are not applicable."""
-    counts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    counts: dict[str, Counter[str]] = {"rejects_by_reason": Counter(), "not_applicable_because": Counter()}
     examples: dict[str, Reject] = {}
     for rejected in chain(*tables):
         reason = reason_of(rejected) if rejected.is_applicable else rejected.evidence
-        counts[rejected.is_applicable][reason] += 1
+        counts["rejects_by_reason" if rejected.is_applicable else "not_applicable_because"][reason] += 1
         examples.setdefault(reason, rejected)
-    head = ("reason", "disposition", "rows", "example", "evidence", "more")
-    metadata: Metadata = {}
-    for name, reasons in (("rejects_by_reason", counts[True]), ("not_applicable_because", counts[False])):
+    head, metadata = ("reason", "disposition", "rows", "example", "evidence", "more"), Metadata()
+    for name, reasons in counts.items():
         rows = []
         for reason, n_rows in reasons.most_common(_N_REASONS):
             row = examples[reason]
             cells = (row.source_row, row.evidence[:200], explain_command(row))
             rows.append((reason_of(row), row.disposition, n_rows, *cells))
-        if rows:
-            metadata[name] = table(head, rows)
+        metadata |= {name: table(head, rows)} if rows else {}
     return metadata
 
 
@@ -152,10 +145,6 @@ def _judge(judge: Mapping[str, Any]) -> dict[str, str | int]:
     return facts | {"calibration": frozen["labelled"], "labels": numbers["n_labels"]} | figures
 
 
-def _graders(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
-    return {"graders": bars(dict(grader_counts(shard.workspace, [shard.partition]).most_common()))}
-
-
 def _pass_rates(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
     poll, n_answers, max_rate = _poll(shard, pass_rates.ASSET), settings["n_answers"], settings["max_rate"]
     above = [n_right for n_right in range(n_answers + 1) if n_right / n_answers > max_rate]
@@ -189,10 +178,8 @@ def _poll(shard: Shard, asset: str) -> Polled:
 def _labels(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
     votes = all_votes(shard.workspace, [shard.partition], suitability.VOTES)
     agreement = agreement_in_words([shard], [source_of(shard.partition)])
-    return {
-        "majorities": bars(Counter(poll.majority for poll in votes)),
-        "agreement_with_people": dg.MetadataValue.text(agreement),
-    }
+    majorities = bars(Counter(poll.majority for poll in votes))
+    return {"majorities": majorities, "agreement_with_people": dg.MetadataValue.text(agreement)}
 
 
 def _necessity(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
@@ -206,7 +193,9 @@ def _necessity(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
 
 
 _RL_FIGURES: Mapping[str, Callable[[Shard, Mapping[str, Any]], Metadata]] = {
-    candidates.ASSET: _graders,
+    candidates.ASSET: lambda shard, _: {
+        "graders": bars(dict(grader_counts(shard.workspace, [shard.partition]).most_common()))
+    },
     pass_rates.ASSET: _pass_rates,
     necessity.ASSET: _necessity,
     suitability.VOTES: _suitability,
@@ -256,10 +245,9 @@ def trajectories_preview(
 def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> str:
     small, scale = _reduced(_Stored(ref, store))
     thumbnail = small.copy()
-    draw = ImageDraw.Draw(thumbnail)
     for box in boxes:
         x1, y1, x2, y2 = (round(side * scale) for side in box)
-        draw.rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
+        ImageDraw.Draw(thumbnail).rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
     return embedded(thumbnail, "JPEG", quality=80)
 
 

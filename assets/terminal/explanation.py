@@ -46,11 +46,8 @@ def print_candidates(console: Console, error: RowAmbiguous) -> None:
 
 
 def _sample(sample: Mapping[str, Any]) -> Table:
-    images = [f"{image['width']}x{image['height']} {image['format']} {image['sha256']}" for image in sample["images"]]
-    videos = [
-        f"{video['width']}x{video['height']} {video['n_frames']} frames {video['sha256']}"
-        for video in sample.get("videos") or ()
-    ]
+    images = ["{width}x{height} {format} {sha256}".format(**image) for image in sample["images"]]
+    videos = ["{width}x{height} {n_frames} frames {sha256}".format(**video) for video in sample.get("videos") or ()]
     truth = {name: part for name, part in sample["truth"].items() if part not in (None, [], "")}
     facts = {
         "sample": sample["sample_id"],
@@ -86,14 +83,13 @@ def _history(history: FamilyHistory) -> Iterator[RenderableType]:
     trajectory_id = "" if history.family == RL else f"  {history.trajectory_id or 'not drafted'}"
     yield Rule(Text.assemble((history.family, "bold"), trajectory_id), align="left")
     yield _passages(history.passages, history.family)
-    columns = [(passage, name) for passage in history.passages for name in _VOTES if passage.row.get(name)]
-    if polls := [(f"{passage.stage} {name}", passage.row[name]) for passage, name in columns]:
+    votes = ((f"{passage.stage} {name}", passage.row.get(name)) for passage in history.passages for name in _VOTES)
+    if polls := [(name, poll) for name, poll in votes if poll]:
         yield from _titled("Votes", _votes(polls))
     row = history.row
-    if row.get("hint"):
-        yield from _titled("Hint (privileged)", Text(row["hint"]))
-    if row.get("text"):
-        yield from _titled("Draft", Text(row["text"]))
+    for title, name in (("Hint (privileged)", "hint"), ("Draft", "text")):
+        if row.get(name):
+            yield from _titled(title, Text(row[name]))
     for number, turn in enumerate(row.get("rounds") or (), start=1):
         yield from _round(number, turn)
     if "final_thought" in row:  # else the answer is the sample's

@@ -48,8 +48,7 @@ def print_calibration(console: Console, report: Calibrated) -> None:
 def _figures(report: Calibrated) -> Table:
     numbers = report.frozen.calibration
     lines = Table("", "value", "95 % interval", box=None)
-    for name in ("precision", "recall", "kappa"):
-        figure = getattr(numbers, name)
+    for name, figure in {"precision": numbers.precision, "recall": numbers.recall, "kappa": numbers.kappa}.items():
         lines.add_row(name, f"{figure.value:.3f}", f"{figure.low:.3f} to {figure.high:.3f}")
     criterion = "majority" if numbers.target_precision is None else f"precision {numbers.target_precision:g}"
     criterion += f", chosen on {numbers.n_chosen_on} other labels" if numbers.n_chosen_on else ""

@@ -67,7 +67,11 @@ class RunLines:
         if event.is_step_materialization:
             self._open[event.step_key].append(event.step_materialization_data.materialization)
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-            self._print_warning(event.asset_check_evaluation_data)
+            check = event.asset_check_evaluation_data
+            # checks that fail the run are among its failures
+            if not check.passed and check.severity == dg.AssetCheckSeverity.WARN:
+                line = f"  {check.asset_key.to_user_string():<34}{check.description or check.check_name}"
+                self._console.print(line, highlight=False, soft_wrap=True, markup=False)
         elif event.is_step_success:
             self._n_done, self._stage = self._n_done + 1, ""
             self._stage_left = 0.0
@@ -78,12 +82,6 @@ class RunLines:
             line = materialization_line(materialization, seconds)
             self._console.print(line, highlight=False, soft_wrap=True)
             self._on_asset(materialization)
-
-    def _print_warning(self, check: dg.AssetCheckEvaluation) -> None:
-        """Print a check's warning; checks that fail the run are among its failures."""
-        if not check.passed and check.severity == dg.AssetCheckSeverity.WARN:
-            line = f"  {check.asset_key.to_user_string():<34}{check.description or check.check_name}"
-            self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def _show(self, line: str, seconds_left: float) -> None:
         self._stage, self._stage_left = line, seconds_left

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from darkroom.assets.terminal import counts, relative, table
-from darkroom.pipelines.inspection.source_check import FamilyUse, SourceCheck
+from darkroom.pipelines.inspection.source_check import SourceCheck
 from darkroom.pipelines.storage.stage_runs import reason_of
 
 _N_REJECTS = 10
@@ -23,10 +23,9 @@ def print_check(console: Console, checked: SourceCheck, page: Path) -> None:
     rejects = [(row.source_row, reason_of(row), Text(row.evidence)) for row in checked.rejects[:_N_REJECTS]]
     if rejects:
         console.print(table(("row", "reason", "evidence"), rejects))
-    families = [(use.family, f"{use.n_usable} of {n_samples}", Text(_why(use))) for use in checked.families]
+    families = []
+    for use in checked.families:
+        others = "; ".join(f"{n}: {reason}" for reason, n in use.reasons.items())
+        families.append((use.family, f"{use.n_usable} of {n_samples}", Text(others)))
     console.print(table(("family", "rows", "the others"), families))
     console.print(f"Page: {relative(page)}", soft_wrap=True, highlight=False)
-
-
-def _why(use: FamilyUse) -> str:
-    return "; ".join(f"{n}: {reason}" for reason, n in use.reasons.items())

@@ -6,7 +6,6 @@ Groups have one style, panels in the order of use, and spellings of earlier vers
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 import typer
 
-from darkroom.pipelines.command_line.errors import MARKUP, CommandGroup
+from darkroom.pipelines.command_line.errors import MARKUP, CommandGroup, own_words
 from darkroom.sandbox.terminal import SafeConsole
 
 if TYPE_CHECKING:
@@ -95,18 +94,12 @@ class Aliases:
         self._commands = {tuple(old.split()): new.split() for old, new in commands.items()}
         self._options = {tuple(command.split()): names for command, names in options.items()}
 
-    def current(self, words: Sequence[str]) -> list[str]:
-        """A command line in today's spelling; what follows ``--`` is another program's."""
-        n_own = list(words).index("--") if "--" in words else len(words)
-        own = list(words[:n_own])
+    def current(self, args: Sequence[str] | None) -> list[str]:
+        """A command line, by default the process's own, in today's spelling."""
+        own, others = own_words(args)
         for old, new in self._commands.items():
             if tuple(own[: len(old)]) == old:
                 own[: len(old)] = new
         names = next((names for path, names in self._options.items() if tuple(own[: len(path)]) == path), {})
         parts = (word.partition("=") for word in own)
-        return [*(f"{names.get(option, option)}{equals}{value}" for option, equals, value in parts), *words[n_own:]]
-
-
-def words_of(args: Sequence[str] | None) -> Sequence[str]:
-    """The command line: ``args``, or the process's own."""
-    return sys.argv[1:] if args is None else args
+        return [*(f"{names.get(option, option)}{equals}{value}" for option, equals, value in parts), *others]

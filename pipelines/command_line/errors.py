@@ -39,16 +39,23 @@ def markup_for(columns: int) -> MarkupMode:
 MARKUP = markup_for(shutil.get_terminal_size().columns)
 
 
+def own_words(args: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """A command line, by default the process's own, and what of it follows from ``--`` on: another program's."""
+    words = sys.argv[1:] if args is None else list(args)
+    n_own = words.index("--") if "--" in words else len(words)
+    return words[:n_own], words[n_own:]
+
+
 class _Boundary:
     """Mixed into a command of typer."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         """Run ``args``, or the process's own."""
-        words, is_debugging = _without_debug(sys.argv[1:] if args is None else args)
-        output = _output()
+        own, others = own_words(args)
+        words, output = [word for word in own if word != DEBUG], _output()
         try:
-            with errors_as_messages(with_traceback=is_debugging):
-                return super().main(words, *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
+            with errors_as_messages(with_traceback=DEBUG in own):
+                return super().main([*words, *others], *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
         except SystemExit as end:
             # rich, whose status is 1, had the output go nowhere: its reader has ended
             if end.code == 1 and _output() != output:
@@ -127,11 +134,3 @@ def describe(error: Exception) -> tuple[str, int]:
         return f"a database failed ({reason}). To do: {mend}, then run again: finished work is kept", 1
     what_to_do = f"Run the command again with {DEBUG} and report what it prints"
     return f"unforeseen {kind.__name__}: {reason}. {what_to_do}", UNFORESEEN
-
-
-def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
-    """The words without ``--debug``, and whether it stood there; what follows ``--`` is another program's."""
-    words = list(args)
-    n_own = words.index("--") if "--" in words else len(words)
-    own = [word for word in words[:n_own] if word != DEBUG]
-    return [*own, *words[n_own:]], len(own) < n_own

@@ -137,7 +137,13 @@ def _find_subject(files: Sequence[TableFile], query: str, root: StorePath) -> Su
         subjects = _distinct(subject for column in _IDS for subject in _by_id(holding, column, query))
         subjects = [subject for subject in subjects if subject.id == query] or subjects
     if not subjects:
-        raise RowUnknown(_unknown(query, len(files), root))
+        if not files:
+            raise RowUnknown(f"there are no tables in {root} yet. Run: darkroom demo, or darkroom materialize SOURCE")
+        short = "" if has_prefix else f"; the beginning of an id has at least {MIN_PREFIX} characters"
+        raise RowUnknown(
+            f"no row {query!r} in the {len(files)} tables of {root}{short}. Name a trajectory_id, a sample_id or the "
+            "beginning of one, or a row of a source (photo/cat, or demo:photo/cat)"
+        )
     if len(subjects) > 1:
         raise RowAmbiguous(query, subjects)
     return subjects[0]
@@ -146,16 +152,6 @@ def _find_subject(files: Sequence[TableFile], query: str, root: StorePath) -> Su
 def _distinct(subjects: Iterable[Subject]) -> list[Subject]:
     """Each row once: a sample of two sources is one."""
     return sorted({(subject.kind, subject.id): subject for subject in subjects}.values())
-
-
-def _unknown(query: str, n_files: int, root: StorePath) -> str:
-    if not n_files:
-        return f"there are no tables in {root} yet. Run: darkroom demo, or darkroom materialize SOURCE"
-    short = f"; the beginning of an id has at least {MIN_PREFIX} characters" if len(query) < MIN_PREFIX else ""
-    return (
-        f"no row {query!r} in the {n_files} tables of {root}{short}. Name a trajectory_id, a sample_id or the "
-        "beginning of one, or a row of a source (photo/cat, or demo:photo/cat)"
-    )
 
 
 def _by_place(files: Sequence[TableFile], query: str) -> Iterator[Subject]:
@@ -227,16 +223,7 @@ class Meaning(NamedTuple):
     """Remedy; "Nothing" where the row is rightly left out."""
 
 
-def reject_reasons() -> dict[str, dict[str, Meaning]]:
-    """Every ``Reason``, by the stage that gives it."""
-    return _meanings("reject_reasons")
-
-
-def flaws() -> dict[str, dict[str, Meaning]]:
-    """Every ``Flaw`` of a bundled check, by what the check looks at."""
-    return _meanings("flaws")
-
-
-def _meanings(name: str) -> dict[str, dict[str, Meaning]]:
+def meanings(name: str) -> dict[str, dict[str, Meaning]]:
+    """``reject_reasons``: every ``Reason``, by stage; ``flaws``: every ``Flaw``, by what its bundled check looks at."""
     groups = yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8"))
     return {group: {reason: Meaning(**words) for reason, words in reasons.items()} for group, reasons in groups.items()}

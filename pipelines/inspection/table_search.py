@@ -47,12 +47,11 @@ def columns_of(paths: Sequence[StorePath], *names: str) -> pl.LazyFrame:
     local = [path for path in paths if isinstance(path, Path)]
     if len(local) == len(paths):
         return _together(local, names)
-    return pl.concat([_columns_of_object(path, names) for path in paths])
-
-
-def _columns_of_object(path: StorePath, names: Sequence[str]) -> pl.LazyFrame:
-    with opened(path, ahead=False) as source:
-        return _frame(pq.read_table(source, columns=list(names), partitioning=None))
+    frames = []
+    for path in paths:
+        with opened(path, ahead=False) as source:
+            frames.append(_frame(pq.read_table(source, columns=list(names), partitioning=None)))
+    return pl.concat(frames)
 
 
 def _together(paths: list[Path], names: Sequence[str], **options: Any) -> pl.LazyFrame:

@@ -17,18 +17,7 @@ from darkroom.pipelines.inspection.audit.conversations import Conversations, exe
 from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditReport, DatasetTotals, shortened
 from darkroom.pipelines.inspection.audit.row_checks import recount, regrade, remeasure, stated_counts, stored_failures
 from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, case_of, changed_images
-from darkroom.pipelines.publishing.dataset_reader import (
-    KEYS,
-    DatasetError,
-    Kind,
-    dataset_files,
-    kind_of,
-    map_in_threads,
-    marker_facts,
-    n_rows_of,
-    read_files,
-    split_of,
-)
+from darkroom.pipelines.publishing import dataset_reader as reader
 from darkroom.pipelines.publishing.features import check_columns
 from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.sources import BadRow, SourceRow
@@ -72,7 +61,9 @@ def audit(
         splits = [split for folder in audited for split in _splits_of(folder)]
         if of_rows == {"replay"} and {split.kind for split in splits} == {"prompts"}:
             names = ", ".join(str(folder) for folder in audited)
-            raise DatasetError(f"{names} holds prompts, no trajectories. For these: darkroom audit, darkroom export")
+            raise reader.DatasetError(
+                f"{names} holds prompts, no trajectories. For these: darkroom audit, darkroom export"
+            )
         with KnownTruth(workspace) if workspace and of_rows != {"replay"} else nullcontext() as truth:
             _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, limit, progress)
     if "encoding" in chosen and encode is not None:
@@ -86,15 +77,15 @@ class _Split(NamedTuple):
 
     folder: StorePath
     name: str
-    kind: Kind
+    kind: reader.Kind
     files: Sequence[StorePath]
 
 
 def _splits_of(folder: StorePath) -> Iterator[_Split]:
     """Raises ``DatasetError`` for a file with other columns."""
-    for name, shards in groupby(dataset_files(folder), key=split_of):
+    for name, shards in groupby(reader.dataset_files(folder), key=reader.split_of):
         files = list(shards)
-        kind = kind_of(files[0])
+        kind = reader.kind_of(files[0])
         for file in files:
             check_columns(file, kind)
         yield _Split(folder, name, kind, files)
@@ -103,15 +94,15 @@ def _splits_of(folder: StorePath) -> Iterator[_Split]:
 def _audit_splits(
     splits: Sequence[_Split], row_audit: "_RowAudit", report: AuditReport, limit: int | None, progress: Progress | None
 ) -> None:
-    n_all = sum(n if limit is None else min(n, limit) for n in (n_rows_of(split.files) for split in splits))
+    n_all = sum(n if limit is None else min(n, limit) for n in (reader.n_rows_of(split.files) for split in splits))
     unread = ("images", "videos") if row_audit.parts == {"counts"} else ()
     for folder, group in groupby(splits, key=lambda split: split.folder):
         of_folder = list(group)
         totals = DatasetTotals(folder, of_folder[0].kind)
-        report.notes += [f"{folder.name}: {line}" for line in marker_facts(folder).get("intake", ())]
+        report.notes += [f"{folder.name}: {line}" for line in reader.marker_facts(folder).get("intake", ())]
         for split in of_folder:
-            rows = ((split, row) for row in islice(read_files(split.files, without=unread), limit))
-            for row, result in map_in_threads(rows, row_audit):
+            rows = ((split, row) for row in islice(reader.read_files(split.files, without=unread), limit))
+            for row, result in reader.map_in_threads(rows, row_audit):
                 report.take(result)
                 if row is not None and "counts" in row_audit.parts:
                     report.add(totals.row(row, split.name))
@@ -138,14 +129,14 @@ class _RowAudit:
                 report.checked["bytes of images"] += 1
                 for place in changed_images(row):
                     reason = f"image {place} is not the one of its digest"
-                    report.add([AuditFinding("changed image", dataset, str(row.get(KEYS[split.kind])), reason)])
+                    report.add([AuditFinding("changed image", dataset, str(row.get(reader.KEYS[split.kind])), reason)])
             if split.kind == "prompts":
                 self._prompt(row, dataset, report)
             else:
                 self._trajectory(row, dataset, report)
         except (BaseValidationError, KeyError, TypeError, ValueError) as error:
             reason = shortened(f"{type(error).__name__}: {error}")
-            report.add([AuditFinding("malformed row", dataset, str(row.get(KEYS[split.kind])), reason)])
+            report.add([AuditFinding("malformed row", dataset, str(row.get(reader.KEYS[split.kind])), reason)])
             return None, report
         return row, report
 
@@ -199,7 +190,7 @@ def _audit_conversations(
 ) -> AuditReport:
     report, n_all = AuditReport(), conversations.n_rows if limit is None else limit
     perform = partial(_audit_conversation, conversations=conversations, parts=parts, execute=execute)
-    for result in map_in_threads(islice(conversations.rows, limit), perform):
+    for result in reader.map_in_threads(islice(conversations.rows, limit), perform):
         report.take(result)
         if progress is not None:
             progress(report.n_rows, max(report.n_rows, n_all))

@@ -16,14 +16,8 @@ from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.rl import majority, shipped_grader
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.rows import difficulty_of
+from darkroom.pipelines.verification import checks
 from darkroom.pipelines.verification.case import Case
-from darkroom.pipelines.verification.checks import (
-    EVERY_FAMILY,
-    MeasuredCheck,
-    hint_stays_hidden,
-    no_round_is_broken,
-    solution_stays_hidden,
-)
 from darkroom.pipelines.verification.grading import grade, require_discrimination
 
 MAX_SCORE_CHANGE, SMALLEST_CHANGE = 0.02, 0.001
@@ -32,12 +26,12 @@ _EXACT = 1e-9
 
 
 @cache
-def checks_of(family: str) -> tuple[MeasuredCheck, ...]:
+def checks_of(family: str) -> tuple[checks.MeasuredCheck, ...]:
     """Measured checks for rows of a family; of judged ones only the votes are counted."""
     recipes = all_recipes()
     if family in recipes:
-        return tuple(check for check in recipes[family].checks if isinstance(check, MeasuredCheck))
-    return (no_round_is_broken, hint_stays_hidden, solution_stays_hidden, *EVERY_FAMILY)
+        return tuple(check for check in recipes[family].checks if isinstance(check, checks.MeasuredCheck))
+    return (checks.no_round_is_broken, checks.hint_stays_hidden, checks.solution_stays_hidden, *checks.EVERY_FAMILY)
 
 
 def remeasure(case: Case, row: Row, dataset: str) -> Iterator[tuple[str, AuditFinding | None, str]]:

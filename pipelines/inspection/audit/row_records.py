@@ -14,20 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
+from darkroom.pipelines import records
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.records import (
-    Draft,
-    ImageRef,
-    PassRate,
-    Sample,
-    SuitabilityVotes,
-    ToolNecessity,
-    Trajectory,
-    VideoRef,
-    Votes,
-    from_row,
-    to_row,
-)
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.rl import necessity, pass_rates, suitability
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
@@ -50,13 +38,13 @@ class KnownTruth:
         self._folder = tempfile.TemporaryDirectory(prefix="darkroom-audit-")
         self._rows = sqlite3.connect(Path(self._folder.name) / "truth.sqlite", check_same_thread=False)
         self._rows.execute("CREATE TABLE truth (kind TEXT, id TEXT, value TEXT, PRIMARY KEY (kind, id)) WITHOUT ROWID")
-        for sample in self._read(SAMPLES, Sample):
-            self._put("sample", sample.sample_id, to_row(sample))
-        for rate in self._read((pass_rates.ASSET,), PassRate):
+        for sample in self._read(SAMPLES, records.Sample):
+            self._put("sample", sample.sample_id, records.to_row(sample))
+        for rate in self._read((pass_rates.ASSET,), records.PassRate):
             self._put(pass_rates.ASSET, rate.sample_id, _counted(rate.votes))
-        for votes in self._read((suitability.VOTES,), SuitabilityVotes):
+        for votes in self._read((suitability.VOTES,), records.SuitabilityVotes):
             self._put(suitability.VOTES, votes.sample_id, _counted(votes.votes))
-        for measured in self._read((necessity.ASSET,), ToolNecessity):
+        for measured in self._read((necessity.ASSET,), records.ToolNecessity):
             self._put(_FORCED, measured.sample_id, _counted(measured.forced))
             self._put(_FORBIDDEN, measured.sample_id, _counted(measured.forbidden))
         return self
@@ -65,16 +53,16 @@ class KnownTruth:
         self._rows.close()
         self._folder.cleanup()
 
-    def sample(self, sample_id: str) -> Sample | None:
+    def sample(self, sample_id: str) -> records.Sample | None:
         row = self._get("sample", sample_id)
-        return None if row is None else from_row(Sample, row)
+        return None if row is None else records.from_row(records.Sample, row)
 
     def hint(self, family: str, trajectory_id: str) -> dict[str, Any] | None:
         """The recipe's hint to the policy when the row was drafted."""
         with self._lock:
             if family not in self._families:
                 self._families.add(family)
-                for draft in self._read((family, "drafts"), Draft):
+                for draft in self._read((family, "drafts"), records.Draft):
                     self._put("hint", draft.trajectory_id, json.loads(draft.hint))
         return cast(dict[str, Any] | None, self._get("hint", trajectory_id))
 
@@ -95,7 +83,7 @@ class KnownTruth:
         return None if row is None else json.loads(row[0])
 
 
-def _counted(votes: Votes) -> dict[str, int]:
+def _counted(votes: records.Votes) -> dict[str, int]:
     return {"yes": votes.n_yes, "no": votes.n_no, "n": votes.n}
 
 
@@ -112,7 +100,7 @@ class RowImages(ImageStore):
     def __init__(self, images: Mapping[str, bytes], behind: ImageStore | None) -> None:
         self._images, self._behind = images, behind
 
-    def read(self, ref: ImageRef | VideoRef | str) -> bytes:
+    def read(self, ref: records.ImageRef | records.VideoRef | str) -> bytes:
         sha256 = ref if isinstance(ref, str) else ref.sha256
         if (data := self._images.get(sha256)) is not None:
             return data
@@ -124,9 +112,9 @@ class RowImages(ImageStore):
             raise NotKnown("an image that the dataset does not hold") from error
 
 
-def trajectory_of(row: Row) -> Trajectory:
+def trajectory_of(row: Row) -> records.Trajectory:
     """The record that the row was written from, without what it cost."""
-    refs = [from_row(ImageRef, ref) for ref in row["image_refs"]]
+    refs = [records.from_row(records.ImageRef, ref) for ref in row["image_refs"]]
     names = ("trajectory_id", "sample_id", "family", "protocol", "final_thought", "answer", "loss_policy", "mode")
     rounds = [
         turn | {"observation": observation | {"images": [row["image_refs"][n] for n in observation["images"]]}}
@@ -139,15 +127,15 @@ def trajectory_of(row: Row) -> Trajectory:
         "usage": {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost_usd": 0.0},
         "provenance": row["provenance"],
     }
-    return replace(from_row(Trajectory, record), images=tuple(refs[: row["n_question_images"]]))
+    return replace(records.from_row(records.Trajectory, record), images=tuple(refs[: row["n_question_images"]]))
 
 
 _SAMPLE = ("sample_id", "source", "source_row", "license", "question", "category")
 
 
-def sample_of(row: Row, **known: Any) -> Sample:
+def sample_of(row: Row, **known: Any) -> records.Sample:
     """The row's question as a sample; images, answer and truth are ``known``: kinds of rows have them elsewhere."""
-    return Sample(**{name: row[name] for name in _SAMPLE}, choices=tuple(row["choices"]), **known)
+    return records.Sample(**{name: row[name] for name in _SAMPLE}, choices=tuple(row["choices"]), **known)
 
 
 class UnknownHint(Mapping[str, Any]):
@@ -195,7 +183,7 @@ def case_of(row: Row, truth: KnownTruth | None) -> Case:
             images=_Unknown("the images before the recipe changed them") if prepared else trajectory.images,
             answer=trajectory.answer,
             truth=_Unknown("the truth about the sample"),
-            videos=tuple(from_row(VideoRef, ref) for ref in row.get("video_refs") or ()),
+            videos=tuple(records.from_row(records.VideoRef, ref) for ref in row.get("video_refs") or ()),
         )
     return Case(sample, trajectory, UnknownHint() if hint is None else hint, store)
 

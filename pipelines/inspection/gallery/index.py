@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from darkroom.pipelines.inspection.gallery.entries import RejectedRows, link_of, outcome, question_of_reject
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
-from darkroom.pipelines.records import Reject, Sample, to_row
+from darkroom.pipelines.records import Reject, to_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage_runs import Progress, reason_of
 from darkroom.pipelines.storage.store_paths import StorePath
@@ -175,7 +175,9 @@ def _rejected(rejected: RejectedRows) -> Iterator[_Row]:
         question = question_of_reject(reject, sample, row)
         texts = search_texts(row, question, reject, raw="" if sample else reject.row)
         names = (link_of(row, question), reject.disposition, question["family"], question.get("category") or "none")
-        facts = (reason_of(reject), reject.sample_id, question.get("question"), texts, "", 0, _packed(reject, sample))
+        fields = {"reject": to_row(reject), "sample": None if sample is None else to_row(sample)}
+        packed = zlib.compress(json.dumps(fields, default=str).encode(), 1)
+        facts = (reason_of(reject), reject.sample_id, question.get("question"), texts, "", 0, packed)
         yield (*names, *facts), row.get("checks") or ()
 
 
@@ -193,11 +195,6 @@ def search_texts(
     if reject is not None:
         texts += [reason_of(reject), reject.evidence, reject.stage, raw]
     return "\n".join(str(text) for text in texts if text).lower()
-
-
-def _packed(reject: Reject, sample: Sample | None) -> bytes:
-    fields = {"reject": to_row(reject), "sample": None if sample is None else to_row(sample)}
-    return zlib.compress(json.dumps(fields, default=str).encode(), 1)
 
 
 def _condition(filters: Mapping[str, str]) -> tuple[str, list[str]]:
