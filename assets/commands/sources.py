@@ -115,7 +115,7 @@ def check(
     ],
     rows: Annotated[int, typer.Option(min=1, help="Number of rows to try.")] = 20,
     split: _Split = None,
-    box_frame: Annotated[BoxFrame | None, typer.Option(help="Format of the boxes to try.")] = None,
+    box_frame: Annotated[BoxFrame | None, typer.Option(metavar="FRAME", help="Format of the boxes to try.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="HTML page with three rows; default: SOURCE.check.html in DARKROOM_HOME/views.")
     ] = None,
