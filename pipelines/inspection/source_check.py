@@ -1,5 +1,6 @@
 """A trial of a source's mapping on its first rows, before anything is built: nothing of it stays in the workspace."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -117,6 +118,9 @@ def _text(role: str, sample: Sample) -> str:
     return value if isinstance(value, str) else "; ".join(value)
 
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
 def _family_use(recipe: Recipe, samples: Sequence[Sample], store: ImageStore) -> FamilyUse:
     reasons: Counter[str] = Counter()
     n_not_applicable = 0
@@ -125,6 +129,6 @@ def _family_use(recipe: Recipe, samples: Sequence[Sample], store: ImageStore) ->
             recipe.prepared(sample, store)
         except RowError as error:
             n_not_applicable += error.reason == Reason.NOT_APPLICABLE
-            reasons[error.evidence] += 1
+            reasons[_NUMBER.sub("…", error.evidence)] += 1  # measured figures differ from row to row
     n_usable = len(samples) - reasons.total()
     return FamilyUse(recipe.family, n_usable, n_not_applicable, dict(reasons.most_common()))

@@ -191,7 +191,7 @@ FAMILIES = "families"
 
 
 def families_of(sample: Sample) -> tuple[str, ...] | None:
-    """The families that the source keeps the sample for; None: any, also where the details are no JSON."""
+    """The families that the source keeps the sample for; None: any, also in details that are no JSON."""
     if not sample.truth.details or FAMILIES not in sample.truth.details:
         return None
     try:
@@ -199,7 +199,7 @@ def families_of(sample: Sample) -> tuple[str, ...] | None:
     except ValueError:
         return None
     if isinstance(families, str):
-        return (families,)
+        return (families,) if families else None
     return tuple(map(str, families)) if isinstance(families, list) else None
 
 

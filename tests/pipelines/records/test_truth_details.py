@@ -53,6 +53,7 @@ def test_a_moment_that_no_video_has_is_refused(asked, details):
         ('{"families": ["crop", "direct"]}', ("crop", "direct")),
         ('{"families": "crop"}', ("crop",)),
         ('{"families": []}', ()),
+        ('{"families": ""}', None),
         ('{"families": null}', None),
         ('{"other": 1}', None),
         ("families, and no JSON", None),
