@@ -173,7 +173,7 @@ def test_a_killed_training_stops_where_an_uninterrupted_one_does(split, tiny, tm
         killed(split, tiny, tmp_path / "killed", settings, save_steps=4)
     capsys.readouterr()
     with monkeypatch.context() as patch:
-        patch.setattr("darkroom.train.finetuning.phases.save_checkpoint", interrupted)
+        patch.setattr("darkroom.train.models.loading.save_checkpoint", interrupted)
         with pytest.raises(KeyboardInterrupt):
             finetune(split, tiny, tmp_path / "killed", settings, save_steps=4)
     assert trained_steps(capsys) == [f"step {step}" for step in range(5, 13)]

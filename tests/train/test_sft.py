@@ -117,7 +117,7 @@ def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("darkroom.train.finetuning.phases.save_checkpoint", killed)
+        patch.setattr("darkroom.train.models.loading.save_checkpoint", killed)
         with pytest.raises(KeyboardInterrupt):
             finetune(dataset, tiny, output, arguments, save_steps=3)
     assert not output.exists()

@@ -169,7 +169,7 @@ def test_a_restart_reads_the_weights_of_the_restart_point(one_phase, families, m
     """Transformers 5.23 alone would go on with those of the base model."""
     arguments, _, unbroken = one_phase
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("darkroom.train.finetuning.phases.save_checkpoint", _interrupted)
+        patch.setattr("darkroom.train.models.loading.save_checkpoint", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             finetune(families, model, tmp_path / "out", arguments, save_steps=2)
     shutil.rmtree(tmp_path / ".out.part" / "steps" / "0-images" / "checkpoint-3")
