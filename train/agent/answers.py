@@ -38,8 +38,8 @@ from darkroom.train.evaluation.rollouts import EvaluatedPolicy, open_policy, run
 from darkroom.train.evaluation.settings import AgentSettings
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_MODES = {(8, 0): "L", (8, 2): "RGB", (8, 6): "RGBA"}
-"""Modes that are stored unconverted, by bits of a channel and colour type."""
+_MODES = {(8, 0): "L", (8, 2): "RGB"}
+"""Modes that are stored unconverted, by bits of a channel and colour type; RGBA may be transparent."""
 _PLAIN = {b"IHDR", b"IDAT", b"IEND", b"bKGD", b"cHRM", b"gAMA", b"iCCP", b"pHYs", b"sBIT", b"sRGB", b"tIME"}
 """Chunks that neither turn an image nor make it transparent or animated."""
 

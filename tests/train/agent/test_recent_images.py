@@ -83,10 +83,19 @@ def test_what_is_not_kept_any_more_is_decoded_again(store, n_decoded):
 
 
 def test_a_plain_png_is_taken_in_undecoded(store, n_decoded):
-    recent, png = RecentImages(store), encoded(Image.new("RGBA", (30, 20), (1, 2, 3, 4)))
+    recent, png = RecentImages(store), encoded(Image.new("RGB", (30, 20), (1, 2, 3)))
     ref = recent.ingest(png)
     assert n_decoded() == 0
     assert ref == store.ingest(png)
     assert recent.read(ref) == png
     with pytest.raises(RowError, match="the limit is 100"):
         recent.ingest(png, max_pixels=100)
+
+
+def test_a_transparent_png_is_laid_on_white_as_in_every_store(store):
+    image = Image.new("RGBA", (30, 20), (200, 30, 10, 255))
+    image.paste((0, 0, 0, 0), (0, 0, 15, 20))
+    recent, png = RecentImages(store), encoded(image)
+    ref = recent.ingest(png)
+    assert ref == store.ingest(png)
+    assert (ref.mode, recent.read(ref) != png) == ("RGB", True)
