@@ -115,11 +115,12 @@ def disposition_of(reason: str, stored: Disposition) -> Disposition:
 
 
 def upgraded_counts(facts: dict[str, Any]) -> dict[str, Any]:
-    """A table's facts with the rows that are not applicable counted apart, as earlier versions did not."""
-    if "n_not_applicable" in facts:
+    """A table's facts with the rows that are not applicable counted apart, as earlier versions did not.
+    Facts that count no rejects stay as they are."""
+    if "n_rejected" not in facts or "n_not_applicable" in facts:
         return facts
     n_not_applicable = facts.get("reasons", {}).get(Reason.NOT_APPLICABLE.value, 0)
-    return {**facts, "n_rejected": facts.get("n_rejected", 0) - n_not_applicable, "n_not_applicable": n_not_applicable}
+    return {**facts, "n_rejected": facts["n_rejected"] - n_not_applicable, "n_not_applicable": n_not_applicable}
 
 
 RETRYABLE = frozenset({Reason.POLICY_FAILED, Reason.SANDBOX_FAILED})
