@@ -6,6 +6,7 @@ import gc
 import io
 import json
 import shutil
+import signal
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -38,6 +39,10 @@ providers._get_local_constants = lambda: (
 )
 # a runner makes the commands of a program anew for each call, which takes longer than most calls
 typer.testing._get_command = cache(typer.testing._get_command)
+
+# a script's background job ignores interrupts, and so would every program that the tests start and interrupt
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST = (
     "tests/e2e/test_demo",
