@@ -75,9 +75,11 @@ def ui(
     """
     from darkroom.assets.dagster_home.daemon import WORKSPACE, dagster_environment
     from darkroom.assets.dagster_home.instance import prepare_dagster_home, refresh_dagster
+    from darkroom.sandbox.errors import require_extra
 
     url = url_of(host, port)
     if not prepare:
+        require_extra("dagster_webserver", "ui", "the Dagster UI")
         print_line(f"Dagster loads the asset graph, which takes a minute on a busy machine; then open {url}")
     with open_workspace() as workspace:
         folder = prepare_dagster_home(workspace)
