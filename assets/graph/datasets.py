@@ -60,7 +60,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
     def sft_dataset(
         context: dg.AssetExecutionContext, config: DatasetSettings, workspace: WorkspaceResource
     ) -> dg.MaterializeResult:
-        counts = {"rows_in": 0, "rows_out": 0, "rejected": 0}
+        counts = {"rows_in": 0, "rows_out": 0, "rejected": 0, "quarantined": 0}
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
             tables, screening = opened.tables, Screening(opened)
@@ -75,10 +75,11 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
                 counts["rows_in"] += sum(tables.n_rows(key) for key in tables.existing(keys))
                 counts["rows_out"] += shipped.n_rows
                 counts["rejected"] += report.n_rejected
+                counts["quarantined"] += report.n_quarantined
                 metadata |= _shipped_metadata(opened, recipe.family, shipped, shards)
         families = dict.fromkeys([stage_key(recipe.family, "trajectories") for recipe in recipes], Trajectory)
         metadata |= dataset_columns("trajectories", {**families, SAMPLES_KEY: Sample})
-        is_conserved = counts["rows_in"] == counts["rows_out"] + counts["rejected"]
+        is_conserved = counts["rows_in"] == counts["rows_out"] + counts["rejected"] + counts["quarantined"]
         return dg.MaterializeResult(
             metadata={"dagster/row_count": counts["rows_out"], **counts, **metadata},
             check_results=[dg.AssetCheckResult(check_name=ROWS_CONSERVED, passed=is_conserved, metadata=counts)],
