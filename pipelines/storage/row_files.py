@@ -44,17 +44,12 @@ class RowStream(Collection[R]):
         return any(row == each for each in self)
 
 
-def scratch_file(owner: object, folder: Path | None, *, in_memory: int = 0) -> IO[bytes]:
-    """A file without a name that is closed with its ``owner``, in ``folder``; None: where the system keeps such files.
-    Up to ``in_memory`` bytes no file is made."""
-    file: Any = (
-        tempfile.SpooledTemporaryFile(in_memory, dir=None if folder is None else str(folder))  # noqa: SIM115  # closed with the owner
-        if in_memory
-        else tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-    )
+def scratch_file(owner: object, folder: Path | None) -> IO[bytes]:
+    """A file without a name that is closed with its ``owner``, in ``folder``; None: where the system keeps such
+    files."""
+    file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed with the owner
     weakref.finalize(owner, file.close)
-    opened: IO[bytes] = file
-    return opened
+    return file
 
 
 class RowSpill:

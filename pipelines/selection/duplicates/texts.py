@@ -73,35 +73,20 @@ N_HASHES = 128
 BLOCK = 4096
 """Texts that are worked on together."""
 _MISSED = 1e-3
-_IN_MEMORY = 1 << 20
-"""Bytes up to which no file is made."""
 
 
-def hashes_per_band(threshold: float) -> int:
-    """The most hashes per band with which a pair at the threshold is missed at most once in a thousand."""
-    allowed = [rows for rows in range(1, N_HASHES + 1) if (1 - threshold**rows) ** (N_HASHES // rows) <= _MISSED]
-    return max(allowed, default=1)
+HASHES_PER_BAND = max(n for n in range(1, N_HASHES + 1) if (1 - THRESHOLD**n) ** (N_HASHES // n) <= _MISSED)
+"""The most with which a pair at the threshold is missed at most once in a thousand."""
+N_BANDS = N_HASHES // HASHES_PER_BAND
 
 
 class TextBands:
-    """``texts`` and the keys of their runs of words, as ``near_in`` takes them. ``same_numbers``: what differs in a
-    number meets nowhere. Raises ``ValueError`` for a threshold outside 0 (exclusive) to 1."""
+    """``texts`` and the keys of their runs of words, as ``near_in`` takes them."""
 
-    def __init__(
-        self,
-        texts: Iterable[str],
-        *,
-        threshold: float = THRESHOLD,
-        same_numbers: bool = True,
-        folder: Path | None = None,
-    ) -> None:
-        if not 0 < threshold <= 1:
-            raise ValueError(f"a threshold is above 0 and at most 1, found {threshold}")
-        self._same_numbers = same_numbers
-        self._hashes_per_band = hashes_per_band(threshold)
-        self.n_bands = N_HASHES // self._hashes_per_band
-        self._texts, self._keys = (scratch_file(self, folder, in_memory=_IN_MEMORY) for _ in range(2))
-        self._begins, has_words = array("q", [0]), bytearray()
+    def __init__(self, texts: Iterable[str], *, folder: Path | None = None) -> None:
+        self._texts, self._keys = (scratch_file(self, folder) for _ in range(2))
+        self._begins = array("q", [0])
+        has_words = bytearray()
         remaining = iter(texts)
         while block := list(islice(remaining, BLOCK)):
             of_block = [words(text) for text in block]
@@ -128,7 +113,7 @@ class TextBands:
         keys = np.empty(len(self), np.uint64)
         for start in range(0, len(self), BLOCK):
             length = min(BLOCK, len(self) - start)
-            self._keys.seek(8 * (start * self.n_bands + number * length))
+            self._keys.seek(8 * (start * N_BANDS + number * length))
             keys[start : start + length] = np.frombuffer(self._keys.read(8 * length), np.uint64)
         return keys
 
@@ -136,16 +121,16 @@ class TextBands:
         """Find texts that share a key with another one of their group: their positions, and their keys by band. Keys
         are numbers from 0 on in each band: (bands, texts)."""
         has_twin = np.zeros(len(self), np.bool_)
-        for band in range(self.n_bands):
+        for band in range(N_BANDS):
             _, number, counts = np.unique(self._grouped(band, groups), return_inverse=True, return_counts=True)
             has_twin |= counts[number] > 1
         texts = np.flatnonzero(has_twin & self.has_words)
-        bands = (self._grouped(band, groups)[texts] for band in range(self.n_bands))
+        bands = (self._grouped(band, groups)[texts] for band in range(N_BANDS))
         return texts, np.stack([np.unique(keys, return_inverse=True)[1].astype(np.int32) for keys in bands])
 
     def owners_that_meet(self, owners: NDArray[np.int64]) -> NDArray[np.int64]:
         """Find the ``owners`` who have a text that meets another owner's. -1: a text without one."""
-        meeting = [np.zeros(0, np.int64), *(_meeting(self.band(band), owners) for band in range(self.n_bands))]
+        meeting = [np.zeros(0, np.int64), *(_meeting(self.band(band), owners) for band in range(N_BANDS))]
         return np.asarray(np.unique(np.concatenate(meeting)), np.int64)
 
     def _grouped(self, band: int, groups: NDArray[np.int64] | None) -> Keys:
@@ -159,16 +144,12 @@ class TextBands:
         grams = ({" ".join(gram).encode("utf-8", "surrogatepass") for gram in n_grams(of, N_WORDS)} for of in of_texts)
         signatures = MinHash.generator(grams, num_perm=N_HASHES)
         values = np.array([signature.hashvalues for signature in signatures], np.uint64)
-        keys = np.zeros((len(texts), self.n_bands), np.uint64) + np.arange(self.n_bands, dtype=np.uint64)
-        for number in range(self._hashes_per_band):
-            keys = mixed(keys, values[:, number : self.n_bands * self._hashes_per_band : self._hashes_per_band])
-        apart = [self._apart(*pair) for pair in zip(texts, of_texts, strict=True)]
-        return mixed(keys, np.array(apart, np.uint64)[:, None])
-
-    def _apart(self, text: str, of_text: Words) -> int:
-        if not of_text:
-            return key64(f"no words {text}")
-        return key64("\0".join(numbers(of_text))) if self._same_numbers else 0
+        keys = np.zeros((len(texts), N_BANDS), np.uint64) + np.arange(N_BANDS, dtype=np.uint64)
+        for number in range(HASHES_PER_BAND):
+            keys = mixed(keys, values[:, number : N_BANDS * HASHES_PER_BAND : HASHES_PER_BAND])
+        # texts that differ in a number meet nowhere
+        apart = ["\0".join(numbers(of)) if of else f"no words {text}" for text, of in zip(texts, of_texts, strict=True)]
+        return mixed(keys, np.fromiter(map(key64, apart), np.uint64)[:, None])
 
 
 def _meeting(keys: Keys, owners: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -190,22 +171,19 @@ Groups = NDArray[np.int64]
 """Of every text a number; texts with other ones are not near."""
 
 
-def near_texts(
-    texts: Iterable[str], *, threshold: float = THRESHOLD, same_numbers: bool = True, folder: Path | None = None
-) -> list[Duplicate]:
-    """Texts whose runs of three words have a Jaccard index of at least ``threshold`` with an earlier text that stays.
+def near_texts(texts: Iterable[str], *, folder: Path | None = None) -> list[Duplicate]:
+    """Texts whose runs of three words have a Jaccard index of at least ``THRESHOLD`` with an earlier text that stays.
 
-    The most similar such, of equally similar ones the first. ``same_numbers`` keeps apart what differs in a number:
-    problems made from one template are different problems. A text without words duplicates nothing. ``folder``: where
-    texts wait on disk. Raises ``ValueError`` for a threshold outside 0 (exclusive) to 1.
+    The most similar such, of equally similar ones the first. What differs in a number stays apart: problems made from
+    one template are different problems. A text without words duplicates nothing. ``folder``: where texts wait on disk.
     """
-    bands = TextBands(texts, threshold=threshold, same_numbers=same_numbers, folder=folder)
-    return list(near_in(bands, threshold=threshold))
+    return list(near_in(TextBands(texts, folder=folder)))
 
 
 def are_near(text: str, other_text: str) -> bool:
-    """Compare two texts as ``near_texts`` does by default; it misses one pair at the threshold in a thousand."""
-    (grams, of_text), (other_grams, of_other) = _runs_and_numbers(text), _runs_and_numbers(other_text)
+    """Compare two texts as ``near_texts`` does, which misses one pair at the threshold in a thousand."""
+    grams, of_text = _runs_and_numbers(text)
+    other_grams, of_other = _runs_and_numbers(other_text)
     return bool(grams) and of_text == of_other and _jaccard(grams, other_grams) >= THRESHOLD
 
 
@@ -215,18 +193,19 @@ def _runs_and_numbers(text: str) -> tuple[frozenset[Words], Words]:
     return frozenset(n_grams(of_text, N_WORDS)), numbers(of_text)
 
 
-def near_in(texts: TextBands, *, groups: Groups | None = None, threshold: float = THRESHOLD) -> Iterator[Duplicate]:
+def near_in(texts: TextBands, *, groups: Groups | None = None) -> Iterator[Duplicate]:
     """``near_texts`` of texts whose keys are there, each within its group."""
     indexes, keys = texts.meeting(groups)
     latest = np.full(keys.shape, -1, np.int32)
     """Of every key the last text that stays, as a position among the ``indexes``."""
-    grams, bands = lru_cache(maxsize=_REMEMBERED)(texts.grams), np.arange(len(keys))
+    grams = lru_cache(maxsize=_REMEMBERED)(texts.grams)
+    bands = np.arange(len(keys))
     for at, index in enumerate(indexes.tolist()):
         own = keys[:, at].copy()
         chains = (_chain(keys[band], of) for band, of in enumerate(latest[bands, own].tolist()))
         similar = indexes[sorted(set(chain.from_iterable(chains)))].tolist()
         shares = ((_jaccard(grams(index), grams(of)), of) for of in similar)
-        nearest = min(((1 - share, of) for share, of in shares if share >= threshold), default=None)
+        nearest = min(((1 - share, of) for share, of in shares if share >= THRESHOLD), default=None)
         if nearest is None:
             keys[:, at] = latest[bands, own]  # from here on the one that stays before it under the same key
             latest[bands, own] = at

@@ -60,34 +60,27 @@ def test_spellings_of_one_text_are_one(one, other):
     ],
 )
 def test_what_means_something_else_stays_apart(one, other):
-    assert near_texts([one, other], threshold=0.8) == []
+    assert near_texts([one, other]) == []
 
 
 def test_a_slightly_changed_question_is_near_and_says_how_near():
-    found = near_texts([LONG, LONG.replace("near the bridge", "near that bridge")], threshold=0.7)
+    found = near_texts([LONG, LONG.replace("near the bridge", "near that bridge")])
     assert [(one.index, one.of) for one in found] == [(1, 0)]
     assert found[0].distance == pytest.approx(1 - 17 / 21)
 
 
-def test_problems_that_differ_in_a_number_are_different_unless_said_otherwise():
-    texts = [f"{LONG} {LONG.replace('small', 'big')} There are {n} of them." for n in (7, 8)]
-    assert near_texts(texts) == []
-    assert len(near_texts(texts, same_numbers=False)) == 1
-
-
-@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.1])
-def test_a_threshold_out_of_range_is_refused(threshold):
-    with pytest.raises(ValueError, match="threshold"):
-        near_texts([], threshold=threshold)
+def test_problems_that_differ_in_a_number_are_different():
+    texts = [f"{LONG} {LONG.replace('small', 'big')} There are {n} of them." for n in ("7", "8", "many", "few")]
+    assert [(one.index, one.of) for one in near_texts(texts)] == [(3, 2)]
 
 
 @given(TEXTS)
 @settings(max_examples=60)
 def test_every_near_duplicate_is_as_near_as_it_says(texts):
-    found = near_texts(texts, threshold=0.6)
+    found = near_texts(texts)
     stays = set(range(len(texts))) - {one.index for one in found}
-    assert found == near_texts(texts, threshold=0.6)
-    assert all(one.of in stays and one.of < one.index and one.distance <= 0.4 + 1e-9 for one in found)
+    assert found == near_texts(texts)
+    assert all(one.of in stays and one.of < one.index and one.distance <= 0.2 + 1e-9 for one in found)
 
 
 @given(TEXTS)
@@ -97,11 +90,11 @@ def test_texts_of_the_same_words_are_near(texts):
     assert repeated <= {one.index for one in near_texts(texts)}
 
 
-def _by_datasketch(texts: list[str], threshold: float) -> list[tuple[int, int, float]]:
+def _by_datasketch(texts: list[str]) -> list[tuple[int, int, float]]:
     """All in memory, text by text: what the search on disk must find."""
     from datasketch import MinHash, MinHashLSH
 
-    rows = text_search.hashes_per_band(threshold)
+    rows = text_search.HASHES_PER_BAND
     found, staying = [], {}
     indexes = defaultdict(lambda: MinHashLSH(num_perm=128, params=(128 // rows, rows)))
     for index, text in enumerate(texts):
@@ -113,7 +106,7 @@ def _by_datasketch(texts: list[str], threshold: float) -> list[tuple[int, int, f
         signature.update_batch([gram.encode() for gram in grams])
         lsh = indexes[numbers(of_text)]
         similar = ((len(grams & staying[at]) / len(grams | staying[at]), at) for at in lsh.query(signature))
-        nearest = min(((1 - share, at) for share, at in similar if share >= threshold), default=None)
+        nearest = min(((1 - share, at) for share, at in similar if share >= text_search.THRESHOLD), default=None)
         if nearest is None:
             lsh.insert(index, signature)
             staying[index] = grams
@@ -129,8 +122,8 @@ _FEW_WORDS = st.lists(st.sampled_from([*"abcde", "3", "?"]), max_size=12).map(" 
 @settings(max_examples=30, deadline=None)
 def test_the_search_on_disk_finds_what_one_in_memory_does(texts, block):
     with mock.patch.object(text_search, "BLOCK", block):
-        found = near_texts(texts, threshold=0.5)
-    assert [(one.index, one.of, one.distance) for one in found] == _by_datasketch(texts, 0.5)
+        found = near_texts(texts)
+    assert [(one.index, one.of, one.distance) for one in found] == _by_datasketch(texts)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), _FEW_WORDS), max_size=30))
