@@ -21,7 +21,7 @@ import pydantic
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.campaign import Campaign, Terms, field_errors
+from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask
 from darkroom.annotation.rounds.submissions import ROUNDS, frozen_bases, frozen_version
@@ -29,6 +29,7 @@ from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.annotation import Annotators
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.user_files import field_errors
 
 BUNDLED = Path(__file__).with_name("demo.json")
 """On images of the embedded source ``demo``; made by ``python -m scripts.record_annotations``."""

@@ -22,16 +22,12 @@ from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, 
 from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage_runs import code_digest
+from darkroom.pipelines.storage.user_files import config_errors
 
 FILE = "campaign.yaml"
 CATEGORY_NAMES = names(CATEGORIES)
 Rule = Literal["majority", "unanimity"]
 EXAMPLE, TRIAL = (Path(__file__).with_name(name) for name in ("example_campaign.yaml", "trial_campaign.yaml"))
-
-
-def field_errors(error: pydantic.ValidationError, most: int | None = None) -> str:
-    """The errors by field, on one line; at most ``most`` of them."""
-    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:most])
 
 
 class ImageFolder(pydantic.BaseModel, extra="forbid", frozen=True):
@@ -95,14 +91,8 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
         path = folder / FILE
         if not path.exists():
             return cls()
-        try:
+        with config_errors(path, AnnotationError, remedy=". See `darkroom annotate init` for an example"):
             return cls.model_validate(yaml.safe_load(path.read_text()) or {})
-        except yaml.YAMLError as error:
-            raise AnnotationError(f"{path} is not YAML: {error}") from error
-        except pydantic.ValidationError as error:
-            raise AnnotationError(
-                f"{path}: {field_errors(error)}. See `darkroom annotate init` for an example"
-            ) from error
 
 
 ANNOTATION_CODE = (

@@ -1,21 +1,46 @@
-"""Code that users add: Python files of the folders that an environment variable lists, and entry points of packages.
+"""Files that users write: their errors in settings, and code that they add, in files or as packages' entry points.
 
-Folders are separated as in ``PATH``; files that begin with ``_`` are left out.
+Code is in the folders that an environment variable lists, separated as in ``PATH``; files that begin with ``_`` are
+left out.
 """
 
 import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import yaml
+from pydantic import ValidationError
+
 from darkroom.pipelines.records.digest import digest_bytes
 
 _FORMER_NAMES = frozenset({"annotation", "assets", "pipelines", "sandbox", "train"})
 """Of the packages, before they were ``darkroom.annotation`` and so on."""
+
+
+@contextmanager
+def config_errors(path: Any, error: type[Exception], *, remedy: str = "") -> Iterator[None]:
+    """Raise ``error``, which names the file ``path`` and the field, for settings in YAML or JSON that cannot be read.
+    ``remedy``: what to do, after what is wrong in the file."""
+    try:
+        yield
+    except OSError as cause:
+        raise error(f"{path} cannot be read: {cause.strerror}") from cause
+    except ValidationError as cause:
+        raise error(f"{path}: {field_errors(cause)}{remedy}") from cause
+    except (yaml.YAMLError, ValueError) as cause:
+        raise error(f"{path} is not {'JSON' if path.suffix == '.json' else 'YAML'}: {cause}{remedy}") from cause
+
+
+def field_errors(error: ValidationError, most: int | None = None) -> str:
+    """The errors by field, on one line; at most ``most`` of them."""
+    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:most])
 
 
 def added_files(variable: str, error: type[Exception]) -> list[Path]:

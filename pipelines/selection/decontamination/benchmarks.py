@@ -19,11 +19,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import pyarrow as pa
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory, schemas
@@ -33,6 +33,7 @@ from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.catalog import open_source
 from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.store_paths import StorePath
+from darkroom.pipelines.storage.user_files import config_errors
 from darkroom.sandbox.errors import UserError
 
 ContaminationKind = Literal["question", "phrase", "image", "near_image", "image_part"]
@@ -202,17 +203,9 @@ class Benchmark:
 
 def read_benchmarks(path: StorePath) -> list[Benchmark]:
     """The benchmarks of a file, by name. Raises ``DecontaminationError`` that names the file and the field."""
-    try:
+    with config_errors(path, DecontaminationError):
         text = path.read_text(encoding="utf-8")
-        listed: Any = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-        configs = _CONFIGS.validate_python(listed)
-    except OSError as error:
-        raise DecontaminationError(f"the list of benchmarks {path} cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise DecontaminationError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise DecontaminationError(f"{path} is neither YAML nor JSON: {error}") from error
+        configs = _CONFIGS.validate_python(json.loads(text) if path.suffix == ".json" else yaml.safe_load(text))
     return [Benchmark(name, config) for name, config in configs.items()]
 
 

@@ -30,6 +30,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
+from darkroom.pipelines.storage.user_files import field_errors
 from darkroom.sandbox.errors import UserError
 
 STAGE = "calibration"
@@ -131,8 +132,7 @@ def _parsed(text: str) -> LabelLine:
     try:
         return LabelLine.model_validate(fields)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
-        raise RowError(Reason.WRONG_TYPE, problems) from error
+        raise RowError(Reason.WRONG_TYPE, field_errors(error)) from error
 
 
 def _settled(lines: Sequence[tuple[str, LabelLine]]) -> Label:
@@ -202,7 +202,7 @@ class Counts(NamedTuple):
         by_chance = p * q + (1 - p) * (1 - q)
         agreed = _share(self.good_passed + self.bad_stopped, sum(self))
         kappa = Interval(*((share - by_chance) / (1 - by_chance) for share in (agreed.value, agreed.low, agreed.high)))
-        return Calibration(threshold, sum(self), n_good, precision, recall, kappa)
+        return Calibration(threshold, sum(self), n_good, precision=precision, recall=recall, kappa=kappa)
 
 
 def calibrate(scores: Sequence[float], labels: Sequence[bool], *, threshold: float = MAJORITY) -> Calibration:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from darkroom.pipelines.sources.source_config import SourceConfig
+from darkroom.pipelines.storage.user_files import config_errors
 from darkroom.train.runs import TrainError
 
 _FOLDER = Path(__file__).parent
@@ -106,15 +107,8 @@ def download(config: BenchmarkConfig) -> str:
 
 
 def _read(path: Path) -> BenchmarkConfig:
-    try:
+    with config_errors(path, TrainError):
         config = BenchmarkConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except OSError as error:
-        raise TrainError(f"the benchmark's file {path} cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise TrainError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise TrainError(f"{path} is not YAML: {error}") from error
     for name in (config.accepted, config.cycle, config.variants, *NEEDED.get(config.figures or "category_mean", ())):
         if name and name not in config.columns.details:
             raise TrainError(f"{path}: {name!r} is not among columns.details; add it there so that rows keep it")
