@@ -12,12 +12,10 @@ import os
 import select
 import subprocess
 import sys
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from queue import LifoQueue
-from typing import Any
 
 CPU_SECONDS = 5.0
 """Of one comparison; 0.01 to 0.2 s is usual."""
@@ -44,19 +42,32 @@ class Comparison:
 
 
 class MathsProcess:
-    """One process, started when it is first asked and again in a forked child or after its end."""
+    """One process, started when it is first asked and again in a forked child or after its end. For one thread at a
+    time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
     def compare(self, expression: str, expected: str) -> Comparison:
         """Two expressions in TeX. Raises ``GradingError`` when the process cannot be had."""
-        with self._lock:
-            process = self._running()
-            answer = self._asked(process, {"given": expression, "expected": expected})
-        return Comparison(answer["same"], (answer["values"][0], answer["values"][1]), answer["fault"])
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps({"given": expression, "expected": expected}).encode() + b"\n")
+            readable, _, _ = select.select([process.stdout], [], [], WALL_SECONDS)
+            line = process.stdout.readline() if readable else b""
+        except BrokenPipeError:
+            line = b""
+        if not line:
+            self.close()
+            raise GradingError(
+                f"expected an answer of {sys.executable} {_PROGRAM}, found none; run it by hand to see why "
+                "(math-verify must be installed)"
+            )
+        answer = json.loads(line)
+        return Comparison(answer["same"], tuple(answer["values"]), answer["error"])
 
     def close(self) -> None:
         """Ends the process, if it is ours; a forked child only lets go of its parent's."""
@@ -74,28 +85,12 @@ class MathsProcess:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
             self.close()
             # -P: the program's folder stays off sys.path
-            command, pipe = [sys.executable, "-P", str(_PROGRAM), str(CPU_SECONDS)], subprocess.PIPE
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=_ENVIRONMENT)
+            command = [sys.executable, "-P", str(_PROGRAM), str(CPU_SECONDS)]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=_ENVIRONMENT
+            )
             self._owner = os.getpid()
         return self._process
-
-    def _asked(self, process: subprocess.Popen[bytes], question: dict[str, str]) -> dict[str, Any]:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(question).encode() + b"\n")
-            readable, _, _ = select.select([process.stdout], [], [], WALL_SECONDS)
-            line = process.stdout.readline() if readable else b""
-        except BrokenPipeError:
-            line = b""
-        if not line:
-            self.close()
-            raise GradingError(
-                f"expected an answer of {sys.executable} {_PROGRAM}, found none; run it by hand to see why "
-                "(math-verify must be installed)"
-            )
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
 
 class MathsProcesses:

@@ -1,4 +1,4 @@
-"""The process behind ``process.py``, run as a program: one JSON object per line in, one out, each by a fork of its own.
+"""The process behind ``math_worker.py``, run as a program: a JSON object per line in, one out, each by its own fork.
 
 in: {"given": "2\\sqrt{3}", "expected": "\\sqrt{12}"}    out: {"same": true, "values": ["3.46…", "3.46…"], "error": ""}
 """
@@ -56,7 +56,7 @@ def main(cpu_seconds: float) -> None:
         if status:
             ended = -os.waitstatus_to_exitcode(status)
             why = "took too long" if ended == signal.SIGPROF else f"ended with {ended}"
-            _write({"same": False, "values": [None, None], "fault": f"the comparison {why}"})
+            _write(_failed(f"the comparison {why}"))
 
 
 def _answer(line: bytes, cpu_seconds: float) -> None:
@@ -67,7 +67,7 @@ def _answer(line: bytes, cpu_seconds: float) -> None:
     try:
         answer = _compare(question["given"], question["expected"])
     except Exception as error:  # noqa: BLE001  # of a library that reads anything: told to the asker
-        answer = {"same": False, "values": [None, None], "fault": f"{type(error).__name__}: {error}"[:300]}
+        answer = _failed(f"{type(error).__name__}: {error}"[:300])
     sys.setprofile(None)
     _write(answer)
     os._exit(0)
@@ -83,7 +83,7 @@ def _bounded() -> Callable[[FrameType, str, Any], None]:
             n_left -= 1
             if n_left < 0:
                 sys.setprofile(None)
-                _write({"same": False, "values": [None, None], "fault": f"it takes more than {MAX_CALLS} steps"})
+                _write(_failed(f"it takes more than {MAX_CALLS} steps"))
                 os._exit(0)
 
     return count
@@ -94,11 +94,15 @@ def _compare(answer: str, expected: str) -> dict[str, Any]:
 
     expression, expected_expression = _parsed(answer), _parsed(expected)
     if not expression or not expected_expression:
-        return {"same": False, "values": [None, None], "fault": "no expression"}
+        return _failed("no expression")
     same = verify(expected_expression, expression, float_rounding=15, strict=True, timeout_seconds=None) and _agree(
         expression[0], expected_expression[0]
     )
-    return {"same": same, "values": [_value(expression[0]), _value(expected_expression[0])], "fault": ""}
+    return {"same": same, "values": [_value(expression[0]), _value(expected_expression[0])], "error": ""}
+
+
+def _failed(error: str) -> dict[str, Any]:
+    return {"same": False, "values": [None, None], "error": error}
 
 
 def _agree(expression: Any, expected: Any) -> bool:
