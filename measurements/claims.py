@@ -32,19 +32,19 @@ TINY, WHOLE = Visibility(18.0, 0.0004, 150.0, None, 3200), Visibility(300.0, 0.6
 FAINT, BRIGHT = Visibility(None, None, 20.0, None, 640), Visibility(None, None, 200.0, None, 640)
 TURNED, UPRIGHT = Visibility(None, None, 200.0, 90.0, 640), Visibility(None, None, 200.0, 0.0, 640)
 SITUATIONS = {
-    "tiny": Measured(TINY, View(Visibility(200.0, None, 150.0), 4.0, 7.0, 0.02, False, False)),
-    "tiny_1x": Measured(TINY, View(Visibility(60.0, None, 150.0), 1.0, 1.7, 0.02, False, False)),
-    "tiny_kept": Measured(TINY, View(Visibility(18.0, None, 150.0), 1.0, 1.0, 1.0, False, False)),
-    "wide": Measured(TINY, View(Visibility(25.0, None, 150.0), 1.5, 1.5, 0.3, False, False)),
+    "tiny": Measured(TINY, View(Visibility(200.0, None, 150.0), 4.0, 0.02, False, False)),
+    "tiny_1x": Measured(TINY, View(Visibility(60.0, None, 150.0), 1.0, 0.02, False, False)),
+    "tiny_kept": Measured(TINY, View(Visibility(18.0, None, 150.0), 1.0, 1.0, False, False)),
+    "wide": Measured(TINY, View(Visibility(25.0, None, 150.0), 1.5, 0.3, False, False)),
     "nothing": Measured(TINY, None),
     "large": Measured(WHOLE, None),
-    "large_crop": Measured(WHOLE, View(Visibility(600.0, None, 200.0), 2.0, 2.0, 0.1, False, False)),
-    "faint": Measured(FAINT, View(Visibility(None, None, 220.0), 1.0, 1.0, 1.0, False, True)),
-    "faint_kept": Measured(FAINT, View(Visibility(None, None, 20.0), 1.0, 1.0, 1.0, False, False)),
+    "large_crop": Measured(WHOLE, View(Visibility(600.0, None, 200.0), 2.0, 0.1, False, False)),
+    "faint": Measured(FAINT, View(Visibility(None, None, 220.0), 1.0, 1.0, False, True)),
+    "faint_kept": Measured(FAINT, View(Visibility(None, None, 20.0), 1.0, 1.0, False, False)),
     "bright": Measured(BRIGHT, None),
-    "turned": Measured(TURNED, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, 1.0, True, False)),
-    "turned_kept": Measured(TURNED, View(Visibility(None, None, 200.0, 90.0), 1.0, 1.0, 1.0, False, False)),
-    "upright": Measured(UPRIGHT, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, 1.0, False, False)),
+    "turned": Measured(TURNED, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, True, False)),
+    "turned_kept": Measured(TURNED, View(Visibility(None, None, 200.0, 90.0), 1.0, 1.0, False, False)),
+    "upright": Measured(UPRIGHT, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, False, False)),
 }
 
 

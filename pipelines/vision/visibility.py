@@ -25,6 +25,7 @@ from PIL import Image
 from darkroom.pipelines.records import ImageRef, Sample
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.vision.image_transform import TURNED_DEGREES, residual
 from darkroom.pipelines.vision.registration import correlation, scaled_gray
 
 Size = Literal["small", "between", "large", "unknown"]
@@ -35,7 +36,8 @@ SMALL_SIDE = 28.0
 LARGE_SIDE = 84.0
 """Three tokens: a thing of this size is seen as it is."""
 
-FAINT_LEVELS, CLEAR_LEVELS = 48.0, 64.0
+FAINT_LEVELS = 48.0
+CLEAR_LEVELS = 64.0
 """Of 255. Faded and dark images of ours spread over 20 to 34 levels, print, charts and photographs over 70 to 255."""
 
 SEEN_SIDE = 2 * SMALL_SIDE
@@ -47,10 +49,9 @@ SEEN_LEVELS = 2 * FAINT_LEVELS
 SMALL_SHARE = 0.05
 """Of the image: Thyme's bound on small targets in its high-resolution data (§4.1)."""
 
-DETAIL_SHARE, DETAIL_SIDE = 0.01, 1000
+DETAIL_SHARE = 0.01
+DETAIL_SIDE = 1000
 """A thing below this share of an image with a longer side over ``DETAIL_SIDE`` pixels is a detail of it."""
-
-TURNED_DEGREES = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,9 @@ class Visibility:
     def size(self) -> Size:
         if self.side is None:
             return "unknown"
-        return "small" if self.side < SMALL_SIDE else "large" if self.side >= LARGE_SIDE else "between"
+        if self.side < SMALL_SIDE:
+            return "small"
+        return "large" if self.side >= LARGE_SIDE else "between"
 
     @property
     def is_faint(self) -> bool:
@@ -89,7 +92,7 @@ class Visibility:
 
     @property
     def is_turned(self) -> bool:
-        return self.angle is not None and abs((self.angle + 180) % 360 - 180) > TURNED_DEGREES
+        return self.angle is not None and residual(self.angle) > TURNED_DEGREES
 
     @property
     def is_detail(self) -> bool:
@@ -138,8 +141,9 @@ def visibility_as_given(
     """
     target = sample.truth.boxes[0] if sample.truth.boxes else None
     index = target.image if target and target.image < len(images) else 0
-    image, angle = images[index], hint.get("angle", sample.truth.angle)
-    angle = float(angle) if angle is not None else None
+    image = images[index]
+    known = hint.get("angle", sample.truth.angle)
+    angle = None if known is None else float(known)
     if target is None or image == sample.images[index]:
         return visibility_in(image, target.box if target else None, store, angle=angle)
     whole = visibility_in(image, None, store, angle=angle)
@@ -148,11 +152,12 @@ def visibility_as_given(
 
 def visibility_in(image: ImageRef, target: Box | None, store: ImageStore, *, angle: float | None = None) -> Visibility:
     """Visibility of ``target``, in pixels of ``image``, or of the whole image."""
-    levels, longest = _stored_levels(store, image, target), max(image.width, image.height)
+    levels = _stored_levels(store, image, target)
+    whole = Visibility(levels=levels, angle=angle, longest=max(image.width, image.height))
     if target is None:
-        return Visibility(None, None, levels, angle, longest)
+        return whole
     share = round(target.area / (image.width * image.height), 6)
-    return Visibility(shown_side(target, image.width, image.height), share, levels, angle, longest)
+    return replace(whole, side=shown_side(target, image.width, image.height), share=share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +197,9 @@ def visual_tokens(width: int, height: int, vision: VisionModel) -> int:
     return wide * high // vision.side**2
 
 
-def shown_side(target: Box, width: int, height: int, vision: VisionModel = QWEN2_5_VL) -> float:
+def shown_side(target: Box, width: int, height: int) -> float:
     """The shorter side of ``target`` in pixels of the model, which resizes the image of ``width`` x ``height``."""
-    wide, high = resized(width, height, vision)
+    wide, high = resized(width, height, QWEN2_5_VL)
     return round(min(target.width * wide / width, target.height * high / height), 1)
 
 

@@ -30,9 +30,9 @@ from darkroom.pipelines.vision.visibility import (
     SEEN_SIDE,
     SMALL_SIDE,
     Visibility,
-    levels_shown,
     resized,
     visibility_as_given,
+    visibility_in,
 )
 
 ClaimKind = Literal["too_small", "clear", "lit", "too_faint", "turned", "upright", "enlarge", "zoom", "turn", "relight"]
@@ -95,8 +95,7 @@ class View:
 
     now: Visibility
     enlargement: float | None = None
-    """Pixels per pixel of the question's image; ``gain``: the same in the pixels that a model sees."""
-    gain: float | None = None
+    """Pixels per pixel of the question's image, along a side."""
     share: float | None = None
     turns: bool | None = None
     relights: bool | None = None
@@ -167,7 +166,8 @@ def claims_hold(case: Case) -> CheckResult:
     """No thought or comment claims of size, contrast, zoom or turning what the images contradict; ``score``: claims."""
     if not case.trajectory.images:
         return passed("no image to compare with", score=0.0)
-    measured, n_claims = _Measured(case), 0
+    measured = _Measured(case)
+    n_claims = 0
     for at, (where, text) in enumerate(case.texts("a comment", comments)):
         for claim in claims_in(text):
             n_claims += 1
@@ -181,7 +181,8 @@ class _Measured:
     """The measurements of a case, each made when a claim needs it."""
 
     def __init__(self, case: Case) -> None:
-        self._case, boxes = case, case.sample.truth.boxes
+        self._case = case
+        boxes = case.sample.truth.boxes
         self._index = boxes[0].image if boxes and boxes[0].image < len(case.trajectory.images) else 0
         self._image = case.trajectory.images[self._index]
         self._target = boxes[0].box if boxes else None
@@ -206,19 +207,19 @@ class _Measured:
         boxes = tuple(literal_boxes(executed_code(turn)))
         for image in reversed(turn.observation.images):
             transform = _transform(self._case.store, image, self._image, boxes, self.start.is_turned)
-            levels = _levels(self._case.store, image)
+            levels = visibility_in(image, None, self._case.store).levels
             if transform is None:
                 yield View(Visibility(levels=levels))
                 continue
-            scale, before = (resized(i.width, i.height, QWEN2_5_VL)[0] / i.width for i in (image, self._image))
-            side, angle = self._side(transform, scale), self.start.angle
-            now = Visibility(side, None, levels, None if angle is None else (angle + transform.angle) % 360)
-            size = transform.enlargement
-            yield View(now, size, size * scale / before, transform.share, transform.turns, transform.relights)
+            scale = resized(image.width, image.height, QWEN2_5_VL)[0] / image.width
+            angle = None if self.start.angle is None else (self.start.angle + transform.angle) % 360
+            now = Visibility(side=self._side(transform, scale), levels=levels, angle=angle)
+            yield View(now, transform.enlargement, transform.share, turns=transform.turns, relights=transform.relights)
 
     def _side(self, transform: ImageTransform, scale: float) -> float | None:
         """The target's shorter side in the view; None where it is not, or not wholly, in it."""
-        target, image, original = self._target, self._image, self._case.sample.images[self._index]
+        target, image = self._target, self._image
+        original = self._case.sample.images[self._index]
         is_altered = (image.width, image.height) != (original.width, original.height)  # the box is of another frame
         if target is None or not (is_altered or transform.box.contains(target, slack=8)):
             return None
@@ -230,8 +231,3 @@ def _transform(
     store: ImageStore, image: ImageRef, original: ImageRef, boxes: tuple[Box, ...], is_tilted: bool
 ) -> ImageTransform | None:
     return measure_transform(trimmed(store.open(image)), store.open(original), boxes, is_tilted=is_tilted)
-
-
-@lru_cache(maxsize=512)
-def _levels(store: ImageStore, image: ImageRef) -> float:
-    return levels_shown(store.open(image), resized(image.width, image.height, QWEN2_5_VL)[0] / image.width)
