@@ -107,11 +107,12 @@ def _number(text: str) -> Decimal | None:
     return Decimal(digits) if _NUMERAL.match(digits) else None
 
 
-def edit_distance(text: str, expected: str) -> int:
-    """Levenshtein's distance, computed one row at a time."""
+def edit_similarity(text: str, expected: str) -> float:
+    """1 less Levenshtein's distance as a share of the longer text, 0..1; 0 where both are empty."""
     row = list(range(len(expected) + 1))
     for n, letter in enumerate(text, 1):
         diagonal, row[0] = row[0], n
         for m, expected_letter in enumerate(expected, 1):
             diagonal, row[m] = row[m], min(row[m] + 1, row[m - 1] + 1, diagonal + (letter != expected_letter))
-    return row[-1]
+    longer = max(len(text), len(expected))
+    return 1 - row[-1] / longer if longer else 0.0

@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from darkroom.pipelines.records.answers import edit_distance
+from darkroom.pipelines.records.answers import edit_similarity
 from darkroom.pipelines.vision.registration import correlation
 
 _MAX_SIDE, _MIN_HEIGHT = 960, 64
@@ -118,15 +118,9 @@ def anls(read: Sequence[TextLine], expected: str) -> tuple[float, str]:
     words = [word for line in read for word in _BREAK.split(line.text) if word]
     sizes = range(1, min(len(words), len(expected.split()) + 1) + 1)
     phrases = (" ".join(words[start : start + size]) for size in sizes for start in range(len(words) - size + 1))
-    scored = ((_similarity(plain(phrase), plain(expected)), phrase) for phrase in phrases)
+    scored = ((edit_similarity(plain(phrase), plain(expected)), phrase) for phrase in phrases)
     best, phrase = max([(0.0, ""), *scored], key=lambda pair: pair[0])
     return (best if best >= 0.5 else 0.0), phrase
-
-
-def _similarity(text: str, expected: str) -> float:
-    if not text or not expected:
-        return 0.0
-    return 1 - edit_distance(text, expected) / max(len(text), len(expected))
 
 
 KINDS = {"pale": (196, 224), "dark": (18, 44), "grey": (96, 150)}

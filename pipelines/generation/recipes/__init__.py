@@ -67,8 +67,12 @@ def visibility_facts(visibility: Visibility) -> str:
         size = "readable" if side >= SEEN_SIDE else "modest"
     contrast = "unknown"
     if levels is not None:
-        contrast = "faint" if visibility.is_faint else "good" if levels >= SEEN_LEVELS else "middling"
-    orientation = "unknown" if visibility.angle is None else "turned" if visibility.is_turned else "upright"
+        contrast = "good" if levels >= SEEN_LEVELS else "middling"
+    if visibility.is_faint:
+        contrast = "faint"
+    orientation = "unknown"
+    if visibility.angle is not None:
+        orientation = "turned" if visibility.is_turned else "upright"
     return FACTS_PROMPT.render(size=size, contrast=contrast, orientation=orientation)[1]
 
 
@@ -218,13 +222,11 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
     """A region as one knows it who saw the image at the model's size: each side up to a token too far out, in round
     numbers. A place is not seen to the pixel. Less far out where the region would fill ``MAX_LOOK_SHARE``."""
     token = QWEN2_5_VL.side * image.width / resized(image.width, image.height, QWEN2_5_VL)[0]
-    step = _step(image)
     errors = [rng.uniform(0, token) for _ in range(4)]
     for share in (1.0, 0.5, 0.0):
         dx1, dy1, dx2, dy2 = (share * error for error in errors)
-        x1, y1 = (math.floor(side / step) * step for side in (exact.x1 - dx1, exact.y1 - dy1))
-        x2, y2 = (math.ceil(side / step) * step for side in (exact.x2 + dx2, exact.y2 + dy2))
-        region = Box(x1, y1, x2, y2).clipped(image.width, image.height)
+        sides = (exact.x1 - dx1, exact.y1 - dy1, exact.x2 + dx2, exact.y2 + dy2)
+        region = _rounded(sides, image, outwards=1)
         if region.area <= MAX_LOOK_SHARE * image.width * image.height:
             return region
     return exact
@@ -239,17 +241,16 @@ def told_region(exact: Box, sample: Sample) -> Box:
 
 def in_round_numbers(region: Box, image: ImageRef, *, grows: bool) -> Box:
     """The region with sides in round numbers, inside the image: ``grows`` outwards, else inwards."""
-    step, out = _step(image), 1 if grows else -1
-    x1, y1 = (out * math.floor(out * side / step) * step for side in (region.x1, region.y1))
-    x2, y2 = (out * math.ceil(out * side / step) * step for side in (region.x2, region.y2))
-    if x2 <= x1 or y2 <= y1:
-        return region
+    rounded = _rounded(region, image, outwards=1 if grows else -1)
+    return rounded if rounded.area else region
+
+
+def _rounded(sides: Sequence[float], image: ImageRef, *, outwards: Literal[1, -1]) -> Box:
+    """The box with sides in round numbers, tens of pixels or fives in a small image, inside the image."""
+    step = 10 if max(image.width, image.height) >= 1000 else 5
+    x1, y1 = (outwards * math.floor(outwards * side / step) * step for side in sides[:2])
+    x2, y2 = (outwards * math.ceil(outwards * side / step) * step for side in sides[2:])
     return Box(x1, y1, x2, y2).clipped(image.width, image.height)
-
-
-def _step(image: ImageRef) -> int:
-    """Pixels between numbers that count as round."""
-    return 10 if max(image.width, image.height) >= 1000 else 5
 
 
 def require_small(target: Box, image: ImageRef, max_share: float) -> None:
@@ -318,14 +319,16 @@ def two_crops(
     )
 
 
-def as_text(region: Box) -> str:
-    """``180, 100, 280, 170``, as prompts have it."""
+def as_text(region: Sequence[float]) -> str:
+    """``180, 100, 280, 170``, as prompts have it; fractions too."""
     return ", ".join(map(str, region))
 
 
 def as_fractions(region: Box, image: ImageRef, *, digits: int = 3) -> tuple[float, float, float, float]:
     """Left, top, right, bottom as fractions of the image with so many digits, rounded outwards."""
     parts = 10**digits
-    x1, y1 = math.floor(parts * region.x1 / image.width), math.floor(parts * region.y1 / image.height)
-    x2, y2 = math.ceil(parts * region.x2 / image.width), math.ceil(parts * region.y2 / image.height)
-    return x1 / parts, y1 / parts, x2 / parts, y2 / parts
+    left = math.floor(parts * region.x1 / image.width) / parts
+    top = math.floor(parts * region.y1 / image.height) / parts
+    right = math.ceil(parts * region.x2 / image.width) / parts
+    bottom = math.ceil(parts * region.y2 / image.height) / parts
+    return left, top, right, bottom

@@ -10,7 +10,6 @@ does not (appendix B, prompts 2 to 4).
 
 import os
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +19,7 @@ from darkroom.pipelines.generation.recipes import (
     RecipeError,
     as_fractions,
     as_looked_up,
+    as_text,
     with_margin,
 )
 from darkroom.pipelines.models.prompts import bundled_prompt
@@ -50,7 +50,8 @@ MODES: dict[str, dict[Style, tuple[str, ...]]] = {
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The images as they are; how the row is to be written, and where it zooms in."""
-    visibility, target = visibility_of(sample, store), sample.truth.boxes[0] if sample.truth.boxes else None
+    visibility = visibility_of(sample, store)
+    target = sample.truth.boxes[0] if sample.truth.boxes else None
     if visibility.is_turned or visibility.is_faint:
         flaw = "turned" if visibility.is_turned else "faint"
         raise RowError(Reason.UNSUITABLE, f"the image is {flaw}, and a crop does not help with that")
@@ -64,13 +65,10 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
         image = sample.images[target.image]
         exact = with_margin(target.box, image)
         rng = random.Random(seed_from("region", sample.sample_id))
-        sides, prompted = as_fractions(exact, image), as_fractions(as_looked_up(exact, image, rng), image, digits=2)
-        hint |= {"image": str(target.image + 1), "region": _text(sides), "told_region": _text(prompted)}
+        sides = as_fractions(exact, image)
+        prompted = as_fractions(as_looked_up(exact, image, rng), image, digits=2)
+        hint |= {"image": str(target.image + 1), "region": as_text(sides), "told_region": as_text(prompted)}
     return PreparedSample(sample.images, hint, mode)
-
-
-def _text(sides: Sequence[float]) -> str:
-    return ", ".join(map(str, sides))
 
 
 def modes() -> dict[Style, tuple[str, ...]]:

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from darkroom.pipelines.selection.duplicates.local_features import Features, Gray, Places, Signatures
+from darkroom.pipelines.selection.duplicates.local_features import Features, Gray, Places, Signatures, scaled
 from darkroom.pipelines.selection.duplicates.looks import Look
 from darkroom.pipelines.selection.duplicates.overlaid import ComparedPlaces, Mask, Overlaid, Scale
 from darkroom.pipelines.vision.registration import Matrix, refined
@@ -132,9 +132,10 @@ def _same_details(gray: Gray, beside: Gray, matrix: Matrix, n_agreeing: int) -> 
 
 def _shading(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask) -> ImageComparison | None:
     """Compare the details of small copies, outside what was put on one of them."""
-    small, small_beside = (_shrunk(side) for side in (gray, beside))
+    small, small_beside = (scaled(side, 1 / _COARSE) for side in (gray, beside))
     frame = _after(_whole(beside, small_beside), _after(matrix, _whole(small, gray)))
-    mask = cv2.dilate((_shrunk(left_out.astype(np.uint8) * 255) > 0).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
+    touched = scaled(left_out.astype(np.uint8) * 255, 1 / _COARSE) > 0
+    mask = cv2.dilate(touched.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
     compared = _shades(small, small_beside, frame, mask)
     if compared is None or compared.same_shading or compared.agreeing < _PROMISING:
         return compared
@@ -149,11 +150,6 @@ def _shades(small: Gray, beside: Gray, matrix: Matrix, mask: Mask) -> ImageCompa
     overlaid = overlaid.without(mask)
     places = overlaid.places(_SHADES)
     return ImageComparison.of(overlaid, places) if places.detailed.any() else None
-
-
-def _shrunk(gray: Gray) -> Gray:
-    height, width = (max(1, round(side / _COARSE)) for side in gray.shape)
-    return np.asarray(cv2.resize(gray, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def _after(second: Matrix, first: Matrix) -> Matrix:

@@ -16,6 +16,7 @@ from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.checks.crop import locate_round, shows_whole
 from darkroom.pipelines.verification.checks.hint import comments, spelled
+from darkroom.pipelines.verification.grading.number_words import ONES
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:'’-][^\W_]+)*")
 _IGNORED = {"a", "an", "the", "on", "in", "at", "of", "to", "is", "are", "it", "its", "by", "for", "and", "or", "with"}
@@ -27,7 +28,7 @@ _IDIOMS = re.compile(
     re.IGNORECASE,
 )
 _LEANING = re.compile(r"\b(?:lean|tilt|turn|tip|rotat|roll|l(?:ies|ying)|slant)\w*\b[^.;]{0,40}$", re.IGNORECASE)
-_SMALL_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_SMALL_NUMBERS = ONES[:10]
 
 
 @check()

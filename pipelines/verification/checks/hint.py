@@ -26,7 +26,7 @@ from darkroom.pipelines.models.prompts import bundled_prompt, escaped, nonce
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, by_votes, check, failed, judged, passed
-from darkroom.pipelines.verification.grading.number_words import ONES, TENS
+from darkroom.pipelines.verification.grading.number_words import in_words
 from darkroom.pipelines.verification.grading.word_lists import read_words
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 
@@ -122,7 +122,7 @@ def secret_numbers(case: Case) -> set[float]:
 
 def spelled(number: float) -> str | None:
     """Spell a whole number below ten thousand: ``forty-seven``, ``two hundred ten``; None for others."""
-    return _words(int(number)) if not number % 1 and _LEAST <= number < 10_000 else None
+    return in_words(int(number)) if not number % 1 and _LEAST <= number < 10_000 else None
 
 
 def numbers_in(text: str) -> set[float]:
@@ -147,15 +147,6 @@ def _numbers_of_hint(value: object, case: Case) -> Iterator[float]:
             sides = (x1 / image.width, y1 / image.height, x2 / image.width, y2 / image.height)
             fractions = [side for side in sides if 0 < side < 1 and side * 10 % 1]
             yield from (round(side, digits) for side in fractions for digits in _FRACTION_DIGITS)
-
-
-def _words(number: int) -> str:
-    for size, name in ((1000, "thousand"), (100, "hundred")):
-        if number >= size:
-            return f"{_words(number // size)} {name}{f' {_words(number % size)}' if number % size else ''}"
-    if number >= 20:
-        return TENS[number // 10 - 2] + (f"-{ONES[number % 10]}" if number % 10 else "")
-    return ONES[number]
 
 
 @check(version=3)
@@ -188,7 +179,8 @@ def hint_stays_hidden(case: Case) -> CheckResult:
 
 def comments(code: str) -> str:
     """The comments of code, and texts that stand alone or explain a function, a line each."""
-    texts, previous = list[str](), tokenize.NEWLINE
+    texts: list[str] = []
+    previous = tokenize.NEWLINE
     for token in tokens(code):
         stands_alone = previous in (tokenize.NEWLINE, tokenize.INDENT, tokenize.NL, tokenize.ENCODING)
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and stands_alone):

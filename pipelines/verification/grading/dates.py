@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import date, time
 from typing import NamedTuple
 
-from darkroom.pipelines.verification.grading.number_words import ONES, TENS, in_digits
+from darkroom.pipelines.verification.grading.number_words import ONES, in_digits, in_words
 from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_CHARS = 60
@@ -52,15 +52,7 @@ _CLOCK = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _HOUR_WORDS = ONES[1:13]
-_MINUTE_WORDS = {
-    **{word: n for n, word in enumerate(ONES)},
-    **{
-        f"{ten}{f'-{one}' if one else ''}": 10 * n + k
-        for n, ten in enumerate(TENS[:4], 2)
-        for k, one in enumerate(["", *ONES[1:10]])
-    },
-    **{f"oh {one}": k for k, one in enumerate(ONES[1:10], 1)},
-}
+_MINUTE_WORDS = {in_words(n): n for n in range(60)} | {f"oh {in_words(n)}": n for n in range(1, 10)}
 _MINUTE = any_of(sorted(_MINUTE_WORDS, key=len, reverse=True))
 _HOUR = any_of(_HOUR_WORDS[::-1])
 _IN_WORDS = re.compile(rf"\A(?P<hour>{_HOUR})(?:[\s-](?P<minute>{_MINUTE}))?(?P<o> o'clock)?{_HALF}\Z")
@@ -118,8 +110,9 @@ def _named(match: re.Match[str]) -> CalendarDate:
     names = (n for n, name in enumerate(_MONTHS, 1) if re.fullmatch(name, month))
     number = int(month) if month.isdigit() else next(names)
     day = (fields.get("day") or "").casefold()
-    ordinal = int(day) if day.isdigit() else ORDINALS.index(day) + 1 if day else None
-    return CalendarDate(int(fields["year"]) if fields.get("year") else None, number, ordinal)
+    ordinal = ORDINALS.index(day) + 1 if day in ORDINALS else None
+    year = int(fields["year"]) if fields.get("year") else None
+    return CalendarDate(year, number, int(day) if day.isdigit() else ordinal)
 
 
 def _figures(text: str) -> tuple[int, int, int] | None:
@@ -175,11 +168,14 @@ def _beside(match: re.Match[str]) -> time | None:
 
 
 def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | None:
-    part = match["part"] or ""
-    half = match["half"] or ("a" if "morning" in part else "p" if part else "")
+    half = match["half"] or ""
+    if part := match["part"]:
+        half = "a" if "morning" in part else "p"
     if not (hour < 24 and minute < 60 and second < 60) or (half and not 1 <= hour <= 12):
         return None
-    return time(hour % 12 + (12 if half == "p" else 0) if half else hour, minute, second)
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    return time(hour, minute, second)
 
 
 _INFINITE = re.compile(r"\A(minus|negative|plus|positive|[-+])?\s*(?:\\infty|∞|infinity|inf)\Z", re.IGNORECASE)

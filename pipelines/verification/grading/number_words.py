@@ -45,6 +45,17 @@ _AN = re.compile(r"\Aan? ", re.IGNORECASE)
 _FIGURE = re.compile(r"\A(\d+)(?=\s+and\s+(?:a|one)\s)")
 
 
+def in_words(number: int) -> str:
+    """Spell a number of 0 to 9,999: ``forty-seven``, ``two hundred ten``."""
+    for size, name in ((1000, "thousand"), (100, "hundred")):
+        if number >= size:
+            rest = f" {in_words(number % size)}" if number % size else ""
+            return f"{in_words(number // size)} {name}{rest}"
+    if number >= 20:
+        return TENS[number // 10 - 2] + (f"-{ONES[number % 10]}" if number % 10 else "")
+    return ONES[number]
+
+
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def in_digits(text: str) -> str:
     """Write the number words at the beginning of ``text`` as digits; without any it stays as it is."""

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from functools import lru_cache
 
-from darkroom.pipelines.records.answers import compatible, edit_distance, matches
+from darkroom.pipelines.records.answers import compatible, edit_similarity, matches
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
 from darkroom.pipelines.verification.grading.number_words import in_digits
@@ -119,18 +119,14 @@ def _without_article(text: str) -> str:
 
 MIN_SCORE = 0.9
 MIN_CHARS = 10
-_TURNING = frozenset(
-    ["not", "no", "never", "none", "nor", "neither", "without", "except", "or", "and", "either", "un", "non", "cannot"]
-)
+_TURNING = frozenset(_DATA["turning"])
 _WORD = re.compile(r"[^\W\d_]+(?:n['’]t)?")
 _DIGITS = re.compile(r"\d+")
 
 
 def similarity(answer: str, expected: str) -> float:
     """ANLS 0..1 of two texts, without regard to case and spacing."""
-    text, expected_text = _plain(answer), _plain(expected)
-    longer = max(len(text), len(expected_text))
-    return 1 - edit_distance(text, expected_text) / longer if longer else 0.0
+    return edit_similarity(_plain(answer), _plain(expected))
 
 
 def reads_the_same(answer: str, expected: str) -> bool:
