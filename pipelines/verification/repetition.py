@@ -137,11 +137,7 @@ class _Window:
 
     def count(self, start: int, hashes: Hashes, last_letters: NDArray[np.int64]) -> None:
         """The substrings that begin at ``start`` and after it, and where the last letter up to the end of each is."""
-        values = hashes.tolist()
-        if len(set(values)) == len(values) and self._places.keys().isdisjoint(values):  # as in most texts
-            self._places.update(zip(values, range(start, start + len(values)), strict=True))
-            return
-        for at, (hashed, last_letter) in enumerate(zip(values, last_letters.tolist(), strict=True), start):
+        for at, (hashed, last_letter) in enumerate(zip(hashes.tolist(), last_letters.tolist(), strict=True), start):
             self._count(hashed, at, has_letter=last_letter >= at)
 
     def _count(self, hashed: int, start: int, *, has_letter: bool) -> None:
