@@ -101,7 +101,9 @@ def difficulty(sample: Sample) -> str:
     target = sample.truth.boxes[0]
     image = sample.images[target.image]
     share = target.box.area / (image.width * image.height)
-    return "tiny" if share < _TINY else "small" if share < _SMALL else "large"
+    if share < _TINY:
+        return "tiny"
+    return "small" if share < _SMALL else "large"
 
 
 Split = Literal["train", "validation"]

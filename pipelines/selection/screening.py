@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import islice, product
 from pathlib import Path
@@ -40,6 +40,7 @@ from darkroom.pipelines.selection.duplicates.looks import Look, look_of
 from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
 from darkroom.pipelines.selection.duplicates.texts import TextBands, are_near, near_in, near_texts
 from darkroom.pipelines.storage.atomic_write import whole_file, write_whole
+from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowSpill, RowStream
 from darkroom.pipelines.storage.stage_runs import code_digest
 from darkroom.pipelines.storage.workspace import Workspace
@@ -132,11 +133,17 @@ _FEW_PAIRS = 100
 _KEPT = 8
 """Sets of images whose comparison is kept: those of the SFT, RL and other datasets of a home."""
 
-_looks: dict[str, Look] = {}
+_MOST_LOOKS = 2_000
+"""About 60 MB in memory; a screening's own looks wait on disk."""
+_MOST_COMPARED = 200_000
+"""About 40 MB. Beyond, the memory begins anew."""
 _compared: dict[frozenset[str], ImageComparison | None] = {}
-"""Of images and pairs by sha256: what was computed for one family or asset serves all others in this process."""
-_MOST_LOOKS, _MOST_COMPARED = 2_000, 200_000
-"""About 60 and 40 MB. Beyond, the memory begins anew; a screening's own looks wait on disk."""
+"""Of pairs by sha256: what was computed for one family or asset serves all others in this process, as looks do."""
+
+
+@lru_cache(maxsize=_MOST_LOOKS)
+def _look_of(store: ImageStore, image: ImageRef) -> Look:
+    return look_of(store.open(image))
 
 
 @dataclass
@@ -247,17 +254,12 @@ class Screening:
             yield replace(twin, index=chosen[twin.index], of=chosen[twin.of])
 
     def _look(self, image: ImageRef) -> Look:
-        """The look in memory, else on disk, where it is put when it is computed."""
-        look = _looks.get(image.sha256)
+        """The look on disk, where it is put when it is first asked for."""
+        key = key64(image.sha256)
+        look: Look | None = self._spill.get(key)
         if look is None:
-            key = key64(image.sha256)
-            look = self._spill.get(key)
-            if look is None:
-                look = look_of(self.workspace.images.open(image))
-                self._spill.add(key, look)
-            if len(_looks) >= _MOST_LOOKS:
-                _looks.clear()
-            _looks[image.sha256] = look
+            look = _look_of(self.workspace.images, image)
+            self._spill.add(key, look)
         return look
 
     @cached_property

@@ -105,9 +105,10 @@ class FingerprintCache:
         sha256 = digest_bytes(data)
         if self._path(sha256).exists():
             return self.read(sha256)
-        computed, buffer = fingerprint(data), io.BytesIO()
+        computed = fingerprint(data)
         turns = np.array(computed.hash.turns if computed.hash else (), np.uint64)
         features = computed.features
+        buffer = io.BytesIO()
         np.savez(buffer, turns=turns, places=features.places, signatures=features.signatures, jpeg=computed.jpeg)
         write_whole(self._path(sha256), buffer.getvalue())
         return computed

@@ -11,10 +11,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.selection.decontamination.benchmarks import (
@@ -74,14 +76,16 @@ class PhraseIndex:
 
     def find(self, text: str) -> list[PhraseMatch]:
         """The questions of which the text has runs of their own, by number."""
-        n, runs = N_WORDS, defaultdict[int, list[Words]](list)
+        runs = defaultdict[int, list[Words]](list)
         # a short question may stand above its choices, in a line of its own
-        lines = (of_line for line in text.splitlines() if 0 < len(of_line := words(line)) < n)
-        for run in dict.fromkeys((*n_grams(words(text), n), *lines)):
+        lines = (of_line for line in text.splitlines() if 0 < len(of_line := words(line)) < N_WORDS)
+        for run in dict.fromkeys((*n_grams(words(text), N_WORDS), *lines)):
             for number in self._rows.get(run, ()):
                 runs[number].append(run)
-        owned = sorted(runs.items())
-        return [PhraseMatch(k, len(own[0]) < n, len(own) / self._n_own[k], " ".join(own[0])) for k, own in owned]
+        return [
+            PhraseMatch(number, len(own[0]) < N_WORDS, len(own) / self._n_own[number], " ".join(own[0]))
+            for number, own in sorted(runs.items())
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +169,7 @@ class ContaminationReport:
 
 
 _MOST_SEEN = 200_000
-"""Images whose matches are in memory, about 60 MB. Beyond, the memory begins anew."""
+"""Images whose matches are in memory: about 60 MB."""
 
 
 class Scanner:
@@ -173,7 +177,7 @@ class Scanner:
 
     def __init__(self, index: BenchmarkIndex, store: ImageStore) -> None:
         self._index, self._store = index, store
-        self._seen: dict[str, list[ImageMatch]] = {}
+        self._matches = lru_cache(maxsize=_MOST_SEEN)(self._find)
 
     def find(self, row: TrainingRow) -> list[Contamination]:
         """The findings of one row, each benchmark row once per kind, with the highest score. Raises ``ImageMissing``
@@ -201,20 +205,17 @@ class Scanner:
                 yield _finding(row, self._index.asked[phrase.asked], kind, phrase.share, f"{what}: {phrase.text}")
 
     def _in_image(self, row: TrainingRow, image: ShownImage) -> Iterator[Contamination]:
-        for match in self._look(image):
+        for match in self._matches(image.image):
             for place in self._index.places(match.image):
                 yield _finding(row, place, match.kind, match.score, f"{image.where}: {match.detail}")
 
-    def _look(self, image: ShownImage) -> list[ImageMatch]:
-        sha256 = image.image.sha256
-        if sha256 not in self._seen:
-            if len(self._seen) >= _MOST_SEEN:
-                self._seen.clear()
-            self._seen[sha256] = self._index.images.find(self._store.open(image.image), sha256)
-        return self._seen[sha256]
+    def _find(self, image: ImageRef) -> list[ImageMatch]:
+        return self._index.images.find(self._store.open(image), image.sha256)
 
 
 def _finding(
     row: TrainingRow, place: BenchmarkPlace | BenchmarkQuestion, kind: ContaminationKind, score: float, detail: str
 ) -> Contamination:
-    return Contamination(row.trajectory_id, row.sample_id, place.benchmark, place.row, kind, score, detail)
+    return Contamination(
+        row.trajectory_id, row.sample_id, place.benchmark, place.row, kind=kind, score=score, detail=detail
+    )

@@ -59,7 +59,7 @@ class KeyIndex:
             new = _KeyShelf(self._folder, _merged(self._shelves.pop(), new))
         self._shelves.append(new)
 
-    def find_each(self, keys: Keys, *, most: int | None = None) -> Iterator[FoundKeys]:
+    def find_each(self, keys: Keys, *, most: int) -> Iterator[FoundKeys]:
         """Find items with one of the ``keys``, shelf by shelf; keys with more than ``most`` items there are left out.
         Items that were added together lie in one shelf."""
         order = np.flatnonzero(self._there[self._byte_of(keys)] & _bit_of(keys))
@@ -89,7 +89,7 @@ class _KeyShelf:
     def __len__(self) -> int:
         return self._length
 
-    def find(self, keys: Keys, most: int | None) -> FoundKeys:
+    def find(self, keys: Keys, most: int) -> FoundKeys:
         """Look up sorted keys in small batches, so that mapped pages are released between them."""
         begins = range(0, len(keys), _AT_ONCE)
         matches = [self._find(keys[begin : begin + _AT_ONCE], most) for begin in begins]
@@ -97,14 +97,13 @@ class _KeyShelf:
         items = [np.zeros(0, np.uint32), *(each.item for each in matches)]
         return FoundKeys(np.concatenate([np.zeros(0, np.int64), *which]), np.concatenate(items))
 
-    def _find(self, keys: Keys, most: int | None) -> FoundKeys:
+    def _find(self, keys: Keys, most: int) -> FoundKeys:
         own = self._keys.array(np.uint64)
         starts = self._places(keys, "left")
         there = np.flatnonzero(own[np.minimum(starts, len(own) - 1)] == keys) if len(own) else starts[:0]
         ends = self._places(keys[there], "right")
-        if most is not None:
-            few = ends - starts[there] <= most
-            there, ends = there[few], ends[few]
+        few = ends - starts[there] <= most
+        there, ends = there[few], ends[few]
         which, places = expanded(starts[there], ends)
         items = self._items.array(np.uint32)[places]
         self.let_go()
@@ -114,7 +113,8 @@ class _KeyShelf:
         """``np.searchsorted`` by way of the signposts: alone it would read pages all over the file for each key."""
         if not len(self):
             return np.zeros(len(keys), np.int64)
-        own, passes = self._keys.array(np.uint64), np.less if side == "left" else np.less_equal
+        own = self._keys.array(np.uint64)
+        passes = np.less if side == "left" else np.less_equal
         places = np.maximum(_STRIDE * (np.searchsorted(self._signposts, keys, side) - 1) + 1, 0)
         for step in _STEPS:
             places += step * passes(own[np.minimum(places + step - 1, len(self) - 1)], keys)
@@ -171,11 +171,12 @@ def _merged(first: _KeyShelf, second: _KeyShelf) -> Iterator[tuple[Keys, Items]]
         second.let_go()
 
 
-def pairs_once(first: Positions, second: Positions) -> Positions:
-    """(n, 2): every pair of numbers once, in order. Their largest, multiplied, must be below 2 ** 63."""
+def pairs_once(first: Positions, second: Positions) -> tuple[Positions, Positions, Positions]:
+    """Every pair of numbers once, in order: the first numbers, the second ones, and how often each pair is there. Their
+    largest, multiplied, must be below 2 ** 63."""
     width = int(second.max(initial=0)) + 1
-    once = np.unique(first * width + second)  # ten times as fast as ``np.unique`` of rows
-    return np.stack(np.divmod(once, width), axis=1)
+    once, counts = np.unique(first * width + second, return_counts=True)  # ten times as fast as of rows
+    return *np.divmod(once, width), counts
 
 
 class MappedFile:

@@ -93,10 +93,11 @@ def _described(gray: Gray, sought: Sought) -> tuple[Places, NDArray[np.float32]]
 
 def _spread(places: Places, responses: Places, shape: Sequence[int], sought: Sought) -> NDArray[np.int64]:
     """The positions of the strongest of every cell in turn, until there are enough."""
-    (height, width), cells = shape, sought.cells
-    rows, columns = (places[:, 1] * cells // height).astype(int), (places[:, 0] * cells // width).astype(int)
+    height, width = shape
+    rows = (places[:, 1] * sought.cells // height).astype(int)
+    columns = (places[:, 0] * sought.cells // width).astype(int)
     order = np.lexsort((places[:, 0], places[:, 1], -responses, columns, rows))
-    of_cell = (rows * cells + columns)[order]
+    of_cell = (rows * sought.cells + columns)[order]
     rank_in_cell = np.arange(len(order)) - np.searchsorted(of_cell, of_cell)
     chosen: NDArray[np.int64] = order[np.argsort(rank_in_cell, kind="stable")[: sought.most]]
     return chosen
@@ -160,7 +161,7 @@ class PartIndex:
         """All pairs of features that are the same place, each once."""
         pairs: list[Positions] = [np.zeros((0, 2), np.int64)]
         pairs += [pair for band in range(_BANDS) for pair in self._in_band(band, signatures)]
-        query, feature = pairs_once(*np.concatenate(pairs).T).T
+        query, feature, _ = pairs_once(*np.concatenate(pairs).T)
         image = np.searchsorted(self.starts, feature, side="right") - 1
         return SharedPlaces(query, feature, image, _distances(signatures[query], self._signatures[feature]))
 

@@ -160,10 +160,9 @@ class _LookIndex:
     def _sharing(self, block: _Block) -> Iterator[Proposals]:
         """Images in which enough features of one of the block are met."""
         for matches in self._by_features.find_each(block.keys, most=COMMON):
-            feature, of = pairs_once(block.features[matches.key], matches.item.astype(np.int64)).T
-            pairs, n_shared = _counted(feature // _MOST, of)
-            enough = n_shared >= MIN_SHARED
-            yield Proposals(pairs[enough, 0], pairs[enough, 1], n_shared[enough])
+            feature, of, _ = pairs_once(block.features[matches.key], matches.item.astype(np.int64))
+            shared = Proposals(*pairs_once(feature // _MOST, of))
+            yield shared.only(shared.evidence >= MIN_SHARED)
 
     def _near(self, block: _Block) -> Iterator[Proposals]:
         """Images whose hash is near that of one of the block, as it is or turned."""
@@ -172,7 +171,7 @@ class _LookIndex:
             keys = _hash_keys(block.turns.ravel(), number, patterns)
             n_of_row = len(TURNS) * len(patterns)
             for matches in self._by_hash.find_each(keys.ravel(), most=COMMON):
-                row, of = pairs_once(matches.key // n_of_row, matches.item.astype(np.int64)).T
+                row, of, _ = pairs_once(matches.key // n_of_row, matches.item.astype(np.int64))
                 bits = np.bitwise_count(block.turns[row] ^ self._hashes[of, None]).min(axis=1).astype(np.int64)
                 near = bits <= HASH_BITS
                 yield Proposals(block.hashed[row[near]], of[near], _MOST - bits[near])
@@ -185,17 +184,11 @@ def _hash_keys(hashes: Hashes, number: int, patterns: NDArray[np.uint32] | None 
     return mixed(probes.astype(np.uint64), np.array(number, np.uint64))
 
 
-def _counted(rows: Positions, of: Positions) -> tuple[Positions, Positions]:
-    """(n, 2): every pair once, in order, and how often it is there."""
-    width = int(of.max(initial=0)) + 1
-    once, counts = np.unique(rows * width + of, return_counts=True)
-    return np.stack(np.divmod(once, width), axis=1), counts
-
-
 def _duplicate(looks: Sequence[Look], index: int, of: int, compared: ImageComparison) -> Duplicate:
     """``distance`` in bits of the hashes, all 64 without one."""
     hashed, hashed_of = looks[index].hash, looks[of].hash
-    distance, turn = BITS, "mirrored" if compared.mirrored else ""
+    distance = BITS
+    turn = "mirrored" if compared.mirrored else ""
     if hashed is not None and hashed_of is not None:
         distance, nearest = min(((bits ^ hashed_of.bits).bit_count(), turn) for turn, bits in enumerate(hashed.turns))
         turn = TURNS[nearest] if distance <= HASH_BITS else turn

@@ -76,7 +76,7 @@ class Overlaid:
         inner &= self.inside
         detailed = (energy > scale.variance) & inner
         agreeing = detailed & (both > scale.alike * np.sqrt(own * of_beside + 1e-6)) & (least >= 0.02 * energy)
-        return ComparedPlaces(inner, detailed, agreeing, own, of_beside, scale.window)
+        return ComparedPlaces(inner, detailed, agreeing, own=own, of_beside=of_beside, window=scale.window)
 
 
 @dataclass(frozen=True, slots=True)

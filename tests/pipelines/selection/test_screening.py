@@ -130,7 +130,7 @@ def test_an_image_about_which_no_question_is_near_anothers_is_not_opened(
         for n, (image, text) in enumerate(zip((cat, coffee, ImageOps.mirror(coffee)), texts, strict=True))
     ]
     opened, open_image = [], ImageStore.open
-    monkeypatch.setattr(screening, "_looks", {})
+    screening._look_of.cache_clear()
     monkeypatch.setattr(ImageStore, "open", lambda store, ref: opened.append(ref.sha256) or open_image(store, ref))
     assert set(Screening(workspace).screen("crop", rows)) == {"t2"}
     assert {sample.images[0].sha256 for sample, _ in rows[1:]} == set(opened)
@@ -181,7 +181,6 @@ def test_what_screening_leaves_in_memory_of_a_row_is_small(workspace: Workspace,
         return peak
 
     monkeypatch.setattr(texts, "BLOCK", 64)
-    monkeypatch.setattr(texts, "_IN_MEMORY", 1_000)
     monkeypatch.setattr(key_index, "_PIECE", 1)
     peak(10)
     assert peak(2_000) - peak(500) < 1_500 * 400
