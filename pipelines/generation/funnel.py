@@ -64,7 +64,8 @@ def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
     keys = tables.existing(TableKey((family, STAGES[-1]), partition) for partition in partitions)
     there = [key.partition for key in keys]
     n_samples = sum(tables.n_rows(TableKey(SAMPLES, partition)) for partition in there)
-    steps, usage = [FunnelStep("samples", n_samples, {})], Usage()
+    steps = [FunnelStep("samples", n_samples, {})]
+    usage = Usage()
     for stage in STAGES:
         facts = [tables.facts(TableKey((family, stage), partition)) for partition in there]
         steps.append(funnel_step(stage, facts))

@@ -86,7 +86,9 @@ def calibrate_judge(
     checks = judged_checks()
     if name not in checks:
         raise JudgeUnknown(f"there is no judge {name!r}; there are {', '.join(sorted(checks))}")
-    check, labels, rows = checks[name], read_labels(path, name), _Rows(workspace)
+    check = checks[name]
+    labels = read_labels(path, name)
+    rows = _Rows(workspace)
     recorded = None if policy is None else RecordedPolicy(policy, workspace.ledger)
     judge: Judge = EmbeddedJudge() if recorded is None else PolicyJudge(recorded, n_votes=n_votes)
     counted = CountedJudge(judge)
@@ -108,7 +110,9 @@ def calibrate_judge(
     by_people, scores = [row.label for row in judged], [row.score for row in judged]
     frozen = stored_calibration(check, judge, by_people, scores, labelled=path.name, target_precision=target_precision)
     written = CalibrationStore(workspace.calibrations).write(frozen)
-    return Calibrated(frozen, written, judged, rejects, labels.n_lines, labels.n_other, counted.usage)
+    return Calibrated(
+        frozen, written, judged, rejects, n_lines=labels.n_lines, n_other=labels.n_other, usage=counted.usage
+    )
 
 
 async def _ask(label: Label, check: JudgedCheck, judge: Judge, rows: _Rows) -> JudgedLabel | Reject:

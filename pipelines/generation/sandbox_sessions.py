@@ -178,15 +178,18 @@ class RecordedSession:
                 raise RowError(Reason.SANDBOX_FAILED, f"{type(error).__name__}: {error}") from error
         home.n_executed += 1
         stored = await asyncio.to_thread(self._stored, observation, code)  # encoding takes as long as many programs
-        return CachedCall(to_row(stored), seconds=observation.seconds)
+        return CachedCall(stored, seconds=observation.seconds)
 
-    def _stored(self, observation: sandbox.Observation, code: str) -> Observation:
-        """The observation with its images in the store, derived from the session's first image by this program."""
+    def _stored(self, observation: sandbox.Observation, code: str) -> dict[str, Any]:
+        """The observation's row, its images in the store, derived from the session's first image by this program."""
         inputs: tuple[ImageRef | VideoRef, ...] = (*self._group.images, *self._group.videos)
         parent = inputs[0].sha256 if inputs else None
         made_by = digest([*self._programs, code])
         add = self._sandboxes.store.add_pixels
-        images = [to_row(add(image.pixels, parent=parent, made_by=made_by)) for image in observation.images]
-        edits = [to_row(edit) for edit in observation.edits]
-        row = {"status": str(observation.status), "text": observation.text, "error": observation.error}
-        return from_row(Observation, {**row, "images": images, "edits": edits})
+        return {
+            "status": str(observation.status),
+            "text": observation.text,
+            "images": [to_row(add(image.pixels, parent=parent, made_by=made_by)) for image in observation.images],
+            "error": observation.error,
+            "edits": [to_row(edit) for edit in observation.edits],
+        }

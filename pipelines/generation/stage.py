@@ -203,7 +203,7 @@ class Shard:
                 rejects.append(_reject(stage, record, origin))
             else:
                 records.append(record)
-        return Outcome(records, rejects, len(rows), usage, performed, stage.notes)
+        return Outcome(records, rejects, len(rows), usage=usage, performed=performed, notes=stage.notes)
 
     async def _measured(
         self, stage: Stage[O, T, R], rows: Sequence[tuple[O, T]], policies: Sequence[RecordedPolicy]

@@ -14,7 +14,9 @@ NOT_STORED = "not_stored"
 
 def majority(n_yes: int, n_no: int) -> Majority:
     """The larger side, or ``tie``."""
-    return "tie" if n_yes == n_no else "yes" if n_yes > n_no else "no"
+    if n_yes == n_no:
+        return "tie"
+    return "yes" if n_yes > n_no else "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,6 @@ class RLRow:
     grader: Grader
     origin: Literal["public", "annotated"]
     difficulty: Difficulty
-    pass_rate: PassRate | None
-    necessity: ToolNecessity | None
-    suitability: SuitabilityLabel | None
+    pass_rate: PassRate | None = None
+    necessity: ToolNecessity | None = None
+    suitability: SuitabilityLabel | None = None

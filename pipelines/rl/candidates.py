@@ -47,7 +47,8 @@ def turn_of(sample: Sample, stage: str, *, schema: Mapping[str, Any] | None = No
     system, user = prompt.render(**{name: slots[name] for name in prompt.slots})
     messages = opening_messages(system, sample.images, user, question=question_text(sample))
     seed = seed_of(stage, sample.sample_id)
-    task = Task(digest([stage, sample.sample_id]), stage, sample, sample.images, {}, messages, seed)
+    row = digest([stage, sample.sample_id])
+    task = Task(row, stage, sample, sample.images, hint={}, opening=messages, seed=seed)
     return CompletionRequest(messages, (), seed, task, schema=schema)
 
 

@@ -66,18 +66,19 @@ def all_votes(workspace: Workspace, partitions: Sequence[str], asset: str) -> It
 
 
 def polled(votes: Iterable[Votes]) -> Polled:
+    sums = Counter(n_rows=0, n_ballots=0, n_invalid=0, n_saved=0, n_tied=0)
     by_yes, judges = Counter[int](), set[str]()
-    n_rows = n_ballots = n_invalid = n_saved = n_tied = n_most = 0
-    agreement = 0.0
+    agreement, n_most = 0.0, 0
     for row in votes:
-        n_rows, n_ballots, n_invalid = n_rows + 1, n_ballots + row.n, n_invalid + row.n_invalid
-        n_saved, n_tied = n_saved + row.n_saved, n_tied + (row.majority == "tie")
+        is_tied = row.majority == "tie"
+        sums.update(n_rows=1, n_ballots=row.n, n_invalid=row.n_invalid, n_saved=row.n_saved, n_tied=is_tied)
         by_yes[row.n_yes] += 1
         judges.add(row.judge)
         agreement += row.agreement
         n_most = max(n_most, row.n_wanted)
-    mean, counts = agreement / n_rows if n_rows else 0.0, dict(sorted(by_yes.items()))
-    return Polled(n_rows, n_ballots, n_invalid, n_saved, n_tied, mean, frozenset(judges), counts, n_most)
+    mean = agreement / sums["n_rows"] if sums["n_rows"] else 0.0
+    counts = dict(sorted(by_yes.items()))
+    return Polled(**sums, mean_agreement=mean, judges=frozenset(judges), by_yes=counts, n_most=n_most)
 
 
 def grader_counts(workspace: Workspace, partitions: Sequence[str]) -> Counter[str]:

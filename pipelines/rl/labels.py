@@ -18,7 +18,8 @@ from darkroom.pipelines.rl import candidates
 from darkroom.pipelines.rl.candidates import GRADING_CODE, graded, turn_of
 from darkroom.pipelines.storage.tables import TableKey, Tables
 
-ASSET, PROMPT = "checked_labels", "relabel"
+ASSET = "checked_labels"
+PROMPT = "relabel"
 VERIFICATIONS = ("verifications",)
 
 

@@ -70,8 +70,9 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
 
     async def _votes(self, sample: Sample, row: RLCandidate, mode: Mode, n: int) -> Votes:
         opening = self.protocol.opening(question_text(sample), sample.images, mode=mode)
-        seed, row_id = necessity_seed(mode, sample.sample_id), digest([ASSET, mode, sample.sample_id])
-        task = Task(row_id, ASSET, sample, sample.images, {}, opening, seed, mode=mode)
+        row_id = digest([ASSET, mode, sample.sample_id])
+        seed = necessity_seed(mode, sample.sample_id)
+        task = Task(row_id, ASSET, sample, sample.images, hint={}, opening=opening, seed=seed, mode=mode)
         request = CompletionRequest(task.opening, self.protocol.stop, task.seed, task)
         try:
             openings = await samples(self.student, request, n)

@@ -27,7 +27,9 @@ def difficulty_of(rate: PassRate | None) -> Difficulty:
     if rate.never_solved:
         return "unsolved"
     share = rate.votes.share
-    return "hard" if share <= _HARD else "medium" if share <= _MEDIUM else "easy"
+    if share <= _HARD:
+        return "hard"
+    return "medium" if share <= _MEDIUM else "easy"
 
 
 def public_rows(shard: Shard) -> Iterator[RLRow]:
@@ -39,15 +41,17 @@ def public_rows(shard: Shard) -> Iterator[RLRow]:
     suitable = _by_sample(shard, suitability.LABELS, SuitabilityLabel)
     for sample, row in shard.joined(candidates.ASSET, RLCandidate):
         if (key := sample.sample_id) not in out:
-            rate = rates.get(key)
-            yield RLRow(sample, row.grader, "public", difficulty_of(rate), rate, priors.get(key), suitable.get(key))
+            rate, prior, label = rates.get(key), priors.get(key), suitable.get(key)
+            yield RLRow(
+                sample, row.grader, "public", difficulty_of(rate), pass_rate=rate, necessity=prior, suitability=label
+            )
 
 
 def annotated_row(sample: Sample) -> RLRow:
     """The row of a question that people wrote. Raises ``RowError`` (grader_cannot_tell)."""
     grader = grader_of(sample)
     require_discrimination(sample, grader)
-    return RLRow(sample, grader, "annotated", "unknown", None, None, None)
+    return RLRow(sample, grader, origin="annotated", difficulty="unknown")
 
 
 def tables_of(shard: Shard) -> Sequence[TableKey]:

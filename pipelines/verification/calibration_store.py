@@ -36,6 +36,9 @@ from darkroom.pipelines.verification.judges.calibration import (
 
 BUNDLED = Path(__file__).with_name("judges") / "labelled"
 _MEASURES = ("precision", "recall", "kappa")
+_BY_NOBODY = Provenance(
+    policy="", model="", revision="", sampling="{}", prompt_digest="", sandbox_digest="", seed=0, code_version=""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,8 @@ class CalibrationStore:
     def add_bundled(self, check: JudgedCheck, store: ImageStore) -> None:
         """Calibrates the embedded judge on the labels that come with the toolkit; what people made is left alone. It
         takes milliseconds, so it is done each time: a rule also changes with what it calls."""
-        path, judge = BUNDLED / f"{check.name}.jsonl", EmbeddedJudge()
+        path = BUNDLED / f"{check.name}.jsonl"
+        judge = EmbeddedJudge()
         there = self._read(check.name)
         if not path.exists() or (there is not None and there.labelled != _name(path)):
             return
@@ -132,7 +136,10 @@ def stored_calibration(
     lines = [(label.line, label.is_good) for label in labels]
     judgements = digest(sorted([line.family, line.row, digest(line.model_dump()), is_good] for line, is_good in lines))
     reviewers = tuple(sorted({name for label in labels for name in label.reviewers}))
-    return StoredCalibration(check.name, identity_of(check, judge), calibration, judgements, labelled, reviewers)
+    identity = identity_of(check, judge)
+    return StoredCalibration(
+        check.name, identity, calibration, labels=judgements, labelled=labelled, reviewers=reviewers
+    )
 
 
 def inline_case(label: Label, store: ImageStore) -> Case:
@@ -164,7 +171,7 @@ def inline_case(label: Label, store: ImageStore) -> Case:
         loss_policy="last_round",
         checks=(),
         usage=Usage(),
-        provenance=Provenance("", "", "", "{}", "", "", 0, ""),
+        provenance=_BY_NOBODY,
     )
     return Case(sample, trajectory, {}, store)
 

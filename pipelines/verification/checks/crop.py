@@ -34,7 +34,8 @@ def _located(store: ImageStore, image: ImageRef, original: ImageRef, boxes: tupl
 
 def executed_code(turn: Round) -> str:
     """The code as it ran, and below it each box that the sandbox moved into its image, as it was used."""
-    code, boxes = turn.code, ""
+    code = turn.code
+    boxes = ""
     for edit in turn.observation.edits:
         if edit.kind == "clamp_box":
             boxes += f"\n{edit.after}"

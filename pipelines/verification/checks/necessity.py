@@ -106,13 +106,14 @@ async def blind_scores(case: Case, policy: Policy, limits: Necessity) -> BlindSc
     tests = {"blind": limits.blind_test(chance)}
     visibility = visibility_hint(sample, case.store)
     polled = await asyncio.gather(
-        *(_votes(sample, policy, view, images[view], k, tests.get(view), hint=visibility) for view in images)
+        *(_votes(policy, sample, view, images[view], k=k, test=tests.get(view), hint=visibility) for view in images)
     )
     votes_by_view = dict(zip(images, polled, strict=True))
     n_right = {view: sum(votes.n_yes for votes in rounds) for view, rounds in votes_by_view.items()}
-    n_blind_asked = sum(len(votes.ballots) for votes in votes_by_view["blind"]) if "blind" in votes_by_view else None
+    n_blind_asked = sum(votes.n for votes in votes_by_view["blind"]) if "blind" in votes_by_view else None
     usage = sum((votes.usage for rounds in polled for votes in rounds), Usage())
-    return BlindScores(k, n_right.get("blind"), n_right.get("without_tools"), usage, n_blind_asked, chance)
+    n_blind, n_without_tools = n_right.get("blind"), n_right.get("without_tools")
+    return BlindScores(k, n_blind, n_without_tools, usage, n_blind_asked=n_blind_asked, chance=chance)
 
 
 def guessing_rate(sample: Sample) -> float:
@@ -162,20 +163,21 @@ def answer_seed(view: View, sample_id: str) -> int:
 
 
 async def _votes(
-    sample: Sample,
     policy: Policy,
+    sample: Sample,
     view: View,
     images: Sequence[ImageRef],
+    *,
     k: int,
     test: SequentialTest | None,
-    *,
     hint: Mapping[str, Any],
 ) -> list[Votes]:
     """A ballot says yes where the answer is right. ``k`` of them, then by ``test`` as many as it takes."""
     system, user = _PROMPT.render(question=question_text(sample))
     messages = opening_messages(system, images, user, question=question_text(sample))
-    row, seed = digest(["necessity", view, sample.sample_id]), answer_seed(view, sample.sample_id)
-    task = Task(row, "necessity", sample, tuple(images), hint, messages, seed, stage="unaided")
+    row = digest(["necessity", view, sample.sample_id])
+    seed = answer_seed(view, sample.sample_id)
+    task = Task(row, "necessity", sample, tuple(images), hint=hint, opening=messages, seed=seed, stage="unaided")
     turn = CompletionRequest(messages, (), seed, task)
 
     def right(completion: Completion) -> Vote:

@@ -159,12 +159,15 @@ _EXCERPT = 80
 @check()
 def has_a_thought(case: Case) -> CheckResult:
     """Every program has a thought before it, an answer without programs too; ``score`` is the share that has."""
-    turns = case.trajectory.rounds
-    thoughts = [turn.thought for turn in turns] or [case.trajectory.final_thought]
-    empty = [n for n, thought in enumerate(thoughts, 1) if not thought.strip()]
-    detail = f"no thought before the {'program of round' if turns else 'answer,'} {', '.join(map(str, empty))}"
-    share = round(1 - len(empty) / len(thoughts), 4)
-    return decided(not empty, Flaw.NO_THOUGHT, detail if empty else "", score=share)
+    rounds = case.trajectory.rounds
+    if not rounds:
+        has_one = bool(case.trajectory.final_thought.strip())
+        return decided(
+            has_one, Flaw.NO_THOUGHT, "" if has_one else "no thought before the answer", score=float(has_one)
+        )
+    empty = [str(n) for n, turn in enumerate(rounds, 1) if not turn.thought.strip()]
+    detail = f"no thought before the program of round {', '.join(empty)}" if empty else ""
+    return decided(not empty, Flaw.NO_THOUGHT, detail, score=round(1 - len(empty) / len(rounds), 4))
 
 
 @check()

@@ -47,7 +47,8 @@ _CERTAINTY = ("confidence", "score")
 _TAGGED = re.compile(r"\A(?:<box>|<\|box_start\|>)(.*)(?:</box>|<\|box_end\|>)\Z", re.DOTALL)
 _LABELLED = re.compile(r"\A(?:<ref>[^<>\d]{0,60}</ref>\s*+(?=<box>)|[A-Za-z][A-Za-z _-]{0,40}[:=]\s*+(?=[\[(<]))")
 _MAX_CHARS = 400
-_MAX_LABEL, _FARTHEST = 60, 2.0**53
+_MAX_LABEL = 60
+_FARTHEST = 2.0**53
 
 
 def same_box(answer: str, expected: str, question: str = "") -> float | None:

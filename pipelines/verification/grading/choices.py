@@ -49,7 +49,8 @@ def _distinguished(answer: str, choices: Sequence[str], question: str) -> set[st
     the choices have in common, and all else that the answer says, must be words of the question or say nothing."""
     if not choices or hedging_words(answer) or turning_words(answer):
         return set()
-    answer_words, question_words = _words(answer), {*map(stem, _words(question))} | FILLERS | _DIRECTING
+    answer_words = _words(answer)
+    question_words = {*map(stem, _words(question))} | FILLERS | _DIRECTING
     names, texts = zip(*map(split_choice, choices), strict=True)
     own = [*map(_words, texts)]
     while all(len(words) > 1 for words in own) and len({words[0] for words in own}) == 1:

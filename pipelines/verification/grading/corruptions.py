@@ -196,7 +196,8 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
     rival = RIVAL
     match grader.kind:
         case "choice":
-            of_kind, own_letter = choices(sample), chosen_letter(sample.answer, sample.choices)
+            of_kind = choices(sample)
+            own_letter = chosen_letter(sample.answer, sample.choices)
             rival = next((letter for letter, _ in map(split_choice, sample.choices) if letter != own_letter), "Z")
         case "number":
             of_kind, rival = numbers(sample, grader), rival_number(sample.answer)
@@ -205,8 +206,9 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
         case "list":
             of_kind = lists(sample, grader)
         case "box":
+            of_kind = boxes(sample, grader)
             own = read_box(sample.answer)
-            of_kind, rival = boxes(sample, grader), spelled(_moved(own, 3.0, 3.0)) if own else "[0, 0, 1, 1]"
+            rival = spelled(_moved(own, 3.0, 3.0)) if own else "[0, 0, 1, 1]"
         case "text" | "judged":
             of_kind = texts(sample)
     expected = [sample.answer, *(spelling for spelling in sample.choices if spelling.startswith(sample.answer[:1]))]
@@ -320,7 +322,8 @@ def correct_spellings(sample: Sample, grader: Grader) -> tuple[str, ...]:
     spellings = [answer, f" {answer}\n", f"The answer is {answer}", f"**{answer}**"]
     match grader.kind:
         case "choice":
-            letter, texts_of = sample.answer, dict(map(split_choice, sample.choices))
+            letter = sample.answer
+            texts_of = dict(map(split_choice, sample.choices))
             if letter in texts_of:
                 spellings += [f"({letter})", f"{letter}. {texts_of[letter]}", f"Option {letter}", letter.lower()]
         case "list":

@@ -93,7 +93,9 @@ def solutions(text: str) -> tuple[str, ...]:
     if not assigned[0] or len({match[1] for match in assigned if match}) > 1 or not all(assigned):
         return ()
     values = [part[match.end() :].strip(" $") for part, match in zip(parts, assigned, strict=True) if match]
-    return elements(values[0]) if len(values) == 1 else tuple(values) if all(values) else ()
+    if len(values) == 1:
+        return elements(values[0])
+    return tuple(values) if all(values) else ()
 
 
 def elements(text: str, *, at_and: bool = True) -> tuple[str, ...]:
@@ -151,7 +153,9 @@ def _without_brackets(text: str) -> str:
 
 def _split(text: str, separator: re.Pattern[str]) -> list[str]:
     """Split where no bracket is open: ``(1, 2), (3, 4)`` are two."""
-    depths, parts, end = levels(text), list[str](), 0
+    depths = levels(text)
+    parts: list[str] = []
+    end = 0
     for match in separator.finditer(text):
         if not depths[match.start()]:
             parts.append(text[end : match.start()])

@@ -75,10 +75,11 @@ def _tex(text: str) -> tuple[str, frozenset[str]] | None:
         token = _TOKEN.match(text, end)
         if token is None or len(parts) > MAX_TOKENS:
             return None
-        part, end = _part(token, letters), token.end()
+        part = _part(token, letters)
         if part is None:
             return None
         parts.append(part)
+        end = token.end()
     return _rooted("".join(parts)), frozenset(letters)
 
 
@@ -103,7 +104,8 @@ def _part(token: re.Match[str], letters: set[str]) -> str | None:
 
 def _rooted(tex: str) -> str:
     r"""``\sqrt (x)`` as ``\sqrt{x}``: TeX would take the parenthesis alone."""
-    parts, end = [], 0
+    parts: list[str] = []
+    end = 0
     for root in re.finditer(r"\\sqrt\s*\(", tex):
         depths = levels(tex[root.end() :], "()")
         if root.start() < end or -1 not in depths:

@@ -101,7 +101,8 @@ def _in_line(text: str) -> str:
 
 def _in_parts(text: str) -> Quantity | None:
     """Several measures of one dimension, the larger first: "5 ft 11 in", "1 hour and 30 minutes", "1h30"."""
-    end, parts = 0, list[Quantity]()
+    parts: list[Quantity] = []
+    end = 0
     body = re.sub(r"\A(\d+\s?h)\s?(\d{2})\s?m?\Z", r"\1 \2 min", text)
     body = re.sub(r"\A(\d+\s?m)\s?(\d{1,2}\s?s)\Z", r"\1in \2", body)
     body = re.sub(r"\A(\d+)-(foot|feet|ft)-(\d{1,2})\Z", r"\1 \2 \3", body)
@@ -143,7 +144,8 @@ def same_quantity(
     if is_exact or factor != 1 or not rounded:
         return False
     coarser = min(rounded, key=lambda quantity: quantity.n_decimals or 0)
-    finer, n_decimals = expected if coarser is answer else answer, coarser.n_decimals or 0
+    finer = expected if coarser is answer else answer
+    n_decimals = coarser.n_decimals or 0
     is_finer = (finer.n_decimals is None and finer.value.denominator > 1) or (finer.n_decimals or 0) > n_decimals
     return is_finer and apart <= Fraction(1, 2 * 10**n_decimals)
 
@@ -269,7 +271,8 @@ def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator
         factor = int(in_digits(f"one {large[1] or large[2]}"))
         if (abs(quantity.value) >= factor) != (abs(expected_quantity.value) >= factor):
             scale = Fraction(1, factor) if quantity.value > expected_quantity.value else Fraction(factor)
-            value, rest = quantity.value * scale, re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
+            value = quantity.value * scale
+            rest = re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
             yield f"{Decimal(value.numerator) / Decimal(value.denominator):f} {rest}".strip()
     if unit and number != as_number(with_unit(number, unit)):
         yield number

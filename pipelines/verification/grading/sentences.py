@@ -43,9 +43,7 @@ _OF_PROPERTY = re.compile(_DATA["of_property"], re.IGNORECASE)
 _ACTION = re.compile(r"\b(?:do|does|did|is|are|was|were)\b.{1,120}\bdo(?:ing)?\b|\bhappen", re.IGNORECASE)
 _DO = frozenset(["do", "does", "did"])
 _ASKS_FOR_SUBJECT = frozenset(["who", "which", "what", "how"])
-_AUXILIARY = frozenset(
-    ["is", "are", "was", "were", "has", "have", "can", "do", "does", "did", "of", "in", "on", "the", "one", "ones"]
-)
+_NO_HEAD = frozenset(_DATA["no_head"])
 _ARTICLES = frozenset(["the", "a", "an", "exactly", "option", "choice", "answer", "number", "that", ""])
 _PREPOSITIONS = frozenset(["to", "on", "in", "at", "for", "with", "from", "by", "of"])
 _ADVERBS = frozenset(["according", "based", "after", "before", "during", "as", "among", "when", "first"])
@@ -109,7 +107,7 @@ def _question(question: str) -> _Question:
     heads = [
         _plain(word)
         for match in _HEAD.finditer(question)
-        for word in takewhile(lambda word: word.casefold() not in _AUXILIARY, match[1].split())
+        for word in takewhile(lambda word: word.casefold() not in _NO_HEAD, match[1].split())
     ]
     heads += _OF_PROPERTY.findall(question.casefold())
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
@@ -134,7 +132,7 @@ def _of_subject(words: Sequence[str]) -> list[str]:
         return []
     before = list(takewhile(lambda word: not _is_bent(word), words[1:4]))
     verb = words[1:2] if words[0] == "who" else words[1 + len(before) : 2 + len(before)]
-    return [stem(word) for word in verb if len(before) < 3 and _AUXILIARY.isdisjoint([*before, word])]
+    return [stem(word) for word in verb if len(before) < 3 and _NO_HEAD.isdisjoint([*before, word])]
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
@@ -241,7 +239,8 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
 
 def _says(words: list[str], is_yes: bool, question: str) -> bool:
     n_denials = sum(turning_words(" ".join(words)).values())
-    stems, neutral_words = _question(question).stems, FILLERS | _AUXILIARIES
+    stems = _question(question).stems
+    neutral_words = FILLERS | _AUXILIARIES
     is_neutral = words[0] not in _POLARITY and all(word in neutral_words or stem(word) in stems for word in words)
     return is_neutral and n_denials == (0 if is_yes else 1)
 

@@ -114,7 +114,7 @@ def judge_turn(
     """A question to a judge about ``row``: the filled prompt after the images. ``seed`` is the first vote's."""
     system, user = prompt.render(**slots)
     messages = opening_messages(system, images, user)
-    task = Task(row, prompt.name, sample, images, {}, messages, seed)
+    task = Task(row, prompt.name, sample, images, hint={}, opening=messages, seed=seed)
     return CompletionRequest(messages, (), seed, task, schema=schema)
 
 
