@@ -94,10 +94,10 @@ class Verdicts(RecipeStage[Case, Trajectory]):
             }
             for check in _judged(self.recipe.checks)
         ]
-        measured: dict[str, Any] = {}
+        notes: dict[str, Any] = {"judges": judges} if judges else {}
         if self.unaided is not None and self.necessity is not None:
-            measured = {"necessity": {**asdict(self.necessity), "model": self.unaided.identity.model}}
-        return {**({"judges": judges} if judges else {}), **measured}
+            notes["necessity"] = {**asdict(self.necessity), "model": self.unaided.identity.model}
+        return notes
 
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, Case]]:
         """Every run. Raises ``TableReplaced`` where the runs are of other drafts than there are."""

@@ -71,9 +71,8 @@ class CheckedLabels(Stage[Sample, RLCandidate, CheckedLabel]):
 
 def read_verifications(tables: Tables, sources: Sequence[str]) -> dict[str, Verification]:
     """The verifications of the samples of ``sources`` by people, by sample."""
-    keys = [TableKey(VERIFICATIONS, source) for source in sources]
-    rows = [row for key in keys if tables.exists(key) for row in tables.read(key, Verification)]
-    return {row.sample_id: row for row in rows}
+    keys = tables.existing(TableKey(VERIFICATIONS, source) for source in sources)
+    return {row.sample_id: row for key in keys for row in tables.read(key, Verification)}
 
 
 def disputed(tables: Tables, key: TableKey) -> dict[str, str]:

@@ -104,9 +104,8 @@ def reviews_key(source: str) -> TableKey:
 def labels_of(tables: Tables, sources: Sequence[str]) -> dict[str, bool]:
     """People's verdict on each problem; one on which they are divided, or cannot tell, is not there."""
     balances: dict[str, int] = defaultdict(int)
-    for source in sources:
-        key = reviews_key(source)
-        for row in tables.read(key, SuitabilityReview) if tables.exists(key) else ():
+    for key in tables.existing(map(reviews_key, sources)):
+        for row in tables.read(key, SuitabilityReview):
             balances[row.sample_id] += {"yes": 1, "no": -1, "unsure": 0}[row.verdict]
     return {sample_id: balance > 0 for sample_id, balance in balances.items() if balance}
 

@@ -38,8 +38,9 @@ def answer_not_anticipated(case: Case) -> CheckResult:
         return passed("nothing to look at")
     *texts, _ = case.texts("a comment", comments)
     for at, (where, text) in enumerate(texts):
+        n_before = at // 2  # rounds: each has two texts
         if words := names_answer(text, case.sample):
-            if any(_may_tell(case, earlier) for earlier in range(at // 2)):
+            if any(_may_tell(case, earlier) for earlier in range(n_before)):
                 break
             return failed(Flaw.ANSWER_ANTICIPATED, f"{where} says {words!r} before anything showed it")
     return passed()

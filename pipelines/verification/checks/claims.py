@@ -169,9 +169,10 @@ def claims_hold(case: Case) -> CheckResult:
     measured = _Measured(case)
     n_claims = 0
     for at, (where, text) in enumerate(case.texts("a comment", comments)):
+        n_before = at // 2  # rounds: each has two texts
         for claim in claims_in(text):
             n_claims += 1
-            if why := contradiction(claim, measured.situation(claim, at // 2)):
+            if why := contradiction(claim, measured.situation(claim, n_before)):
                 detail = f"{where} says {claim.phrase!r}, but {why}"
                 return failed(Flaw.CLAIM_CONTRADICTED, detail, score=float(n_claims))
     return passed(f"{n_claims} claims", score=float(n_claims))
