@@ -74,6 +74,7 @@ async def rollout(
             if first and protocol.setup:
                 await _set_up(session, protocol)
             observation = await session.run(parsed.code)
+            observation = replace(observation, edits=(*parsed.mended, *observation.edits))
             rounds.append(Round(parsed.thought, parsed.code, observation))
             # rendered from the record, so that any reader can render them again
             turn_text = protocol.write_round(parsed.thought, parsed.code, first=first)

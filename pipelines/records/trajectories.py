@@ -15,7 +15,7 @@ LossPolicy = Literal["last_round", "all_rounds"]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One rewrite that the sandbox made to the code."""
+    """One rewrite that the sandbox made to the code, or the reading of a call to the model's spelling of it."""
 
     kind: str
     before: str

@@ -30,16 +30,16 @@ def formatted(text: str, *, protocol: str = "thyme") -> float:
 
     ``text`` is the whole text of the model in one rollout, without observations. ``thyme``: one ``<think>…</think>``
     around all the code, then one ``<answer>…</answer>`` (Thyme §4.4, Formatting Reward). ``pyvision``: one
-    ``<answer>`` at the end with one ``\boxed{…}`` in it (PyVision-RL figure 8). ``tool_call``: every call is one, the
-    answer is in one box, and ``<think>`` and ``<answer>``, which FIGR §3.2 names and its prompt does not, stand in
-    pairs if they stand at all.
+    ``<answer>`` at the end with one ``\boxed{…}`` in it (PyVision-RL figure 8). ``tool_call``: every call is one in
+    the protocol's own spelling, the answer is in one box, and ``<think>`` and ``<answer>``, which FIGR §3.2 names and
+    its prompt does not, stand in pairs if they stand at all.
     """
     (closing_tag,) = PROTOCOLS[protocol].stop
     code_ends = re.finditer(re.escape(closing_tag), text, re.IGNORECASE)
     borders = [0, *(match.end() for match in code_ends), len(text)]
     turns = [PROTOCOLS[protocol].parse(text[start:end]) for start, end in pairwise(borders)]
     *coded, last = [isinstance(turn, ParsedTurn) and turn.answer is not None for turn in turns]
-    whole = all(isinstance(turn, ParsedTurn) for turn in turns)
+    whole = all(isinstance(turn, ParsedTurn) and not turn.mended for turn in turns)
     return float(whole and last and not any(coded) and _is_framed(text, protocol))
 
 

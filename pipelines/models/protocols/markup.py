@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from darkroom.pipelines.records import Edit
+
 _FENCE, _FENCE_END = re.compile(r"\A\s*+```(?:python3?|py3?)?+[ \t]*+\n", re.IGNORECASE), "```"
 _ANSWER = re.compile(r"<answer>(.*?)(</answer>|\Z)", re.DOTALL | re.IGNORECASE | re.ASCII)
 _LINE_END = re.compile(r"\r\n?")
@@ -19,6 +21,8 @@ class ParsedTurn:
     thought: str
     code: str | None = None
     answer: str | None = None
+    mended: tuple[Edit, ...] = ()
+    """Calls that were read though not spelled as the protocol writes them, with what was mended in ``kind``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,16 @@ def split_at_tag(text: str, name: str) -> tuple[str, str, str] | None:
     closing = tag(f"/{name}").search(text, opening.end())
     end, after = closing.span() if closing else (len(text), len(text))
     return text[: opening.start()], text[opening.end() : end], text[after:]
+
+
+@cache
+def _containers(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\s*<{name}>", re.IGNORECASE | re.ASCII)
+
+
+def another_container(text: str, name: str, start: int = 0) -> bool:
+    """Return whether ``<name>`` is the first in ``text`` from ``start`` on, apart from whitespace."""
+    return _containers(name).match(text, start) is not None
 
 
 def code_or_answer(text: str, *, sandbox: str) -> ParsedTurn | Malformed:

@@ -18,7 +18,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text, joined
-from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn, excerpt, lines, tag, without_stray_tags
+from darkroom.pipelines.models.protocols.markup import (
+    Malformed,
+    ParsedTurn,
+    another_container,
+    excerpt,
+    lines,
+    tag,
+    without_stray_tags,
+)
 from darkroom.pipelines.records import ImageRef, Observation, VideoRef
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
@@ -40,8 +48,8 @@ class Protocol(ABC):
     """Code to run in the session before the policy's first code, not recorded; empty for none."""
     caption = ""
     """What stands before an image of an observation; ``{}`` is its number."""
-    one_only = False
-    """Return whether a second container directly after the first is malformed."""
+    takes_several = False
+    """Return whether containers directly after the first belong to the same turn."""
     takes_videos = False
 
     @property
@@ -131,15 +139,10 @@ class TurnStream:
 
     def feed(self, text: str) -> None:
         """The next piece; ignored when the turn has ended."""
-        if self.ended:
-            return
-        self._text += text
-        while self._closed_at is None and self._step():
-            pass
-        if self._closed_at is not None:
-            rest, opening = self._text[self._closed_at :].lstrip(), f"<{self._container}>"
-            may_repeat = len(rest) < len(opening) and opening.startswith(rest.lower())
-            self.ended = not (self._protocol.one_only and may_repeat)
+        if not self.ended:
+            self._text += text
+            while self._step():
+                pass
 
     def finish(self) -> ParsedTurn | Malformed:
         """The turn so far."""
@@ -147,6 +150,8 @@ class TurnStream:
 
     def _step(self) -> bool:
         """Passes the next boundary between text and code, if it has arrived."""
+        if self._closed_at is not None:
+            return self._goes_on(self._closed_at)
         slash = "/" if self.in_code else ""
         boundary = tag(slash + self._container).search(self._text, self._position)
         if boundary is None:
@@ -158,3 +163,14 @@ class TurnStream:
             self._closed_at = boundary.end()
         self.in_code = not self.in_code
         return True
+
+    def _goes_on(self, closed_at: int) -> bool:
+        """Return whether another container of the turn begins behind an end; without one the turn has ended."""
+        if not self._protocol.takes_several:
+            self.ended = True
+        elif another_container(self._text, self._container, closed_at):
+            self._closed_at = None
+        else:
+            rest = self._text[closed_at:].lstrip()
+            self.ended = not f"<{self._container}>".startswith(rest.lower())
+        return self._closed_at is None

@@ -11,27 +11,31 @@ image 2: 480x320 pixels
 It says 42.
 \boxed{42}
 
-A turn makes one call. With images the prompt offers the crop (that paper), without any the interpreter (FIGR), in the
-mode ``forbidden`` neither. A record's ``code`` stores the interpreter's code as it is, and a crop as a line of Python:
+A turn makes calls that run in order, usually one. With images the prompt offers the crop (that paper), without any the
+interpreter (FIGR), in the mode ``forbidden`` neither. A record's ``code`` stores the interpreter's code as it is, and a
+crop as a line of Python:
 
     crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)
 
 It can be run, because ``CROP_SETUP`` defines the function, and ``write_call`` turns it back into that call. An invalid
-box is an error of the tool, which the policy sees; only an invalid call is malformed.
+box is an error of the tool, which the policy sees; only an invalid call is malformed. A record holds a call that is
+spelled otherwise (``call_spellings``) in the protocol's own way, and the model's text among the observation's edits.
 """
 
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from darkroom.pipelines.models.messages import Message, opening_messages
 from darkroom.pipelines.models.prompts import bundled_prompt
+from darkroom.pipelines.models.protocols.call_spellings import json_value, spelled_call
 from darkroom.pipelines.models.protocols.markup import (
     Malformed,
     ParsedTurn,
+    another_container,
     excerpt,
     fenced_code,
     fits_a_box,
@@ -43,7 +47,7 @@ from darkroom.pipelines.models.protocols.markup import (
 )
 from darkroom.pipelines.models.protocols.protocol import Protocol
 from darkroom.pipelines.models.tasks import image_sizes
-from darkroom.pipelines.records import ImageRef, VideoRef
+from darkroom.pipelines.records import Edit, ImageRef, VideoRef
 
 # Images are counted from 1: the question's, then all that crops, `plt.show()`, `display(…)` and `image.show()` showed,
 # in that order; image files that code saved do not count. A box becomes the pixels that it touches, without padding, as
@@ -109,7 +113,6 @@ CODE, CROP = "code_interpreter", "crop_image_normalized"
 _TOOLS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("tools.json").read_text())
 CODE_TOOL, CROP_TOOL = _TOOLS["code"], _TOOLS["crop"]
 """As system prompts have them."""
-Arguments = TypeVar("Arguments")
 _LINE = re.compile(r"crop_image_normalized\(bbox_2d=(\[[-+.,e\d ]+\]), target_image=(-?\d+)\)", re.ASCII)
 _TAG = re.compile(r"<(?=/?tool_(?:call|response)>)", re.IGNORECASE | re.ASCII)
 
@@ -132,32 +135,56 @@ class _Crop(_Strict):
     target_image: _Integer
 
 
-class _Call(_Strict, Generic[Arguments]):
-    name: str
-    arguments: Arguments
+_SAME = {
+    **dict.fromkeys(("python", "python_interpreter", "code", "execute_python", "run_python", "ipython"), CODE),
+    **dict.fromkeys(("crop", "crop_image", "zoom_in", "crop_image_normalised"), CROP),
+}
+"""Tools of other prompts that do the same; not DeepEyes' ``image_zoom_in_tool``, whose boxes are pixels."""
+_NAMING = {"label", "labels", "description", "object", "object_name", "reason"}
+"""Arguments that name a crop's target and change nothing."""
+_MOST_CALLS = 16
 
 
-def read_call(text: str) -> str | Malformed:
-    """The code of a call in JSON, whose strings may contain unescaped line ends."""
-    try:
-        call = json.loads(text, strict=False)
-    except (ValueError, RecursionError) as error:
-        return Malformed(f"the call is not JSON ({error}): {excerpt(text)}")
-    name = call.get("name") if isinstance(call, dict) else None
-    if name not in (CODE, CROP):
+def read_call(text: str) -> ParsedTurn | Malformed:
+    """The code of one call, and the call itself where it was mended."""
+    call = spelled_call(text)
+    if isinstance(call, Malformed):
+        return call
+    tool, arguments, mended = _SAME.get(call.name, call.name), call.arguments, list(call.mended)
+    if tool not in (CODE, CROP):
         return Malformed(f"the call names neither {CODE} nor {CROP}: {excerpt(text)}")
+    if tool != call.name:
+        mended.append(call.name)
+    if tool == CROP and isinstance(arguments, dict):
+        plain = {name: _plain(value) for name, value in arguments.items() if name not in _NAMING}
+        if repr(plain) != repr(arguments):
+            mended.append("numbers or labels")
+        arguments = plain
     try:
-        if name == CODE:
-            return fenced_code(lines(_Call[_Code].model_validate(call).arguments.code))
-        crop = _Call[_Crop].model_validate(call).arguments
-        return crop_line(crop.bbox_2d, crop.target_image)
+        if tool == CODE:
+            code = fenced_code(lines(_Code.model_validate(arguments).code))
+        else:
+            crop = _Crop.model_validate(arguments)
+            code = crop_line(crop.bbox_2d, crop.target_image)
     except ValidationError as error:
         first = error.errors()[0]
-        return Malformed(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}: {excerpt(text)}")
+        return Malformed(f"{tool}: {'.'.join(map(str, ('arguments', *first['loc'])))}: {first['msg']}: {excerpt(text)}")
+    if isinstance(code, Malformed):
+        return code
+    edits = (Edit(f"tool call: {', '.join(mended)}", text.strip(), write_call(code)),) if mended else ()
+    return ParsedTurn("", code=code, mended=edits)
+
+
+def _plain(value: Any) -> Any:
+    """A box or a number, also one in a text; an image's number may end in ``.0``."""
+    value = json_value(value)
+    if isinstance(value, list):
+        return [json_value(side) for side in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def write_call(code: str) -> str:
-    """A record's code as a call in JSON; tags in its strings are escaped."""
+    """A record's code as one call in JSON; tags in its strings are escaped."""
     crop = _crop_arguments(code)
     call = {"name": CROP, "arguments": crop} if crop else {"name": CODE, "arguments": {"code": code}}
     return _TAG.sub(r"\\u003c", json.dumps(call, ensure_ascii=False))
@@ -188,7 +215,7 @@ class ToolCall(Protocol):
     r"""One JSON call per turn, then an answer in a box.
 
     A turn is read as a call, or else as the last ``\boxed`` answer; a box in the text before a call is no answer.
-    Malformed: two calls in a row, a call that ``read_call`` rejects, boxes that differ, a tag that only the tool
+    Malformed: a call that ``read_call`` rejects, more than 16 in a row, boxes that differ, a tag that only the tool
     writes, a tag without its partner.
     """
 
@@ -196,7 +223,7 @@ class ToolCall(Protocol):
     tags = ("tool_call",)
     modes = ("free", "forced", "forbidden")
     setup = CROP_SETUP
-    one_only = True
+    takes_several = True
 
     def _opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
@@ -212,15 +239,24 @@ class ToolCall(Protocol):
             return Malformed(f"the turn has a tool's marker of its own: {excerpt(thought)}")
         if not parts:
             return _with_answer(text)
-        _, call, after = parts
-        if tag("tool_call").match(after.lstrip()):
-            return Malformed(f"the turn makes two calls: {excerpt(call)}")
-        code = read_call(call)
-        return code if isinstance(code, Malformed) else ParsedTurn(thought.strip(), code=code)
+        calls = [read_call(parts[1])]
+        while len(calls) <= _MOST_CALLS and another_container(parts[2], self.container):
+            parts = split_at_tag(parts[2], self.container) or parts
+            calls.append(read_call(parts[1]))
+        if len(calls) > _MOST_CALLS:
+            return Malformed(f"the turn makes more than {_MOST_CALLS} calls")
+        read = [call for call in calls if isinstance(call, ParsedTurn)]
+        if len(read) < len(calls):
+            return next(call for call in calls if isinstance(call, Malformed))
+        code = "\n".join(call.code or "" for call in read)
+        return ParsedTurn(thought.strip(), code=code, mended=tuple(edit for call in read for edit in call.mended))
 
     def _written(self, turn: ParsedTurn, first: bool) -> str:
         if turn.code is not None:
-            return f"{turn.thought}\n<tool_call>\n{write_call(turn.code)}\n</tool_call>".lstrip()
+            crops = turn.code.split("\n")
+            codes = crops if all(map(_crop_arguments, crops)) else [turn.code]
+            calls = [f"<tool_call>\n{write_call(code)}\n</tool_call>" for code in codes]
+            return "\n".join([turn.thought, *calls]).lstrip()
         return f"{turn.thought}\n{write_box(turn.answer or '')}".lstrip()
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.pipelines.models.protocols import PROTOCOLS, Malformed
+from darkroom.pipelines.models.protocols import PROTOCOLS, Malformed, ParsedTurn
 from tests.pipelines.models.protocols.pieces import TEXTS
 
 EVERY = pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
@@ -93,14 +93,14 @@ def test_a_call_ends_when_no_second_one_can_follow():
     assert stream.finish() == protocol.parse(call)
 
 
-def test_a_second_call_in_pieces_is_malformed():
+def test_a_second_call_in_pieces_belongs_to_the_turn():
     protocol = PROTOCOLS["tool_call"]
     stream = protocol.stream()
     call = protocol.write_round("", "print(1)", first=True)
-    for letter in f"I look twice.\n{call}\n{call}":
+    for letter in f"I look twice.\n{call}\n{call}\nThen":
         stream.feed(letter)
     assert stream.ended
-    assert isinstance(stream.finish(), Malformed)
+    assert stream.finish() == ParsedTurn("I look twice.", code="print(1)\nprint(1)")
 
 
 @EVERY

@@ -147,13 +147,21 @@ def test_a_rollout_without_a_call_runs_nothing(store, tmp_path, make_image):
 
 
 def test_a_malformed_turn_ends_its_rollout_with_the_evidence(store, tmp_path, make_image):
-    made, _ = made_by([CALLS[0], CALLS[1] + CODE_BEHIND], store, tmp_path, make_image)
+    unread = "<tool_call>\nlook closer\n</tool_call>"
+    made, _ = made_by([CALLS[0], unread], store, tmp_path, make_image)
     assert len(made.rounds) == 1
     assert made.error.reason is Reason.MALFORMED_TURN
-    assert "two calls" in made.error.evidence
+    assert "not JSON" in made.error.evidence
 
 
-CODE_BEHIND = TOOL_CALL.write_round("", "print(1)", first=False)
+def test_a_call_in_another_spelling_runs_and_stands_among_the_edits(store, tmp_path, make_image):
+    written = CALLS[0].replace('"arguments"', '"parameters"')
+    made, _ = made_by([written, "So \\boxed{42}"], store, tmp_path, make_image)
+    plain, _ = made_by([CALLS[0], "So \\boxed{42}"], store, tmp_path, make_image)
+    assert made.rounds[0].code == plain.rounds[0].code
+    (edit,) = made.rounds[0].observation.edits
+    assert (edit.kind, edit.before in written) == ("tool call: parameters", True)
+    assert [turn.observation.text for turn in made.rounds] == [turn.observation.text for turn in plain.rounds]
 
 
 class Broken:
