@@ -7,8 +7,11 @@ inside an HTTP 200, and empty answers without tokens. Not retried: requests that
 
 import asyncio
 import itertools
+import json
 import math
+import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -38,6 +41,7 @@ _NEVER = frozenset({501, 505})
 """Not implemented, HTTP version: a retry gets the same answer."""
 _BUSY = frozenset({429, 503, 529})
 REJECTED_KEY = frozenset({401, 403})
+_REFUSED = frozenset({400, 404, 405, 415, 422})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Failure:
     """Return whether the endpoint requires fewer calls."""
     is_endpoints: bool = False
     """Return whether the endpoint itself failed, regardless of the request."""
+    is_refused: bool = False
+    """Return whether the endpoint rejects the request as it is written."""
     is_final: bool = False
     """Return whether no further request can succeed either: the credit is used up."""
     wait_seconds: float | None = None
@@ -67,6 +73,7 @@ def failure_of(error: Exception) -> Failure:
             may_succeed=(status in _RETRIED or status >= 500) and status not in _NEVER and not used_up,
             is_busy=status in _BUSY,
             is_endpoints=status >= 500 or status in REJECTED_KEY,
+            is_refused=status in _REFUSED,
             is_final=used_up,
             wait_seconds=retry_after(error.headers),
         )
@@ -113,6 +120,18 @@ def _number(text: str | None) -> float | None:
     return number if math.isfinite(number) and number >= 0 else None
 
 
+MAX_REFUSALS = 20
+MAX_REFUSALS_OF_A_FIELD = 5
+"""Refusals in the same words, before any call is served, after which the endpoint refuses the request and not a row."""
+_FIELD = re.compile(r"\b(max_tokens|temperature|top_p|seed|stop|response_format)\b")
+
+
+def _remedy(field: str, text: str) -> str:
+    """The setting that leaves ``field`` out of requests, or renames it as ``text`` says."""
+    more = {"max_completion_tokens": 4096} if field == "max_tokens" and "max_completion_tokens" in text else {}
+    return f"DARKROOM_POLICY_EXTRA='{json.dumps({field: None, **more})}' (or …_JUDGE_EXTRA, …) sends none of it"
+
+
 MAX_PATIENCE_SECONDS = 600.0
 """An endpoint that names a longer wait (a day's quota is used up) stops the stage instead."""
 MAX_CHARACTERS = 600
@@ -125,7 +144,8 @@ class EndpointCalls:
     """The calls to one endpoint. ``clean`` removes secrets (the key) from a text that will be stored.
 
     A circuit breaker: once ``endpoint.max_failures`` calls in a row were failed by the endpoint itself, after all
-    retries (a 400 does not count), every further call fails at once.
+    retries, every further call fails at once; so it does once the first calls of all were refused with the same
+    sentence, which a field of the request causes and no row.
     """
 
     def __init__(
@@ -140,6 +160,8 @@ class EndpointCalls:
         self._endpoint, self._budget_pool, self._clean = endpoint, budget_pool, clean
         self._name = f"{endpoint.model} at {endpoint.base_url}"
         self._n_failures = 0
+        self._refusals: Counter[str] | None = Counter()
+        """Refusals by their words without numbers, until a call is served."""
         self._broken = ""
         """Why the endpoint is given up."""
         self._stopped = asyncio.Event()
@@ -174,7 +196,7 @@ class EndpointCalls:
             async with asyncio.timeout(self._endpoint.timeout_seconds):
                 completions = await send()
             self._budget_pool.pay(sum((completion.usage for completion in completions), Usage()))
-            self._n_failures = 0
+            self._n_failures, self._refusals = 0, None
             outcome = "served"
             return completions
         except TRY_ERRORS as error:
@@ -202,7 +224,16 @@ class EndpointCalls:
         self._n_failures = self._n_failures + 1 if failure.is_endpoints else 0
         if self._n_failures >= self._endpoint.max_failures:
             self._open(f"{self._n_failures} calls in a row failed, the last one with {failure.text}")
+        if failure.is_refused and self._refusals is not None:
+            self._count_refusal(failure.text, self._refusals)
         raise PolicyError(f"{self._name}: {failure.text}")
+
+    def _count_refusal(self, text: str, refusals: Counter[str]) -> None:
+        words, field = re.sub(r"\d+", "", text), _FIELD.search(text)
+        refusals[words] += 1
+        if refusals[words] >= (MAX_REFUSALS_OF_A_FIELD if field else MAX_REFUSALS):
+            remedy = f". {_remedy(field[1], text)}" if field else ""
+            self._break(f"it refused the first {refusals[words]} requests: {text}{remedy}")
 
     def _break(self, reason: str) -> NoReturn:
         self._open(reason)

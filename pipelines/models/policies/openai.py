@@ -323,7 +323,8 @@ class OpenAIPolicy:
         if at.send_schema and request.schema is not None:
             schema = {"name": "answer", "schema": dict(request.schema)}
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return {**fields, **at.extra_body}
+        fields |= at.extra_body
+        return {name: value for name, value in fields.items() if value is not None}
 
     def _completions(self, response: Any, frames: tuple[SentImage, ...], n: int) -> tuple[Completion, ...]:
         """The answer's choices, ``n`` at most. Raises ``PolicyError`` where it is no completion, ``StatusError`` where

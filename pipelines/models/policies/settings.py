@@ -7,11 +7,14 @@
 Every role has the same variables; unset ones fall back to ``DARKROOM_POLICY``.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
+
+from pydantic import field_validator
 
 from darkroom.pipelines.models.policies.budget import SpendLimit
 from darkroom.pipelines.models.policies.policy import PolicyIdentity, PolicyUnavailable
@@ -49,7 +52,7 @@ class Endpoint:
     size_step: int = 1
     """Sides are sent as multiples of this, so that the server does not resize (Qwen2.5-VL: 28)."""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the request's body, as vLLM takes them (``top_k``, ``repetition_penalty``, …)."""
+    """Further fields of the request's body (``top_k``, ``reasoning_effort``, …); None leaves a field out."""
     max_failures: int = 10
     """After so many failed calls in a row the endpoint counts as broken, and all further calls fail at once."""
 
@@ -115,6 +118,12 @@ class EndpointSettings(EnvironmentSettings):
     send_n: bool = setting(
         "_SEND_N", True, description="Request several answers to one prompt at once; off for servers without `n`."
     )
+    extra: str = setting(
+        "_EXTRA",
+        "",
+        description="Further fields of every request, a JSON object; null leaves one out: "
+        '`{"reasoning_effort": "low", "temperature": null}`, `{"max_tokens": null, "max_completion_tokens": 4096}`.',
+    )
     concurrency: int = setting(
         "_CONCURRENCY", 32, gt=0, description="Maximum number of requests in flight, of each role."
     )
@@ -153,6 +162,13 @@ class EndpointSettings(EnvironmentSettings):
     )
     n_votes: int = setting("_VOTES", 1, ge=1, description="Votes per question, where this model judges.")
 
+    @field_validator("extra")
+    @classmethod
+    def _is_an_object(cls, extra: str) -> str:
+        if not isinstance(json.loads(extra or "{}"), dict):
+            raise ValueError('expected a JSON object, such as {"reasoning_effort": "low"}')
+        return extra
+
     @classmethod
     def from_environment(
         cls, role: Role = "POLICY", environment: Mapping[str, str] = os.environ, **defaults: Any
@@ -172,7 +188,7 @@ class EndpointSettings(EnvironmentSettings):
     @property
     def endpoint(self) -> Endpoint:
         names = {field.name for field in fields(Endpoint)} & set(EndpointSettings.model_fields)
-        return Endpoint(**{name: getattr(self, name) for name in names})
+        return Endpoint(**{name: getattr(self, name) for name in names}, extra_body=json.loads(self.extra or "{}"))
 
     @property
     def budget(self) -> SpendLimit:

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from darkroom.pipelines.generation.rollout import parse_turn
 from darkroom.pipelines.models.policies import BudgetPool, PolicyError, PolicyUnavailable, RecordedPolicy, calls
+from darkroom.pipelines.models.policies.settings import EndpointSettings
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
@@ -294,9 +295,59 @@ def test_the_key_is_not_in_what_the_breaker_says(chat, open_policy, turn, monkey
 
 
 def test_refusals_of_single_requests_never_open_the_breaker(chat, open_policy, turn):
-    made, endpoint = all_written(chat, open_policy, turn, chat.saying(lambda: chat.refusal(400)), 40, max_failures=3)
-    assert all(isinstance(error, PolicyError) for error in made)
+    async def answer(endpoint, request, body):
+        return chat.refusal(400) if len(endpoint.asked) > 1 else chat.completion()
+
+    made, endpoint = all_written(chat, open_policy, turn, answer, 40, max_failures=3, concurrency=1)
+    assert sum(type(error) is PolicyError for error in made) == 39
     assert len(endpoint.asked) == 40
+
+
+def test_refusals_in_other_words_are_of_their_rows(chat, open_policy, turn):
+    async def answer(endpoint, request, body):
+        return chat.refusal(400, "too long" + "!" * len(endpoint.asked))
+
+    made, endpoint = all_written(chat, open_policy, turn, answer, 40, concurrency=1)
+    assert all(type(error) is PolicyError for error in made)
+    assert len(endpoint.asked) == 40
+
+
+@pytest.mark.parametrize(
+    ("message", "n_asked", "said"),
+    [
+        (
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+            5,
+            '"max_completion_tokens": 4096',
+        ),
+        ("temperature=1.0 is not supported with this model", 5, """DARKROOM_POLICY_EXTRA='{"temperature": null}'"""),
+        ("maximum context length is 4096 tokens, request 17 has 9000", 20, "request 17"),
+    ],
+)
+def test_an_endpoint_that_refuses_every_request_stops_the_stage_with_its_sentence(
+    chat, open_policy, turn, message, n_asked, said
+):
+    answer = chat.saying(lambda: chat.refusal(400, message))
+    made, endpoint = all_written(chat, open_policy, turn, answer, 40, concurrency=1)
+    assert len(endpoint.asked) == n_asked
+    assert isinstance(made[-1], PolicyUnavailable)
+    assert said in str(made[-1])
+
+
+def test_a_field_of_null_is_left_out(chat, open_policy, turn):
+    settings = EndpointSettings(extra='{"max_tokens": null, "max_completion_tokens": 9, "reasoning_effort": "low"}')
+    _, endpoint = written(
+        chat, open_policy, turn, chat.saying(chat.completion), extra_body=settings.endpoint.extra_body
+    )
+    sent = endpoint.asked[0]
+    assert "max_tokens" not in sent
+    assert (sent["max_completion_tokens"], sent["reasoning_effort"]) == (9, "low")
+
+
+@pytest.mark.parametrize("extra", ["[1]", "{", "7"])
+def test_extra_fields_are_a_json_object(extra):
+    with pytest.raises(PolicyUnavailable, match="DARKROOM_JUDGE_EXTRA is "):
+        EndpointSettings.from_environment("JUDGE", {"DARKROOM_JUDGE_EXTRA": extra})
 
 
 def test_failures_with_answers_between_them_never_open_the_breaker(chat, open_policy, turn):
