@@ -9,6 +9,7 @@ An answer that was paid for is read, however odd: an error would be paid for aga
 """
 
 import asyncio
+import json
 import logging
 import math
 import os
@@ -122,11 +123,26 @@ def _completion(choice: Mapping[str, Any]) -> Completion:
     """A choice without usage."""
     message, reason = _message(choice), choice.get("finish_reason")
     reasoning, text = map(storable, _thought_and_text(message))
+    text += "" if "<tool_call>" in text else storable(_calls(message))
     refusal = storable(_text(message.get("refusal"), _DEEPEST))
     withheld = f"finish_reason {reason!r}" if reason in _FILTERS else ""
     if refusal and not text.strip():
         withheld = f"the model refused: {refusal[:200]!r}"
     return Completion(text, reason != "length", withheld=withheld, reasoning=reasoning)
+
+
+def _calls(message: Mapping[str, Any]) -> str:
+    """The calls that a server has taken out of the text, as models write them there (``protocols/tool_call.py``)."""
+    listed = message.get("tool_calls")
+    functions = [call.get("function") for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
+    texts: list[str] = []
+    for function in functions:
+        named = function if isinstance(function, dict) else {}
+        arguments = named.get("arguments")
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        call = f'{{"name": {json.dumps(named.get("name"))}, "arguments": {written}}}'.replace("<", "\\u003c")
+        texts.append(f"\n<tool_call>\n{call}\n</tool_call>")
+    return "".join(texts)
 
 
 def _thought_and_text(message: Mapping[str, Any]) -> tuple[str, str]:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from darkroom.pipelines.generation.rollout import parse_turn
 from darkroom.pipelines.models.policies.openai import is_same_model, read_answer, warn_of_oddities
 from darkroom.pipelines.models.policies.policy import PolicyError
+from darkroom.pipelines.models.protocols import PROTOCOLS, ParsedTurn
+from darkroom.pipelines.records.reject_reasons import RowError
 
 
 def answer(**fields: Any) -> dict[str, Any]:
@@ -69,3 +72,19 @@ def test_another_model_and_a_missing_count_are_said_once(caplog: pytest.LogCaptu
     assert "'small-model'" in other
     assert "'large-model'" in other
     assert "tokens" in uncounted
+
+
+@pytest.mark.parametrize("arguments", ['{"code": "print(\'</tool_call>\')"}', {"code": "print('</tool_call>')"}])
+def test_calls_beside_the_text_are_read_as_calls_in_it(arguments):
+    call = {"id": "1", "type": "function", "function": {"name": "code_interpreter", "arguments": arguments}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call, call]}
+    body = {"choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": {"completion_tokens": 9}}
+    turn = parse_turn(read_answer(body, 1).choices[0], PROTOCOLS["tool_call"])
+    assert turn == ParsedTurn("", code="print('</tool_call>')\nprint('</tool_call>')")
+
+
+@pytest.mark.parametrize("calls", [7, [7], [{"function": 7}], [{"function": {"name": None, "arguments": "{"}}]])
+def test_calls_that_are_none_say_so(calls):
+    body = {"choices": [{"message": {"content": None, "tool_calls": calls}}], "usage": {"completion_tokens": 9}}
+    with pytest.raises(RowError, match="malformed_turn"):
+        parse_turn(read_answer(body, 1).choices[0], PROTOCOLS["tool_call"])
