@@ -16,10 +16,8 @@ from darkroom.assets.commands.build import calibrate, demo, finish, materialize,
 from darkroom.assets.commands.look import explain, gallery, summary, ui
 from darkroom.assets.commands.new import new
 from darkroom.assets.commands.shipping import export, publish
-from darkroom.assets.commands.sources import app as sources_app
-from darkroom.assets.commands.sources import ingest
-from darkroom.assets.commands.training import app as train_app
-from darkroom.assets.commands.training import inspect_mask
+from darkroom.assets.commands.sources import app as sources_app, ingest
+from darkroom.assets.commands.training import app as train_app, inspect_mask
 from darkroom.pipelines.command_line.console import Aliases, OrderedGroup, panelled_group
 from darkroom.pipelines.models.serving.cli import serve
 from darkroom.pipelines.services.cli import serve_sandbox

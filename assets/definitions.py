@@ -29,12 +29,10 @@ from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asse
 from darkroom.assets.graph.families import family_assets, samples_asset
 from darkroom.assets.graph.partitions import nightly, shard_sensor, source_partitions
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
-from darkroom.assets.graph.rl import GROUP as RL_GROUP
-from darkroom.assets.graph.rl import rl_assets
+from darkroom.assets.graph.rl import GROUP as RL_GROUP, rl_assets
 from darkroom.assets.pages.declared_metadata import with_code_references
 from darkroom.pipelines.generation.recipes import Recipe
-from darkroom.pipelines.generation.released import RELEASED as RELEASES
-from darkroom.pipelines.generation.released import all_recipes
+from darkroom.pipelines.generation.released import RELEASED as RELEASES, all_recipes
 from darkroom.pipelines.publishing.judge_stats import REVIEWS
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.workspace import Workspace

@@ -5,6 +5,7 @@ Where a change is meant, say so in CHANGELOG.md and renew the list: ``python -m 
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 from pathlib import Path
@@ -17,12 +18,21 @@ NAMES: dict[str, list[str]] = json.loads(PINNED.read_text()) if PINNED.exists() 
 
 
 def packages() -> dict[str, list[str]]:
-    """The names in ``__all__`` of every package that has one."""
+    """The names that each package offers: those in ``__all__``, else what it imports as itself and its own tables."""
     files = [path for name in ("sandbox", "pipelines", "annotation", "train", "assets") for path in _inits(ROOT / name)]
-    modules = [
-        ".".join(("darkroom", *path.parent.relative_to(ROOT).parts)) for path in files if "__all__" in path.read_text()
-    ]
-    return {name: sorted(importlib.import_module(name).__all__) for name in sorted(modules)}
+    offered = {".".join(("darkroom", *path.parent.relative_to(ROOT).parts)): _offered(path) for path in files}
+    return {module: sorted(names) for module, names in sorted(offered.items()) if names}
+
+
+def _offered(path: Path) -> list[str]:
+    body = ast.parse(path.read_text()).body
+    for statement in body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
+            return list(ast.literal_eval(statement.value))
+    imports = [alias for statement in body if isinstance(statement, ast.ImportFrom) for alias in statement.names]
+    offered = [alias.name for alias in imports if alias.asname == alias.name]
+    tables = [ast.unparse(statement.target) for statement in body if isinstance(statement, ast.AnnAssign)]
+    return [*offered, *tables] if offered else []
 
 
 def _inits(folder: Path) -> list[Path]:

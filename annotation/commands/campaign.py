@@ -222,8 +222,7 @@ def report(
     if guide:
         _print_guide(out, language)
         return
-    from darkroom.annotation.quality.annotators import payments as payment_rows
-    from darkroom.annotation.quality.annotators import write_payments
+    from darkroom.annotation.quality.annotators import payments as payment_rows, write_payments
     from darkroom.annotation.quality.metrics import measure
     from darkroom.annotation.quality.report import write_report
     from darkroom.annotation.rounds.image_pool import left_out

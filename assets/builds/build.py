@@ -19,8 +19,7 @@ from darkroom.assets.builds.jobs import Jobs, MaterializationFailed, open_jobs
 from darkroom.assets.clusters.placement import LOCAL, TRAIN, PlacementError
 from darkroom.assets.clusters.programs import Program
 from darkroom.assets.definitions import ANNOTATION, DATASETS, RELEASED, RL, RL_DATASET, SAMPLES, SFT
-from darkroom.assets.graph.families import REJECTS, stage_key
-from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
+from darkroom.assets.graph.families import REJECTS, SAMPLES as SAMPLES_KEY, stage_key
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.graph.rl import RL_STAGES
 from darkroom.assets.graph.training_config import DEMO_SETTINGS

@@ -102,8 +102,7 @@ def audit(
     parts = _parts(only, model, out, min_match)
     read_as = {"layout": layout, "min_pixels": min_pixels, "max_pixels": max_pixels}
     encode = None if model is None else _encoder(dataset, model, out, max_tokens, **read_as)
-    from darkroom.pipelines.inspection.audit import audit as audit_datasets
-    from darkroom.pipelines.inspection.audit import find_conversations
+    from darkroom.pipelines.inspection.audit import audit as audit_datasets, find_conversations
 
     try:
         with open_workspace() as workspace:

@@ -180,8 +180,7 @@ def explain(
     Name the row by six or more characters of its id, or by its place in its source: `darkroom explain demo:photo/cat`.
     """
     from darkroom.assets.terminal.explanation import print_candidates, print_explanation
-    from darkroom.pipelines.inspection.explain import RowAmbiguous
-    from darkroom.pipelines.inspection.explain import explain as explain_row
+    from darkroom.pipelines.inspection.explain import RowAmbiguous, explain as explain_row
 
     with open_workspace() as workspace:
         try:

@@ -11,8 +11,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from darkroom.assets.commands.choices import public_datasets
-from darkroom.assets.commands.choices import sources as added_sources
+from darkroom.assets.commands.choices import public_datasets, sources as added_sources
 from darkroom.pipelines.command_line.console import (
     CONSOLE,
     AsJson,

@@ -8,14 +8,12 @@ import dagster as dg
 
 from darkroom.annotation.label_studio.server import connect
 from darkroom.annotation.queues.base import read_verdicts
-from darkroom.annotation.queues.review import ROUND as REVIEW
-from darkroom.annotation.queues.review import ReviewQueue
+from darkroom.annotation.queues.review import ROUND as REVIEW, ReviewQueue
 from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.tables import ACCEPTED
-from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY
-from darkroom.assets.graph.families import stage_key
+from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY, stage_key
 from darkroom.assets.graph.partitions import SHIPS
 from darkroom.assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result

@@ -22,8 +22,7 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.table_search import columns_of
 from darkroom.pipelines.publishing.rendering import columns, sparkline
-from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
-from darkroom.pipelines.publishing.rl_dataset import rl_folder
+from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS, rl_folder
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.records.annotation import asked, measured_on
 from darkroom.pipelines.records.reject_reasons import Reason

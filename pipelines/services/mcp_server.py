@@ -20,8 +20,8 @@ from mcp_types import (
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
+    Tool as ToolDescription,
 )
-from mcp_types import Tool as ToolDescription
 from pydantic import ValidationError
 
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol

@@ -8,8 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.annotation._plugin.darkroom_studio.content import FIELDS, find_errors
 from darkroom.annotation._plugin.darkroom_studio.validation import find_submission_errors, read_body

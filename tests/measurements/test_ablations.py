@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from darkroom.train.rl.settings import METHODS_VARIABLE
-from measurements.ablations import __main__ as program
-from measurements.ablations import models, report, results, runner
+from measurements.ablations import __main__ as program, models, report, results, runner
 from measurements.ablations.catalog import EXPERIMENTS, FRESH, TUNED
 from measurements.ablations.evaluations import evaluation_settings
 from measurements.ablations.experiment import MEASURES

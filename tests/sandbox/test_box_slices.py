@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.sandbox._guest.boxes import Repairs
 from tests.sandbox.cells import ONE_CELL, Cell, outcome_of

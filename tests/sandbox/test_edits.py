@@ -7,8 +7,7 @@ import time
 import warnings
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
 from darkroom.sandbox._guest.names import ImageLinks

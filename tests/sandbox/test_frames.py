@@ -4,8 +4,7 @@ import json
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.sandbox import Limits
 from darkroom.sandbox.errors import ProtocolViolation

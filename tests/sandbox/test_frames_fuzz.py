@@ -6,8 +6,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from darkroom.sandbox import Limits
 from darkroom.sandbox.calls import STATUSES

@@ -8,8 +8,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.sandbox._kernel import seccomp, syscalls
 from darkroom.sandbox._kernel.syscalls import ALLOWED, METADATA, REFUSED, TABLES

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from darkroom.train.rl.settings import METHODS_VARIABLE
-from measurements.ablations import report, results, runner
-from measurements.ablations import world as ablation_world
+from measurements.ablations import report, results, runner, world as ablation_world
 from measurements.ablations.catalog import EXPERIMENTS
 from measurements.ablations.world import datasets
 

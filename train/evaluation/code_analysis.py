@@ -16,8 +16,7 @@ pixels decide (``observed_images.py``).
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from enum import StrEnum
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from measurements.ablations.catalog.starts import FEW, FRESH, FURTHER, GRPO, SEEING, SFT, reinforced, seeing
 from measurements.ablations.experiment import HELD_OUT, Arm, Comparison, Experiment, PaperRow
-from measurements.ablations.models import SFT as SFT_SETTINGS
-from measurements.ablations.models import Model
+from measurements.ablations.models import SFT as SFT_SETTINGS, Model
 
 LEARNING_PROOF = Experiment(
     "learning_proof",

@@ -7,25 +7,12 @@
 """
 
 from darkroom.pipelines.models.serving.engines import (
-    Engine,
-    ServedModel,
-    ServingError,
-    TransformersEngine,
-    VllmEngine,
-    vllm_cpu_environment,
-    vllm_environment,
+    Engine as Engine,
+    ServedModel as ServedModel,
+    ServingError as ServingError,
+    TransformersEngine as TransformersEngine,
+    VllmEngine as VllmEngine,
+    vllm_cpu_environment as vllm_cpu_environment,
+    vllm_environment as vllm_environment,
 )
-from darkroom.pipelines.models.serving.server import ModelServer, Progress, start
-
-__all__ = [
-    "Engine",
-    "ModelServer",
-    "Progress",
-    "ServedModel",
-    "ServingError",
-    "TransformersEngine",
-    "VllmEngine",
-    "start",
-    "vllm_cpu_environment",
-    "vllm_environment",
-]
+from darkroom.pipelines.models.serving.server import ModelServer as ModelServer, Progress as Progress, start as start

@@ -5,29 +5,18 @@ report = Scanner(index, workspace.images).report(TrainingRow.of_sample(sample) f
 """
 
 from darkroom.pipelines.selection.decontamination.benchmarks import (
-    CONTAMINATION,
-    Benchmark,
-    BenchmarkCounts,
-    Contamination,
-    ContaminationKind,
-    DecontaminationError,
-    TrainingRow,
-    read_benchmarks,
-    to_table,
+    CONTAMINATION as CONTAMINATION,
+    Benchmark as Benchmark,
+    BenchmarkCounts as BenchmarkCounts,
+    Contamination as Contamination,
+    ContaminationKind as ContaminationKind,
+    DecontaminationError as DecontaminationError,
+    TrainingRow as TrainingRow,
+    read_benchmarks as read_benchmarks,
+    to_table as to_table,
 )
-from darkroom.pipelines.selection.decontamination.index import BenchmarkIndex, ContaminationReport, Scanner
-
-__all__ = [
-    "CONTAMINATION",
-    "Benchmark",
-    "BenchmarkCounts",
-    "BenchmarkIndex",
-    "Contamination",
-    "ContaminationKind",
-    "ContaminationReport",
-    "DecontaminationError",
-    "Scanner",
-    "TrainingRow",
-    "read_benchmarks",
-    "to_table",
-]
+from darkroom.pipelines.selection.decontamination.index import (
+    BenchmarkIndex as BenchmarkIndex,
+    ContaminationReport as ContaminationReport,
+    Scanner as Scanner,
+)

@@ -12,25 +12,12 @@ judge about free text.
 """
 
 from darkroom.pipelines.verification.grading.corruptions import (
-    Corruption,
-    Discrimination,
-    corruptions,
-    measure_discrimination,
-    require_discrimination,
+    Corruption as Corruption,
+    Discrimination as Discrimination,
+    corruptions as corruptions,
+    measure_discrimination as measure_discrimination,
+    require_discrimination as require_discrimination,
 )
-from darkroom.pipelines.verification.grading.grade import Grade, Kind, grade
-from darkroom.pipelines.verification.grading.math_worker import GradingError
-from darkroom.pipelines.verification.grading.select_grader import grader_of
-
-__all__ = [
-    "Corruption",
-    "Discrimination",
-    "Grade",
-    "GradingError",
-    "Kind",
-    "corruptions",
-    "grade",
-    "grader_of",
-    "measure_discrimination",
-    "require_discrimination",
-]
+from darkroom.pipelines.verification.grading.grade import Grade as Grade, Kind as Kind, grade as grade
+from darkroom.pipelines.verification.grading.math_worker import GradingError as GradingError
+from darkroom.pipelines.verification.grading.select_grader import grader_of as grader_of

@@ -4,8 +4,7 @@ import math
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from PIL import Image
 
 from darkroom.annotation._plugin.darkroom_studio.content import share_of, to_corners

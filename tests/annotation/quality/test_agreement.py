@@ -10,8 +10,7 @@ import warnings
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.annotation.quality.agreement import alpha
 

@@ -25,8 +25,23 @@ from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PEOPLE, SIZE, Desk, accepts, box, fixes, rejects, text
-from tests.annotation.desk import record as written
+from tests.annotation.desk import (
+    ANN,
+    BOB,
+    CEM,
+    EVE,
+    FAY,
+    GUS,
+    PEOPLE,
+    SIZE,
+    Desk,
+    accepts,
+    box,
+    fixes,
+    record as written,
+    rejects,
+    text,
+)
 from tests.image_files import encoded
 from tests.matrices import first_quickly
 

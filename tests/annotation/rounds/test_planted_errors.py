@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields as names_of
-from dataclasses import replace
+from dataclasses import fields as names_of, replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.annotation.rounds.campaign import CATEGORY_NAMES
 from darkroom.annotation.rounds.planted_errors import ERRORS, is_selected, plant

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.annotation.rounds.campaign import Campaign, Terms, is_checked_twice, terms_of
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.annotation import AnnotationError, ServerUnreachable
 from darkroom.annotation.label_studio.client import ChangedTask, TaskListing

@@ -11,8 +11,7 @@ import pytest
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.recordings.campaign_import import RecordedServer
-from darkroom.annotation.recordings.format import Recording
-from darkroom.annotation.recordings.format import record as recorded
+from darkroom.annotation.recordings.format import Recording, record as recorded
 from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import SCHEMA

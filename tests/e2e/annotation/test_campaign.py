@@ -36,8 +36,7 @@ from darkroom.annotation.rounds.planted_errors import is_selected
 from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, AnnotationStages
-from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
-from darkroom.pipelines.publishing.rl_dataset import rl_folder
+from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS, rl_folder
 from darkroom.pipelines.records import Annotated, ImageRef, PoolImage
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.ports import free_port

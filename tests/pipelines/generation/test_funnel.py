@@ -1,7 +1,6 @@
 """A quota is filled with few samples beyond, whatever the yield."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.generation.funnel import Yield, next_limit
 

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.models.messages import message
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyError, RecordedPolicy

@@ -10,8 +10,7 @@ from typing import Any
 import cattrs
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.pipelines.records import (
     Check,

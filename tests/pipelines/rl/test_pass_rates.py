@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from darkroom.pipelines.models.policies import PolicyUnavailable
 from darkroom.pipelines.records import PassRate, Sample, Truth

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.records import ImageRef, Sample, Truth
 from darkroom.pipelines.records.digest import digest

@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.selection.sampling import Candidate, Strata, difficulty, mixture, ordered

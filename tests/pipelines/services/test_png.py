@@ -5,8 +5,7 @@ import io
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 
 from darkroom.pipelines.services.files import png

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from datasets import Dataset, DatasetDict, Features, Image, Value
-from PIL import Image as Pillow
-from PIL import ImageDraw
+from PIL import Image as Pillow, ImageDraw
 
 _TEXT = Value("string")
 _URL = "http://images.cocodataset.org/train2017/"

@@ -9,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.sources.columns import Columns

@@ -10,8 +10,7 @@ from contextlib import suppress
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from PIL import Image, TiffImagePlugin
 
 from darkroom.pipelines.records.reject_reasons import Reason, RowError

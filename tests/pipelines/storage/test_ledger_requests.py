@@ -11,8 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.storage.cached_calls import CachedCall, SeededRequest, to_json
 from darkroom.pipelines.storage.ledger import MOST_AT_ONCE, GroupCommit, Ledger, call_key

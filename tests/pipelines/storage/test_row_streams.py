@@ -6,8 +6,7 @@ import tracemalloc
 from pathlib import Path
 from unittest import mock
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.storage import row_files

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, resized, visual_tokens
 

@@ -1,8 +1,7 @@
 """Boxes as programs spell them, and those that cannot be worked out."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.train.evaluation.code_analysis import crop_boxes
 

@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.publishing.layouts import turns as rendering
 from darkroom.pipelines.publishing.layouts.trl import messages_of

@@ -3,8 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.train.rl.rollouts.scoring import group_relative, oversample_filter_rank, positive_with_negative_advantage
 

@@ -1,8 +1,7 @@
 """Each reward against cases that were computed by hand from its paper."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.records import Grader, Sample, Truth
 from darkroom.train.rl.rewards import (

@@ -28,8 +28,16 @@ from darkroom.pipelines.records import Observation
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.tracing import span
-from darkroom.sandbox import Group, ImageUnreadable, InputsTooLarge, Limits, SandboxError, SandboxUnavailable, Session
-from darkroom.sandbox import Observation as SandboxObservation
+from darkroom.sandbox import (
+    Group,
+    ImageUnreadable,
+    InputsTooLarge,
+    Limits,
+    Observation as SandboxObservation,
+    SandboxError,
+    SandboxUnavailable,
+    Session,
+)
 
 _MOST_WAITING = 64
 """Executions that may wait for one of the pool's slots at a time, each in a thread."""

@@ -7,8 +7,7 @@ import base64
 import io
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 
 from darkroom.pipelines.models.policies import RecordedPolicy, SentImage

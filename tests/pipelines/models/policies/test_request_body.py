@@ -6,8 +6,7 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.models.messages import ImagePart, Message, Text
 from darkroom.pipelines.models.policies.http_client import body_of

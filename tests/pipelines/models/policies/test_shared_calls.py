@@ -9,8 +9,7 @@ import time
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.models.policies import PolicyUnavailable
 from darkroom.pipelines.models.policies.limiter import ConcurrencyLimiter, SharedCalls, fair_shares

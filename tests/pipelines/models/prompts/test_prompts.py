@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.models import prompts
 from darkroom.pipelines.models.prompts import PromptError, bundled_prompt, earlier_versions, escaped, load_prompt, nonce

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.models.messages import ImagePart, Text
 from darkroom.pipelines.models.protocols import PROTOCOLS, Malformed, ParsedTurn, Thyme

@@ -12,8 +12,7 @@ import datasets as hf
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 from typer.testing import CliRunner
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS, reward
 from darkroom.pipelines.publishing.layouts.exporter import REWARD, export

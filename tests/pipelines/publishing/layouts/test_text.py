@@ -1,8 +1,7 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.models.messages import ImagePart, Text
 from darkroom.pipelines.publishing.layouts.turns import PLACEHOLDERS, escaped, plain, unescaped, with_placeholders

@@ -7,8 +7,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.pipelines.selection.duplicates import key_index
 from darkroom.pipelines.selection.duplicates.key_index import FoundKeys, KeyIndex, MappedFile

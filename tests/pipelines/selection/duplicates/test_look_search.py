@@ -9,8 +9,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageOps
 
 from darkroom.pipelines.demo.images.material import font, photograph_image
-from darkroom.pipelines.selection.duplicates import look_search
-from darkroom.pipelines.selection.duplicates import same_image as same_image_module
+from darkroom.pipelines.selection.duplicates import look_search, same_image as same_image_module
 from darkroom.pipelines.selection.duplicates.local_features import Features
 from darkroom.pipelines.selection.duplicates.look_search import near_looks
 from darkroom.pipelines.selection.duplicates.looks import Look, PerceptualHash, look_of

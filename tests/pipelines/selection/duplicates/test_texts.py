@@ -8,8 +8,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.pipelines.selection.duplicates import texts as text_search
 from darkroom.pipelines.selection.duplicates.texts import (

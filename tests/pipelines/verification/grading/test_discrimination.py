@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth
 from darkroom.pipelines.records.reject_reasons import Reason, RowError

@@ -10,8 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from darkroom.pipelines.records import Sample, Truth
 from darkroom.pipelines.verification.grading import grade

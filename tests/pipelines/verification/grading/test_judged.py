@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from darkroom.pipelines.models.messages import Text
 from darkroom.pipelines.models.policies import CompletionRequest, PolicyError

@@ -7,8 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth, from_row, to_row
 from darkroom.pipelines.records.geometry import iou

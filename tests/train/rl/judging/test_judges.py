@@ -4,8 +4,7 @@ import asyncio
 import re
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from PIL import Image
 
 from darkroom.pipelines.models.policies import SpendTracker, calls
