@@ -132,7 +132,7 @@ def _completion(choice: Mapping[str, Any]) -> Completion:
 
 
 def _calls(message: Mapping[str, Any]) -> str:
-    """The calls that a server has taken out of the text, as models write them there (``protocols/tool_call.py``)."""
+    """The calls that a server moved out of the text, as models write them there (``protocols/tool_call.py``)."""
     listed = message.get("tool_calls")
     functions = [call.get("function") for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
     texts: list[str] = []
