@@ -6,27 +6,21 @@
 An alternative may be empty. Alternatives do not nest. Slots (``{label}``) stay as they are.
 """
 
-import math
 import re
 from collections.abc import Sequence
+from functools import cache
+from itertools import product
 from random import Random
 
 _CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
-
-
 _STEP = 7919
 """A prime that divides no number of forms here."""
 
 
 def nth_form(texts: Sequence[str], n: int) -> str:
     """One form of all: another one for every ``n`` below their number, and neighbours far apart."""
-    of_texts = [_parts(text) for text in texts]
-    place = n * _STEP % sum(map(_n_forms, of_texts))
-    for parts in of_texts:
-        if place < _n_forms(parts):
-            break
-        place -= _n_forms(parts)
-    return _form(parts, place)
+    forms = [form for text in texts for form in _forms(text)]
+    return forms[n * _STEP % len(forms)]
 
 
 def some_form(texts: Sequence[str], rng: Random) -> str:
@@ -36,21 +30,12 @@ def some_form(texts: Sequence[str], rng: Random) -> str:
 
 def one_form(text: str, rng: Random) -> str:
     """Some form of one text."""
-    parts = _parts(text)
-    return _form(parts, rng.randrange(_n_forms(parts)))
+    return rng.choice(_forms(text))
 
 
-def _parts(text: str) -> list[list[str]]:
-    return [piece.split("|") if n % 2 else [piece] for n, piece in enumerate(_CHOICE.split(text))]
-
-
-def _n_forms(parts: Sequence[Sequence[str]]) -> int:
-    return math.prod(map(len, parts))
-
-
-def _form(parts: Sequence[Sequence[str]], place: int) -> str:
-    words = []
-    for alternatives in parts:
-        place, which = divmod(place, len(alternatives))
-        words.append(alternatives[which])
-    return re.sub(r" +(?=[ ,.;:])", "", "".join(words)).strip()
+@cache
+def _forms(text: str) -> list[str]:
+    """All forms; the first alternatives change fastest."""
+    parts = [piece.split("|") if n % 2 else [piece] for n, piece in enumerate(_CHOICE.split(text))]
+    forms = ("".join(reversed(words)) for words in product(*reversed(parts)))
+    return [re.sub(r" +(?=[ ,.;:])", "", form).strip() for form in forms]
