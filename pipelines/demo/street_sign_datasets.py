@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple
 from PIL import Image
 
 from darkroom.pipelines.demo.images import DEMO_VERSION
-from darkroom.pipelines.demo.images.material import TEXTURE_LICENSE, Choices, image_row, joint_license, jpeg_bytes
+from darkroom.pipelines.demo.images.material import TEXTURE_LICENSE, image_row, joint_license, jpeg_bytes
 from darkroom.pipelines.demo.images.scenes import TOPICS, Placed, make_wall
 from darkroom.pipelines.demo.images.walls import lit
 from darkroom.pipelines.demo.oracle.family_script import family_script
@@ -111,9 +111,9 @@ def _piece(row: str, hung_sign: HungSign) -> SourceRow:
 
 def sign_row(row: str, question: str, hung_sign: HungSign, image: Image.Image, box: Box) -> SourceRow:
     """The row of a question about a sign, which is at ``box`` of ``image``."""
-    target = hung_sign.sign.target
-    answer, truth = Choices((), target.look), Truth(boxes=(TruthBox(target.label, *box),))
-    return image_row(row, jpeg_bytes(image), question, answer, truth, "attribute", hung_sign.license)
+    target, license = hung_sign.sign.target, hung_sign.license
+    truth = Truth(boxes=(TruthBox(target.label, *box),))
+    return image_row(row, jpeg_bytes(image), question, target.look, truth, category="attribute", license=license)
 
 
 def view_of(hung_sign: HungSign, size: tuple[int, int], chance: Random) -> Box:

@@ -22,7 +22,6 @@ from darkroom.pipelines.demo.images.figures import diagrams, figures
 from darkroom.pipelines.demo.images.films import films
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
-    Choices,
     LazyRow,
     built,
     image_row,
@@ -120,13 +119,13 @@ def damaged() -> list[LazyRow]:
 
 def _truncated() -> SourceRow:
     whole, license = photograph_bytes("rocket"), PHOTOGRAPHS["rocket"].license
-    question, answer = "How many floodlights shine at the foot of the rocket?", Choices((), "5")
-    return image_row("damaged/truncated", whole[: len(whole) // 2], question, answer, Truth(), "quantity", license)
+    half, question = whole[: len(whole) // 2], "How many floodlights shine at the foot of the rocket?"
+    return image_row("damaged/truncated", half, question, "5", Truth(), category="quantity", license=license)
 
 
 def _empty() -> SourceRow:
-    answer = Choices((), "a bicycle")
-    return image_row("damaged/empty", b"", "What is shown on this picture?", answer, Truth(), "object")
+    question = "What is shown on this picture?"
+    return image_row("damaged/empty", b"", question, "a bicycle", Truth(), category="object")
 
 
 _SHARES = data_beside(__file__, "deal")

@@ -86,7 +86,7 @@ def _chart(row: str, number: int, seed: int, n: int = 0) -> SourceRow:
     image, asks = _drawn(number, seed)
     ask, box = asks[n]
     truth = Truth(boxes=(TruthBox(ask.label, *box),))
-    return image_row(row, image, ask.question, ask.choices, truth, "chart", "BSD-3-Clause")
+    return image_row(row, image, ask.question, ask.choices, truth, category="chart", license="BSD-3-Clause")
 
 
 @lru_cache(maxsize=2)
@@ -116,7 +116,8 @@ APART = 0.015
 def _ranked(values: Sequence[float], own: str, more: str, *, own_rank: str = "largest") -> list[tuple[str, int]]:
     """The chart's ``own`` question and ``more`` about other ranks, each with the place of the value that it means."""
     order = sorted(range(len(values)), key=values.__getitem__)
-    first, least = order[RANKS[own_rank]], APART * max(values)
+    first = order[RANKS[own_rank]]
+    least = APART * max(values)
     ranked = ((more.format(words), order[rank]) for words, rank in RANKS.items() if order[rank] != first)
     is_apart = [sum(abs(value - neighbour) <= least for neighbour in values) == 1 for value in values]
     return [(own, first), *((question, at) for question, at in ranked if is_apart[at])]
@@ -152,15 +153,19 @@ def _iris_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.set(title=f"Iris {SPECIES[species]}: mean measurements", ylabel="centimetres")
     more = f"Which measurement of Iris {SPECIES[species]} has the {{}} mean?"
     ranked = _ranked(means, more.format("second smallest"), more, own_rank="second smallest")
-    return [
-        _ask_name(question, IRIS, at, bars[at], place=place + n, rng=rng) for n, (question, at) in enumerate(ranked)
-    ]
+    return _ask_names(ranked, IRIS, bars, place=place, rng=rng)
 
 
-def _ask_name(question: str, names: Sequence[str], at: int, bar: Rectangle, *, place: int, rng: Random) -> Ask:
-    """A question about bars without an order, whose answer is one of their names."""
-    choices = lettered(names[at], [name for name in names if name != names[at]], place=place, rng=rng)
-    return Ask(question, choices, "bar", partial(_patch_box, bar))
+def _ask_names(
+    ranked: Sequence[tuple[str, int]], names: Sequence[str], bars: Sequence[Rectangle], *, place: int, rng: Random
+) -> list[Ask]:
+    """Questions about bars without an order, whose answers are their names; ``place`` is the first right choice's."""
+    asks = []
+    for n, (question, at) in enumerate(ranked):
+        wrong = [name for name in names if name != names[at]]
+        choices = lettered(names[at], wrong, place=place + n, rng=rng)
+        asks.append(Ask(question, choices, "bar", partial(_patch_box, bars[at])))
+    return asks
 
 
 def _wine_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -173,9 +178,7 @@ def _wine_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.figure.subplots_adjust(left=0.22)
     which = f"Which constituent of the wines of cultivar {cultivar + 1} has the"
     ranked = _ranked([means[name] for name in names], f"{which} longest bar?", f"{which} {{}} mean?")
-    return [
-        _ask_name(question, names, at, bars[at], place=place + n, rng=rng) for n, (question, at) in enumerate(ranked)
-    ]
+    return _ask_names(ranked, names, bars, place=place, rng=rng)
 
 
 def _iris_scatter(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:

@@ -42,10 +42,10 @@ def diagrams(seed: int) -> list[LazyRow]:
 
 def _diagram_row(row: str, kind: str, seed: int) -> SourceRow:
     image, answer, values = DIAGRAMS[kind](Random(f"{seed}/{row}"))
-    buffer, words = io.BytesIO(), WORDS[kind]
+    buffer = io.BytesIO()
     image.save(buffer, format="PNG")
-    details = {"worked": solution(words, values)}
-    return problem_row(row, words["question"], answer, details, category="maths", images=(buffer.getvalue(),))
+    details = {"worked": solution(WORDS[kind], values)}
+    return problem_row(row, WORDS[kind]["question"], answer, details, category="maths", images=(buffer.getvalue(),))
 
 
 def _right_triangle(rng: Random) -> Drawn:
@@ -159,8 +159,8 @@ def _two_circles(rng: Random) -> Problem:
 def _lattice_in_triangle(rng: Random) -> Problem:
     corners = [(0, 0), (rng.randint(5, 9), rng.randint(0, 2)), (rng.randint(0, 4), rng.randint(5, 9))]
     rows = [sum(_is_inside(corners, x, y) for x in range(11)) for y in range(11)]
-    values = {"corners": corners, "rows": " + ".join(str(row) for row in rows if row)}
-    return str(_measured(corners)[2]), values
+    _, _, inside = _measured(corners)
+    return str(inside), {"corners": corners, "rows": " + ".join(str(row) for row in rows if row)}
 
 
 def _measured(corners: list[tuple[int, int]]) -> tuple[Fraction, int, int]:
@@ -222,6 +222,6 @@ def _edges(corners: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[
     return list(zip(corners, [*corners[1:], corners[0]], strict=True))
 
 
-_AREAS = (_polygon_area, _line_and_parabola, _two_circles, _lattice_in_triangle, _lattice_in_circle)
-_COMPUTED = (*_AREAS, _covered_length, _mirror_image, _distance_to_line)
+_COUNTED = (_line_and_parabola, _two_circles, _lattice_in_triangle, _lattice_in_circle)
+_COMPUTED = (_polygon_area, *_COUNTED, _covered_length, _mirror_image, _distance_to_line)
 FIGURES: dict[str, Callable[[Random], Problem]] = {compute.__name__.strip("_"): compute for compute in _COMPUTED}

@@ -87,11 +87,13 @@ def films(seed: int) -> list[LazyRow]:
 def _row(name: str, number: int, seed: int) -> SourceRow:
     kind, variant = KINDS[number % len(KINDS)], number // len(KINDS)
     film = kind(Random(f"{seed}/{name}"), variant + seed)
-    frames = [frame for shot in film.shots for frame in shot.frames()]
-    answer, choices = film.choices.answer, film.choices.options
+    video = encoded([frame for shot in film.shots for frame in shot.frames()])
+    options, answer = film.choices
     truth = Truth(count=film.count, details=as_details(film.moments))
     license = joint_license(shot.photograph.license for shot in film.shots)
-    return SourceRow(name, (), film.question, answer, choices, truth, film.category, license, (encoded(frames),))
+    return SourceRow(
+        name, (), film.question, answer, options, truth=truth, category=film.category, license=license, videos=(video,)
+    )
 
 
 def encoded(frames: Sequence[Image.Image]) -> bytes:
@@ -122,13 +124,14 @@ def _sign(rng: Random, variant: int) -> Film:
 def _count(rng: Random, variant: int) -> Film:
     shot = _shot(rng, PHOTOGRAPHS[FILMED[(variant + 3) % len(FILMED)]])
     target, distractor = badges(rng, 2)
-    n_times, slots = 2 + variant % 4, list(range(8))
+    n_times = 2 + variant % 4
+    slots = list(range(8))
     rng.shuffle(slots)
     moments = [_put(rng, shot, _large(target), first=slot * 6 + 1, n_frames=4) for slot in sorted(slots[:n_times])]
     for slot in slots[n_times : n_times + 2]:
         _put(rng, shot, _large(distractor), first=slot * 6 + 1, n_frames=4)
-    question = f"While a camera moves over {shot.photograph.phrase}, badges come and go. How often does the badge with "
-    question += f"the {target.look} show up?"
+    event = f"While a camera moves over {shot.photograph.phrase}, badges come and go"
+    question = f"{event}. How often does the badge with the {target.look} show up?"
     choices = in_order(str(n_times), ("1", "2", "3", "4", "5", "6"))
     return Film((shot,), "quantity", question, choices, tuple(moments), count=n_times)
 

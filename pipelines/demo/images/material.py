@@ -140,10 +140,11 @@ class LazyRow(NamedTuple):
 
 
 def image_row(
-    name: str, image: bytes, question: str, choices: Choices, truth: Truth, category: str, license: str = ""
+    name: str, image: bytes, question: str, answer: str | Choices, truth: Truth, *, category: str, license: str = ""
 ) -> SourceRow:
-    """A row with one image."""
-    return SourceRow(name, (image,), question, choices.answer, choices.options, truth, category, license)
+    """A row with one image; a text is the answer of an open question."""
+    options, right = answer if isinstance(answer, Choices) else ((), answer)
+    return SourceRow(name, (image,), question, right, options, truth=truth, category=category, license=license)
 
 
 def with_details(row: SourceRow, **known: object) -> SourceRow:

@@ -28,7 +28,7 @@ def problem_row(
 ) -> SourceRow:
     """The row of a problem; ``details`` is JSON."""
     truth = Truth(details=json.dumps(details, sort_keys=True, ensure_ascii=False))
-    return SourceRow(row, images, question, answer, (), truth, category, "Apache-2.0")
+    return SourceRow(row, images, question, answer, truth=truth, category=category, license="Apache-2.0")
 
 
 def solution(words: Mapping[str, Any], values: Mapping[str, Any], *, drawn: bool = False) -> dict[str, Any]:

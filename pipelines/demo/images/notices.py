@@ -16,7 +16,6 @@ from darkroom.pipelines.demo.grammar import nth_form
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,
-    Choices,
     LazyRow,
     covering,
     font,
@@ -77,8 +76,9 @@ class Notice(NamedTuple):
         key, value, box = self.lines[line]
         photograph = PHOTOGRAPHS[self.behind]
         question = words.format(notice=self.name, image=photograph.phrase, key=key)
-        truth, license = Truth((TruthBox(f"line '{key}'", *box),)), joint_license([photograph.license, TEXTURE_LICENSE])
-        return image_row(row, self.image, question, Choices((), value), truth, "OCR", license)
+        truth = Truth(boxes=(TruthBox(f"line '{key}'", *box),))
+        license = joint_license([photograph.license, TEXTURE_LICENSE])
+        return image_row(row, self.image, question, value, truth, category="OCR", license=license)
 
 
 @lru_cache(maxsize=2)
@@ -86,7 +86,8 @@ def _printed(number: int, seed: int) -> Notice:
     rng = Random(f"{seed}/notice/{number:02d}")
     # kind and photograph meet each other once in the first 32 rows, so that no question is asked twice
     kinds = TABLE["notices"]
-    kind, behind = kinds[number % len(kinds)], BEHIND[(number + number // len(BEHIND)) % len(BEHIND)]
+    kind = kinds[number % len(kinds)]
+    behind = BEHIND[(number + number // len(BEHIND)) % len(BEHIND)]
     values = [_value(content, rng) for _, content in kind["lines"]]
     line = rng.randrange(len(values))
     canvas = _background(behind)
@@ -104,9 +105,9 @@ def _value(content: str | list[int], rng: Random) -> str:
 
 
 def _background(name: str) -> Image.Image:
-    (width, height), whole = SIZE, covering(photograph_image(name), *SIZE)
-    x, y = (whole.width - width) // 2, (whole.height - height) // 2
-    return whole.crop((x, y, x + width, y + height))
+    whole = covering(photograph_image(name), *SIZE)
+    x, y = (whole.width - SIZE[0]) // 2, (whole.height - SIZE[1]) // 2
+    return whole.crop((x, y, x + SIZE[0], y + SIZE[1]))
 
 
 def _print(canvas: Image.Image, kind: Mapping[str, Any], values: list[str], rng: Random) -> list[Box]:

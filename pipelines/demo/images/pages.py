@@ -19,7 +19,6 @@ from darkroom.pipelines.demo.grammar import nth_form
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     PUBLIC_DOMAIN,
-    Choices,
     LazyRow,
     font,
     further_rows,
@@ -85,8 +84,9 @@ Mark = Callable[[ImageDraw.ImageDraw, Sequence[PageLine], Random], Marked]
 
 def pages(seed: int) -> list[LazyRow]:
     """The pages by name, not set yet."""
-    names = ((f"page/{number:02d}", number) for number in range(1, len(SET_PAGES) + 1))
-    return [LazyRow("page/00", _scan), *(LazyRow(name, partial(_row, name, number, 0, seed)) for name, number in names)]
+    names = [(f"page/{number:02d}", number) for number in range(1, len(SET_PAGES) + 1)]
+    set_pages = [LazyRow(name, partial(_row, name, number, 0, seed)) for name, number in names]
+    return [LazyRow("page/00", _scan), *set_pages]
 
 
 def page_questions(seed: int) -> list[LazyRow]:
@@ -100,8 +100,9 @@ _WORDINGS = data_beside(__file__)
 
 def _scan() -> SourceRow:
     question = "According to this page, how can we label the marker pixels as either object or background?"
-    answer, truth = Choices((), "unambiguously"), Truth(boxes=(TruthBox("word", 3, 81, 104, 100),))
-    return image_row("page/00", photograph_bytes("page"), question, answer, truth, "OCR", PHOTOGRAPHS["page"].license)
+    image, license = photograph_bytes("page"), PHOTOGRAPHS["page"].license
+    truth = Truth(boxes=(TruthBox("word", 3, 81, 104, 100),))
+    return image_row("page/00", image, question, "unambiguously", truth, category="OCR", license=license)
 
 
 def _zen() -> list[str]:
@@ -123,13 +124,14 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
     image, license, marks = _drawn(number, seed)
     marked = marks[n]
     truth = Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words)
-    return image_row(name, image, marked.question, Choices((), marked.answer), truth, marked.category, license)
+    return image_row(name, image, marked.question, marked.answer, truth, category=marked.category, license=license)
 
 
 @lru_cache(maxsize=2)
 def _drawn(number: int, seed: int) -> tuple[bytes, str, list[Marked]]:
     """A page, its licence, its own question and what else can be asked of it: drawn once for all."""
-    row, (texts, mark) = f"page/{number:02d}", SET_PAGES[number - 1]
+    row = f"page/{number:02d}"
+    texts, mark = SET_PAGES[number - 1]
     rng = Random(f"{seed}/{row}")
     page = _paper(rng)
     draw = ImageDraw.Draw(page)
@@ -163,9 +165,10 @@ def _questions(marked: Marked, number: int) -> list[Marked]:
     whole = marked._replace(question=nth_form(says["whole"], number))
     if not marked.line:
         return [whole]
-    by_word, of_word = nth_form(says["word"], number), marked._replace(category="OCR", n_words=None)
+    wording = nth_form(says["word"], number)
+    about_word = marked._replace(category="OCR", n_words=None)
     words = [
-        of_word._replace(question=by_word.format(ordinal=ordinal), answer=word.bare)
+        about_word._replace(question=wording.format(ordinal=ordinal), answer=word.bare)
         for ordinal, word in zip(ORDINALS, marked.line, strict=False)
         if len(word.bare) > 4 and word.bare.isalpha()
     ]
@@ -205,7 +208,8 @@ def _wrapped(paragraph: str) -> list[list[str]]:
 
 
 def _print_words(draw: ImageDraw.ImageDraw, words: Sequence[str], y: int) -> list[Word]:
-    face, printed = font("DejaVuSerif", TYPE_SIZE), []
+    face = font("DejaVuSerif", TYPE_SIZE)
+    printed = []
     for place, word in enumerate(words):
         x = MARGIN + round(face.getlength(" ".join([*words[:place], ""])))
         draw.text((x, y), word, fill=INK, font=face)
@@ -251,11 +255,12 @@ def _arrowed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) 
 
 def _crossed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
     line = rng.choice([line for line in lines if len(line.words) >= 5 and all(word.bare for word in line.words)])
-    x, y, n = MARGIN - 40, (line.box.y1 + line.box.y2) // 2, len(line.words)
+    x, y = MARGIN - 40, (line.box.y1 + line.box.y2) // 2
     draw.line((x - 11, y - 11, x + 11, y + 11), fill=PENCIL, width=4)
     draw.line((x - 11, y + 11, x + 11, y - 11), fill=PENCIL, width=4)
     question = "How many words are in the line that has a red cross in the margin?"
-    return Marked(question, str(n), "line with a cross", line.box, "quantity", n, line.words)
+    n = len(line.words)
+    return Marked(question, str(n), "line with a cross", line.box, category="quantity", n_words=n, line=line.words)
 
 
 def _last_word(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:

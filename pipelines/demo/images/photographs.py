@@ -54,13 +54,14 @@ def _rows(names: list[str], kind: str, seed: int) -> list[LazyRow]:
 
 
 def _row(name: str, number: int, question: Mapping[str, Any], seed: int) -> SourceRow:
-    choices = Choices((), question["answer"])
+    answer: str | Choices = question["answer"]
     if "wrong" in question:
-        choices = lettered(question["answer"], question["wrong"], place=number + seed, rng=Random(f"{seed}/{name}"))
+        answer = lettered(question["answer"], question["wrong"], place=number + seed, rng=Random(f"{seed}/{name}"))
     boxes = (TruthBox(question["box"]["label"], *question["box"]["sides"]),) if "box" in question else ()
     truth = Truth(boxes, count=question.get("count"), angle=question.get("angle"), contrast=question.get("contrast"))
-    about = question["category"], PHOTOGRAPHS[question["photograph"]].license
-    return image_row(name, _image(question["photograph"], truth), question["question"], choices, truth, *about)
+    image, license = _image(question["photograph"], truth), PHOTOGRAPHS[question["photograph"]].license
+    category = question["category"]
+    return image_row(name, image, question["question"], answer, truth, category=category, license=license)
 
 
 def _image(photograph: str, truth: Truth) -> bytes:

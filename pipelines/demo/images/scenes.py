@@ -96,9 +96,7 @@ class Wall(NamedTuple):
 
 def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
     """The scenes by name, not drawn yet."""
-    return lazy_rows(
-        "scene", lambda name, number, seed: replace(_drawn(number, seed)[1], row=name), range(n_scenes), seed
-    )
+    return lazy_rows("scene", _scene, range(n_scenes), seed)
 
 
 def scene_questions(n_scenes: int, seed: int) -> list[LazyRow]:
@@ -124,6 +122,10 @@ def make_wall(number: int, seed: int) -> Wall:
     return Wall(scene, photographs, topic, subject, rng)
 
 
+def _scene(name: str, number: int, seed: int) -> SourceRow:
+    return replace(_drawn(number, seed)[1], row=name)
+
+
 @lru_cache(maxsize=2)
 def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     """A wall, and its first question with the image: drawn once for all of its questions."""
@@ -132,9 +134,10 @@ def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
     choices = _choices(topic.choices, placed[0], photographs, number // len(TOPICS) + number + seed, rng)
     words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
-    question, image = words.format(image=subject.phrase, look=placed[0].target.look), jpeg_bytes(lit(scene.canvas, rng))
+    question = words.format(image=subject.phrase, look=placed[0].target.look)
+    image, truth = jpeg_bytes(lit(scene.canvas, rng)), _truth(topic, placed)
     license = joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)])
-    return wall, image_row("", image, question, choices, _truth(topic, placed), topic.category, license)
+    return wall, image_row("", image, question, choices, truth, category=topic.category, license=license)
 
 
 def _truth(topic: Topic, placed: Sequence[Placed]) -> Truth:
@@ -150,9 +153,9 @@ def _another(name: str, number: int, n: int, seed: int) -> SourceRow:
     choices = _choices(topic.choices, thing_asked, wall.photographs, number + n + seed, rng)
     # no two questions of a topic share a wording, on one wall or on two
     words = nth_form(topic.wordings, 3 * number + place)
-    target, (image,) = thing_asked.target, first.images
+    target, truth = thing_asked.target, _truth(topic, placed)
     question = words.format(image=thing_asked.photograph.phrase, look=target.look, value=target.value)
-    return image_row(name, image, question, choices, _truth(topic, placed), topic.category, first.license)
+    return image_row(name, first.images[0], question, choices, truth, category=topic.category, license=first.license)
 
 
 def _asked(wall: Wall, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:

@@ -40,9 +40,10 @@ def _look_or_answer(turn: CompletionRequest) -> str:
     sample, n = turn.task.sample, len(turn.rounds)
     enhances = bool(sample.truth.boxes) and Random(turn.task.seed).random() < 1 / 3
     if n == 2 + enhances:
-        region = _region(sample)
-        scale = region and enlargement(region, readable_side=READABLE_SIDE)
-        return answer_turn(turn, PyVision(), after_crop(sample, scale, _IMAGE) if scale else _IMAGE["shows"])
+        region, shows = _region(sample), _IMAGE["shows"]
+        if region is not None:
+            shows = after_crop(sample, enlargement(region, readable_side=READABLE_SIDE), _IMAGE)
+        return answer_turn(turn, PyVision(), shows)
     # seed_from gives every turn its own seed: its words don't depend on the other turns'
     rng = Random(turn.seed)
     if n == 0:

@@ -8,7 +8,6 @@ without tools, which stands in for a model so that necessity is measured without
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import compress
 from random import Random
 from typing import Any
 
@@ -68,8 +67,9 @@ def obstacles(task: Task) -> tuple[Operation, ...]:
     if not task.sample.images:
         raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
     view = visibility(task)
-    operations = (Operation.DIRECTION, Operation.LIGHTING, Operation.REGION)
-    return tuple(compress(operations, (view.is_turned, view.is_faint, view.needs_closer_look)))
+    is_needed = {Operation.DIRECTION: view.is_turned, Operation.LIGHTING: view.is_faint}
+    is_needed[Operation.REGION] = view.needs_closer_look
+    return tuple(operation for operation, needed in is_needed.items() if needed)
 
 
 def operation_plan(turn: CompletionRequest) -> str:

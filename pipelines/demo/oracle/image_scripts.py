@@ -110,16 +110,16 @@ _CORRECTION = data_beside(__file__, "error_correction")
 
 
 def _wrong_crop(turn: CompletionRequest) -> str:
-    why, says = why_closer(visibility(turn.task)), _CORRECTION["belief"]
-    return crop_turn(turn, first_region(turn), Random(turn.task.seed), why, says, part="part in question")
+    why, rng = why_closer(visibility(turn.task)), Random(turn.task.seed)
+    return crop_turn(turn, first_region(turn), rng, why, _CORRECTION["belief"], part="part in question")
 
 
 def _right_crop(turn: CompletionRequest) -> str:
     first, region = first_region(turn), hinted_region(turn)
-    is_another = any(first.intersection(truth.box).area for truth in turn.task.sample.truth.boxes[1:])
-    observed = _CORRECTION["another" if is_another else "missed"]
-    if not turn.rounds[0].observation.images:
-        observed = ["That gave no picture at all."]
+    observed = ["That gave no picture at all."]
+    if turn.rounds[0].observation.images:
+        is_another = any(first.intersection(truth.box).area for truth in turn.task.sample.truth.boxes[1:])
+        observed = _CORRECTION["another" if is_another else "missed"]
     return crop_turn(turn, region, Random(turn.seed), observed, _CORRECTION["instead"], way=_way(first, region))
 
 
@@ -163,9 +163,9 @@ _CONTRAST = data_beside(__file__, "contrast")
 def _restore(turn: CompletionRequest) -> str:
     rng, degradation = Random(turn.task.seed), str(turn.task.hint["fault"])
     grainy = degradation.endswith("grainy")
-    sample, phrases = turn.task.sample, [_CONTRAST["seen"][degradation.split()[0]]]
-    phrases += [_CONTRAST["grain"]] if grainy else []
-    thought = before_look(sample, rng, *phrases, _CONTRAST["why"], _CONTRAST["then"])
+    sample, seen = turn.task.sample, _CONTRAST["seen"][degradation.split()[0]]
+    grain = [_CONTRAST["grain"]] if grainy else []
+    thought = before_look(sample, rng, seen, *grain, _CONTRAST["why"], _CONTRAST["then"])
     code = silent(rng, _CONTRAST["code"]["grainy" if grainy else "smooth"], sample)
     return Thyme().write_round(thought, code, first=True)
 

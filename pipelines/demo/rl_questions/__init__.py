@@ -14,7 +14,6 @@ from typing import ClassVar
 
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
-    Choices,
     LazyRow,
     built,
     installed,
@@ -99,12 +98,12 @@ def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:
     x = rng.randrange(image.width // 8)
     part = image.crop((x, 0, image.width, image.height))
     part.thumbnail((480, 480))
-    question_drawn = DrawnQuestion(part, question, Choices((), answer), "knowledge", None, PHOTOGRAPHS[name].license)
-    return as_row(row, question_drawn)
+    return as_row(row, DrawnQuestion(part, question, answer, "knowledge", PHOTOGRAPHS[name].license))
 
 
 def _trivial(n: int, row: str, rng: Random) -> SourceRow:
-    on, colour = sheet(rng), tuple(COLOURS)[n]
+    on = sheet(rng)
+    colour = tuple(COLOURS)[n]
     on.draw.ellipse((60, 10, 400, 350), fill=COLOURS[colour])
     wrong = [name for name in COLOURS if name != colour][:3]
     what = ("disc", "big dot", "circle", "ball")[n]

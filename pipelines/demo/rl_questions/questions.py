@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -31,7 +32,10 @@ COLOURS = {
     "violet": (134, 66, 168),
     "orange": (238, 132, 30),
 }
-_BEHIND = ("astronaut", "cat", "coffee", "coins", "rocket", "pagoda", "flower", "motorcycle", "camera", "horse")
+PAINTS = tuple(COLOURS)
+"""Names of the colours."""
+SHOWN = ("astronaut", "cat", "coffee", "coins", "rocket", "pagoda", "flower", "motorcycle", "camera", "horse")
+"""Photographs that sheets are made of."""
 _SHARE_OF_PAPER = 0.62
 
 
@@ -40,10 +44,11 @@ class DrawnQuestion(NamedTuple):
 
     image: Image.Image
     question: str
-    choices: Choices
+    answer: str | Choices
+    """A text is the answer of an open question."""
     category: str
-    target: tuple[str, Box] | None
     license: str
+    target: tuple[str, Box] | None = None
     details: Mapping[str, Any] = {}
 
 
@@ -72,14 +77,13 @@ class Sheet(NamedTuple):
         target: tuple[str, Box] | None = None,
         **details: object,
     ) -> DrawnQuestion:
-        """Ask about the sheet as it is now; a text is the answer of an open question."""
-        choices = answer if isinstance(answer, Choices) else Choices((), answer)
-        return DrawnQuestion(self.image, question, choices, category, target, self.license, details)
+        """Ask about the sheet as it is now."""
+        return DrawnQuestion(self.image, question, answer, category, self.license, target=target, details=details)
 
 
 def sheet(rng: Random) -> Sheet:
     """Part of a photograph, mostly covered by paper, so that no two sheets look alike."""
-    name = rng.choice(_BEHIND)
+    name = rng.choice(SHOWN)
     photograph, (width, height) = photograph_image(name), SIZE
     across = rng.randint(120, min(photograph.width, photograph.height * width // height))
     down = across * height // width
@@ -96,12 +100,18 @@ def write(draw: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: i
 
 def questions(name: str, kind: DrawnKind, n: int, seed: int) -> list[LazyRow]:
     """``n`` questions of a kind by name, not drawn yet."""
-    return lazy_rows(name, lambda row, number, seed: as_row(row, kind(Random(f"{seed}/{row}"), number)), range(n), seed)
+    return lazy_rows(name, partial(_drawn_row, kind), range(n), seed)
+
+
+def _drawn_row(kind: DrawnKind, row: str, number: int, seed: int) -> SourceRow:
+    return as_row(row, kind(Random(f"{seed}/{row}"), number))
 
 
 def as_row(row: str, question: DrawnQuestion) -> SourceRow:
     """The row of a question."""
     boxes = (TruthBox(question.target[0], *question.target[1]),) if question.target else ()
     details = json.dumps(dict(question.details), sort_keys=True) if question.details else None
-    about, truth = (question.category, question.license), Truth(boxes=boxes, details=details)
-    return image_row(row, jpeg_bytes(question.image), question.question, question.choices, truth, *about)
+    image, truth = jpeg_bytes(question.image), Truth(boxes=boxes, details=details)
+    return image_row(
+        row, image, question.question, question.answer, truth, category=question.category, license=question.license
+    )

@@ -9,13 +9,23 @@ from PIL import Image, ImageOps
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
-    Choices,
     font,
     joint_license,
     lettered,
     photograph_image,
 )
-from darkroom.pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
+from darkroom.pipelines.demo.rl_questions.questions import (
+    COLOURS,
+    INK,
+    PAINTS,
+    PAPER,
+    SHOWN,
+    SIZE,
+    DrawnQuestion,
+    Sheet,
+    sheet,
+    write,
+)
 from darkroom.pipelines.records.geometry import Box
 
 _WORDS = data_beside(__file__)
@@ -76,7 +86,7 @@ TOLERANCE = 0.05
 def ruler(rng: Random, n: int) -> DrawnQuestion:
     """Length of a bar along a ruler, in cm."""
     on = sheet(rng)
-    colour, step = tuple(COLOURS)[n % len(COLOURS)], rng.choice((26, 30, 34))
+    colour, step = PAINTS[n % len(PAINTS)], rng.choice((26, 30, 34))
     x, y, n_cm = rng.randint(14, 30), rng.randint(120, 260), 420 // step
     start, length = rng.randint(0, 3), rng.randint(20, 10 * n_cm - 40) / 10
     on.draw.rectangle((x - 8, y, x + n_cm * step + 8, y + 46), fill=PAPER, outline=INK)
@@ -132,36 +142,35 @@ def _spoke(x: float, y: float, radius: float, share: float) -> tuple[float, floa
     return x + radius * math.cos(angle), y + radius * math.sin(angle)
 
 
-_NAMES = ("astronaut", "cat", "coffee", "coins", "rocket", "pagoda", "flower", "motorcycle", "camera", "horse")
 _PLACES = ("upper left", "upper right", "lower left", "lower right")
 
 
 def place_of_a_photograph(rng: Random, n: int) -> DrawnQuestion:
     """In which of four places a photograph is."""
     image, names, boxes, licence = _drawn(rng, 2, n)
-    at = names.index(_NAMES[n % len(_NAMES)])
+    at = names.index(SHOWN[n % len(SHOWN)])
     choices = lettered(_PLACES[at], [place for place in _PLACES if place != _PLACES[at]], place=n, rng=rng)
     phrase = PHOTOGRAPHS[names[at]].phrase
     others = PHOTOGRAPHS[names[(at + 1) % 4]].phrase
     question = f"Where on this sheet is the picture of {phrase}, if one of {others} is beside it?"
-    return DrawnQuestion(image, question, choices, "location", (phrase, boxes[at]), licence)
+    return DrawnQuestion(image, question, choices, "location", licence, target=(phrase, boxes[at]))
 
 
 def box_of_a_photograph(rng: Random, n: int) -> DrawnQuestion:
     """Position of a photograph, as a box."""
     image, names, boxes, licence = _drawn(rng, 2 + n % 2, n)
-    at = names.index(_NAMES[n % len(_NAMES)])
+    at = names.index(SHOWN[n % len(SHOWN)])
     phrase = PHOTOGRAPHS[names[at]].phrase
     question = f"Give the bounding box of the photograph of {phrase} on this sheet, as [x1, y1, x2, y2] in pixels."
-    return DrawnQuestion(image, question, Choices((), str(list(boxes[at]))), "location", (phrase, boxes[at]), licence)
+    return DrawnQuestion(image, question, str(list(boxes[at])), "location", licence, target=(phrase, boxes[at]))
 
 
 def _drawn(rng: Random, columns: int, n: int) -> tuple[Image.Image, list[str], list[Box], str]:
     """Two rows of photographs, the ``n``-th among them, on a light or a dark ground; their names and boxes."""
     size = (480, 400)
     image = Image.new("RGB", size, INK if n % 2 else PAPER)
-    target = _NAMES[n % len(_NAMES)]
-    names = [target, *rng.sample([name for name in _NAMES if name != target], 2 * columns - 1)]
+    target = SHOWN[n % len(SHOWN)]
+    names = [target, *rng.sample([name for name in SHOWN if name != target], 2 * columns - 1)]
     rng.shuffle(names)
     wide, high, boxes = size[0] // columns, size[1] // 2, []
     for place, name in enumerate(names):
@@ -175,7 +184,6 @@ def _drawn(rng: Random, columns: int, n: int) -> tuple[Image.Image, list[str], l
 
 _STEPS = {"right": (1, 0), "left": (-1, 0), "up": (0, -1), "down": (0, 1)}
 _TURNS = {"right": ("up", "down"), "left": ("up", "down"), "up": ("left", "right"), "down": ("left", "right")}
-_PAINTS = tuple(COLOURS)
 
 
 def route(rng: Random, n: int) -> DrawnQuestion:
@@ -189,7 +197,7 @@ def route(rng: Random, n: int) -> DrawnQuestion:
         places.append((x + right * length, y + down * length))
     middle = [(min(along) + max(along)) / 2 for along in zip(*places, strict=True)]
     line = [(240 + (x - middle[0]) * 56, 180 + (y - middle[1]) * 56) for x, y in places]
-    paint = _PAINTS[n % len(_PAINTS)]
+    paint = PAINTS[n % len(PAINTS)]
     on.draw.line(line, fill=COLOURS[paint], width=6)
     (x, y), end = line[0], line[-1]
     on.draw.ellipse((x - 9, y - 9, x + 9, y + 9), fill=INK)

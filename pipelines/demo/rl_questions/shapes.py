@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from operator import attrgetter
 from random import Random
 from typing import NamedTuple
 
@@ -10,7 +11,17 @@ from PIL import ImageDraw
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import lettered
 from darkroom.pipelines.demo.images.maths import terms
-from darkroom.pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
+from darkroom.pipelines.demo.rl_questions.questions import (
+    COLOURS,
+    INK,
+    PAINTS,
+    PAPER,
+    SIZE,
+    DrawnQuestion,
+    Sheet,
+    sheet,
+    write,
+)
 from darkroom.pipelines.records.geometry import Box
 
 LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
@@ -62,11 +73,8 @@ def number_of_shapes(rng: Random, n: int) -> DrawnQuestion:
     shape, left_out = rng.sample(shapes, 2)
     by_form = bool(n % 2) and len(shapes) > 2
     what = f"{shape.form}s" if by_form else f"{shape.colour} shapes"
-    counted = [
-        candidate
-        for candidate in shapes
-        if (candidate.form == shape.form if by_form else candidate.colour == shape.colour)
-    ]
+    property_of = attrgetter("form" if by_form else "colour")
+    counted = [candidate for candidate in shapes if property_of(candidate) == property_of(shape)]
     count = sum(candidate is not left_out for candidate in counted)
     question = f"Not counting the one marked {left_out.letter}, how many {what} are on this sheet?"
     return on.asks(question, str(count), "quantity")
@@ -100,11 +108,8 @@ def _drawn(rng: Random, n: int) -> tuple[Sheet, list[Shape]]:
         x = place % columns * wide + rng.randint(2, wide - side - 2)
         y = place // columns * high + rng.randint(2, high - side - 2)
         # neighbours in the list of forms, so that every form is there several times
-        shapes.append(
-            Shape(
-                FORMS[(place + rng.randrange(2)) % 4], rng.choice(tuple(COLOURS)), letter, Box(x, y, x + side, y + side)
-            )
-        )
+        form = FORMS[(place + rng.randrange(2)) % 4]
+        shapes.append(Shape(form, rng.choice(PAINTS), letter, Box(x, y, x + side, y + side)))
         _draw(on.draw, shapes[-1])
     return on, shapes
 
@@ -128,7 +133,6 @@ def _draw(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
 
 
 _LEGS = ((2, 4), (3, 6), (1, 2), (2, 6), (4, 6), (1, 3), (5, 10), (2, 3))
-_PAINTS = tuple(COLOURS)
 
 
 def right_triangle(rng: Random, n: int) -> DrawnQuestion:
@@ -151,7 +155,7 @@ def sector(rng: Random, n: int) -> DrawnQuestion:
     """The area of a sector whose angle and radius are labelled: a multiple of pi."""
     on, angle, radius = sheet(rng), (60, 90, 120, 45, 150)[n % 5], rng.randint(2, 12)
     x, y, size = rng.randint(180, 300), rng.randint(170, 190), 140
-    paint = _PAINTS[n % len(_PAINTS)]
+    paint = PAINTS[n % len(PAINTS)]
     on.draw.ellipse((x - size, y - size, x + size, y + size), fill=PAPER, outline=INK, width=2)
     on.draw.pieslice((x - size, y - size, x + size, y + size), -angle, 0, fill=COLOURS[paint], outline=INK, width=2)
     write(on.draw, (x + size / 2, y + 16), str(radius))
@@ -167,7 +171,7 @@ def share(rng: Random, n: int) -> DrawnQuestion:
     on, parts = sheet(rng), (8, 12, 10, 9, 16)[n % 5]
     painted = rng.randint(2, parts - 3)
     x, y, size = rng.randint(150, 330), rng.randint(150, 210), 130
-    paint = _PAINTS[(n + 2) % len(_PAINTS)]
+    paint = PAINTS[(n + 2) % len(PAINTS)]
     for part in range(parts):
         fill = COLOURS[paint] if part < painted else PAPER
         start = 360 * part / parts
@@ -189,7 +193,7 @@ def line(rng: Random, n: int) -> DrawnQuestion:
     for mark in (-5, 5):
         write(on.draw, (x0 + mark * step, y0 + 12), str(mark), 12)
         write(on.draw, (x0 - 14, y0 - mark * step), str(mark), 12)
-    paint = _PAINTS[n % len(_PAINTS)]
+    paint = PAINTS[n % len(PAINTS)]
     ends = sorted(((7 - offset) / slope, (-7 - offset) / slope))
     x1, x2 = max(-7.0, ends[0]), min(7.0, ends[1])
     course = [(x0 + at * step, y0 - (slope * at + offset) * step) for at in (x1, x2)]

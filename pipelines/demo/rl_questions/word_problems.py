@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from math import comb, factorial, gcd, lcm, prod
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import LazyRow
@@ -36,12 +36,8 @@ Computed = tuple[object, Mapping[str, object]]
 """The answer of a problem, and the values in its wording."""
 
 
-class Computation(Protocol):
-    """A function that computes the n-th problem of its kind; the table names the kind like it."""
-
-    __name__: str
-
-    def __call__(self, rng: Random, n: int, /) -> Computed: ...
+Computation = Callable[[Random, int], Computed]
+"""A function that computes the n-th problem of its kind; the table names the kind like it."""
 
 
 def problems(name: str, kinds: Sequence[ProblemKind], n_of_each: int, *, suitable: bool, seed: int) -> list[LazyRow]:
@@ -56,7 +52,8 @@ def _problem_row(row: str, kind: ProblemKind, n: int, suitable: bool, seed: int)
 
 
 def _problem(compute: Computation, rng: Random, n: int) -> WordProblem:
-    kind, (answer, values) = _TABLE[compute.__name__.strip("_")], compute(rng, n)
+    kind = _TABLE[compute.__name__.strip("_")]
+    answer, values = compute(rng, n)
     return WordProblem(kind["category"], kind["wordings"][n % len(kind["wordings"])].format(**values), str(answer))
 
 
@@ -248,6 +245,7 @@ def _composition(rng: Random, n: int) -> Computed:
 
 
 _ALGEBRA = (_equation, _symmetric, _value, _two_unknowns, _series, _roots)
-_NUMBERS = (_power_remainder, _divisors, _common, _zeros, _committee, _letters, _urn)
+_NUMBERS = (_power_remainder, _divisors, _common, _zeros)
+_CHOSEN = (_committee, _letters, _urn)
 _FUNCTIONS = (_derivative, _composition)
-ARITHMETIC = tuple(partial(_problem, compute) for compute in (*_ALGEBRA, *_NUMBERS, *_FUNCTIONS))
+ARITHMETIC = tuple(partial(_problem, compute) for compute in (*_ALGEBRA, *_NUMBERS, *_CHOSEN, *_FUNCTIONS))
