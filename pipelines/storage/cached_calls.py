@@ -4,7 +4,6 @@
 the same one pay for it once. The table keeps its first name, ``acts``.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from darkroom.pipelines.records.digest import canonical
 from darkroom.pipelines.storage.database import (
     KEYS,
     Leases,
@@ -223,37 +221,6 @@ def _values(entry: CallEntry) -> dict[str, Any]:
     }
 
 
-FIELD = "seed"
-
-
-class SeededRequest:
-    """``request``, to which only ``seed`` is missing, as a call of ``kind``."""
-
-    def __init__(self, kind: str, request: Mapping[str, Any]) -> None:
-        before = {name: value for name, value in request.items() if name < FIELD}
-        after = {name: value for name, value in request.items() if name > FIELD}
-        head, self._tail = _around(canonical(before), canonical(after), f'"{FIELD}":', ",")
-        self._hash = hashlib.sha256(f'{{"kind":{canonical(kind)},"request":{head}'.encode("utf-8", "surrogatepass"))
-        self._text = _around(to_json(before), to_json(after), f'"{FIELD}": ', ", ")
-
-    def key(self, seed: int) -> str:
-        """The key of the call with this seed."""
-        sha256 = self._hash.copy()
-        sha256.update(f"{seed}{self._tail}}}".encode("utf-8", "surrogatepass"))
-        return sha256.hexdigest()
-
-    def text(self, seed: int) -> str:
-        """The request with this seed as the ledger keeps it."""
-        head, tail = self._text
-        return f"{head}{seed}{tail}"
-
-
 def to_json(request: Mapping[str, Any]) -> str:
     """A request as the ledger keeps it. ASCII: a model may write what no database takes."""
     return json.dumps(request, sort_keys=True)
-
-
-def _around(before: str, after: str, field: str, comma: str) -> tuple[str, str]:
-    """Text before and after the value of ``field`` in an object with the members of all three."""
-    head = f"{before[:-1]}{comma if before != '{}' else ''}{field}"
-    return head, f"{comma}{after[1:]}" if after != "{}" else "}"

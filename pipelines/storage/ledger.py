@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.cached_calls import CachedCall, CallEntry, CallTable, SeededRequest, to_json
+from darkroom.pipelines.storage.cached_calls import CachedCall, CallEntry, CallTable, to_json
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -118,24 +118,7 @@ class Ledger(CallTable):
         A caller that asks for a call which is being made, here or in another process, waits; if it fails or its
         process dies, the next one tries.
         """
-        return await self._once(call_key(kind, request), kind, partial(to_json, request), run)
-
-    async def each_of(
-        self, kind: str, request: Mapping[str, Any], seeds: Sequence[int], run: Callable[[int], Awaitable[CachedCall]]
-    ) -> list[CachedCall]:
-        """``get_or_run`` of ``request`` with each of ``seeds``, at the same time; ``run`` gets the seed's position. All
-        are waited for, whatever one of them raises: what was paid for is on record."""
-        seeded = SeededRequest(kind, request)
-        calls = (
-            self._once(seeded.key(seed), kind, partial(seeded.text, seed), partial(run, index))
-            for index, seed in enumerate(seeds)
-        )
-        return await all_finished(*calls)
-
-    async def _once(
-        self, key: str, kind: str, text: Callable[[], str], run: Callable[[], Awaitable[CachedCall]]
-    ) -> CachedCall:
-        line = self._line()
+        key, line = call_key(kind, request), self._line()
         async with self._running.setdefault(key, asyncio.Lock()):
             waits = _waits()
             while not (answer := (await self._claim_shielded(line, [key]))[0]):
@@ -143,8 +126,16 @@ class Ledger(CallTable):
             if isinstance(answer, CachedCall):
                 return answer
             async with self._claimed([key]):
-                (call,) = await line.writes.ask([CallEntry(key, kind, text(), await run())])
+                (call,) = await line.writes.ask([CallEntry(key, kind, to_json(request), await run())])
             return call
+
+    async def each_of(
+        self, kind: str, request: Mapping[str, Any], seeds: Sequence[int], run: Callable[[int], Awaitable[CachedCall]]
+    ) -> list[CachedCall]:
+        """``get_or_run`` of ``request`` with each of ``seeds``, at the same time; ``run`` gets the seed's position. All
+        are waited for, whatever one of them raises: what was paid for is on record."""
+        seeded = [{**request, "seed": seed} for seed in seeds]
+        return await all_finished(*(self.get_or_run(kind, each, partial(run, n)) for n, each in enumerate(seeded)))
 
     async def all_of(
         self,
@@ -159,8 +150,9 @@ class Ledger(CallTable):
         again until none is left. What it made before it raised stays on record; what it made at once is durable
         together or not at all.
         """
-        seeded, line = SeededRequest(kind, request), self._line()
-        keys = [seeded.key(seed) for seed in seeds]
+        seeded = [{**request, "seed": seed} for seed in seeds]
+        keys = [call_key(kind, each) for each in seeded]
+        line = self._line()
         async with self._held(keys):
             waits, calls = _waits(), dict[int, CachedCall]()
             while missing := [index for index in range(len(keys)) if index not in calls]:
@@ -171,7 +163,7 @@ class Ledger(CallTable):
                 async with self._claimed([keys[index] for index in own]):
                     while own := [index for index in own if index not in calls]:
                         results = await run(own)
-                        entries = [CallEntry(keys[n], kind, seeded.text(seeds[n]), call) for n, call in results.items()]
+                        entries = [CallEntry(keys[n], kind, to_json(seeded[n]), call) for n, call in results.items()]
                         calls |= zip(results, await line.writes.ask(entries), strict=True)
                 if any(answer is False for answer in answers.values()):
                     await asyncio.sleep(next(waits))

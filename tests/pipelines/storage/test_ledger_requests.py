@@ -1,9 +1,8 @@
-"""A request with many seeds: keys and texts are those of each request by itself."""
+"""A request with many seeds: each is a request of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import subprocess
 import sys
@@ -11,36 +10,35 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, strategies as st
 
-from darkroom.pipelines.storage.cached_calls import CachedCall, SeededRequest, to_json
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.ledger import MOST_AT_ONCE, GroupCommit, Ledger, call_key
 
-_text = st.text(st.characters(codec="utf-16", exclude_categories=())) | st.sampled_from(
-    ['"seed":7', '{"seed": 7}', "\ud800", "é\0"]
-)
-_values = st.recursive(st.none() | st.booleans() | st.integers() | _text, lambda inner: st.lists(inner, max_size=3))
-_requests = st.dictionaries(_text.filter(lambda name: name != "seed"), _values, max_size=6)
 
+@pytest.mark.parametrize("asked", [{}, {"a": 1, "z": {"seed": 7}}, {"text": "\ud800 é\0", "seeds": [1]}])
+@pytest.mark.parametrize("in_groups", [False, True])
+def test_calls_with_seeds_are_recorded_as_requests_of_their_own(tmp_path, asked, in_groups):
+    async def answer(index):
+        return CachedCall({"index": index})
 
-@given(request=_requests, kind=_text, seed=st.integers(0, 2**31))
-def test_keys_and_texts_are_those_of_the_request_with_its_seed(request, kind, seed):
-    whole = {**request, "seed": seed}
-    asked = SeededRequest(kind, request)
-    assert asked.key(seed) == call_key(kind, whole)
-    assert asked.text(seed) == to_json(whole) == json.dumps(whole, sort_keys=True)
+    async def answer_all(indexes):
+        return {index: await answer(index) for index in indexes}
 
-
-@pytest.mark.parametrize("names", [(), ("a",), ("z",), ("a", "z"), ("seeds", "see")])
-def test_whatever_stands_before_the_seed_and_after(names):
-    request = dict.fromkeys(names, 1)
-    asked = SeededRequest("policy", request)
-    assert [asked.key(seed) for seed in (3, 4)] == [call_key("policy", {**request, "seed": seed}) for seed in (3, 4)]
+    with Ledger(f"sqlite:///{tmp_path}/ledger.sqlite") as ledger:
+        calls = (
+            ledger.all_of("policy", asked, [3, 4], answer_all)
+            if in_groups
+            else ledger.each_of("policy", asked, [3, 4], answer)
+        )
+        assert [call.result for call in asyncio.run(calls)] == [{"index": 0}, {"index": 1}]
+        requests = [{**asked, "seed": seed} for seed in (3, 4)]
+        recorded = ledger.look_up([call_key("policy", request) for request in requests]).values()
+        assert sorted((call.request for call in recorded), key=lambda request: request["seed"]) == requests
 
 
 def test_what_json_cannot_hold_is_no_request():
     with pytest.raises(ValueError, match="float"):
-        SeededRequest("policy", {"temperature": float("nan")})
+        call_key("policy", {"temperature": float("nan")})
 
 
 KILLED = """
