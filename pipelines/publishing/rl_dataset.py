@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.pipelines.generation.stage import Shard, row_error
-from darkroom.pipelines.publishing.cards import rl_card
+from darkroom.pipelines.publishing.cards import front_matter
 from darkroom.pipelines.publishing.cards.row_facts import RlFacts, box_frames
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
+from darkroom.pipelines.publishing.rendering import render, text_bars
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import RLRow, Sample
-from darkroom.pipelines.records.annotation import Annotators
+from darkroom.pipelines.records.annotation import Annotators, asked, measured_on
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
-from darkroom.pipelines.rl import candidates
-from darkroom.pipelines.rl.facts import STAGES, shards_with
+from darkroom.pipelines.rl import candidates, pass_rates, suitability
+from darkroom.pipelines.rl.facts import STAGES, all_votes, polled, shards_with, stage_facts
 from darkroom.pipelines.rl.rows import annotated_row, public_rows, tables_of
-from darkroom.pipelines.rl.suitability import VOTES, agreement_in_words
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, Splits, Strata, grouped
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog, source_of
@@ -99,8 +99,8 @@ class RlDataset(Publication[RLRow, RlFacts]):
         keys = [shard.key(asset) for asset in STAGES for shard in shards_with(self.workspace, self.partitions, asset)]
         facts = [[str(key), tables.facts(key)] for key in keys]
         people = [self._agreement, self.annotators, sorted(self.from_drafts)]
-        cards = [*people, languages(self.workspace), self._box_frames]
-        rest = [self.mix.validation_share, self.shard_bytes, *cards, self._stated, code_digest(*FILES_CODE, __name__)]
+        stated = [languages(self.workspace), self._box_frames, self._stated]
+        rest = [self.mix.validation_share, self.shard_bytes, *people, *stated, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
     def select(self) -> Selection:
@@ -151,16 +151,25 @@ class RlDataset(Publication[RLRow, RlFacts]):
         )
 
     def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
-        return rl_card(
-            self.workspace,
-            self.partitions,
-            facts,
-            report,
+        workspace = self.workspace
+        card = render(
+            "cards/rl_card.md.jinja",
+            front_matter=front_matter(
+                "Darkroom RL prompts", facts, self.kind, tags=["reinforcement-learning"], languages=languages(workspace)
+            ),
+            facts=facts,
+            report=report,
             n_by_split=n_by_split,
-            benchmarks=benchmark_names(self.workspace),
+            stages=stage_facts(workspace, self.partitions),
+            solved=polled(all_votes(workspace, self.partitions, pass_rates.ASSET)),
+            voted=polled(all_votes(workspace, self.partitions, suitability.VOTES)),
+            benchmarks=benchmark_names(workspace),
             agreement=self._agreement,
-            languages=languages(self.workspace),
+            asked=asked,
+            measured_on=measured_on,
+            bars=lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
         )
+        return f"{card}\n"
 
     def _gathered(self) -> Selection:
         selection = Selection()
@@ -201,8 +210,8 @@ class RlDataset(Publication[RLRow, RlFacts]):
 
     @cached_property
     def _agreement(self) -> str:
-        shards = shards_with(self.workspace, self.partitions, VOTES)
-        return agreement_in_words(shards, sorted({source_of(shard.partition) for shard in shards}))
+        shards = shards_with(self.workspace, self.partitions, suitability.VOTES)
+        return suitability.agreement_in_words(shards, sorted({source_of(shard.partition) for shard in shards}))
 
     @cached_property
     def _stated(self) -> Mapping[str, bool]:

@@ -4,11 +4,10 @@ A family's quota takes exactly so many rows (``pipelines/selection/sampling.py``
 family (``pipelines/selection/sampling.py``).
 """
 
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.cards import sft_card
+from darkroom.pipelines.publishing.cards import example_of, front_matter, in_words, interval, labelled_by
 from darkroom.pipelines.publishing.cards.row_facts import SftFacts, box_frames, release_facts
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
 from darkroom.pipelines.publishing.judge_stats import (
@@ -28,9 +27,11 @@ from darkroom.pipelines.publishing.judge_stats import (
     review_checks,
 )
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, trajectory_row
+from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.publishing.replay import replay
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
+from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest, key64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, Splits, Strata, difficulty, grouped
@@ -45,42 +46,20 @@ ASSET = ("sft_dataset",)
 
 
 class SampleJoin:
-    """``join[sample_id]``; of a sample that several partitions hold, the last one's.
-
-    In memory are the samples of one partition and 12 bytes of every sample. Those that several partitions hold wait on
-    disk, so that no order of look-ups reads a partition again and again.
-    """
+    """``join[sample_id]``, from disk; of a sample that several partitions hold, the last one's."""
 
     def __init__(self, tables: Tables, partitions: Sequence[str]) -> None:
-        self._tables, self._partitions = tables, partitions
-        keys, places = array("Q"), array("i")
-        for place, partition in enumerate(partitions):
-            own = [key64(sample_id) for (sample_id,) in tables.columns(TableKey(SAMPLES, partition), "sample_id")]
-            keys.extend(own)
-            places.extend([place] * len(own))
-        self._keys, first, counts = np.unique(np.frombuffer(keys, np.uint64), return_index=True, return_counts=True)
-        self._places = np.frombuffer(places, np.int32)[first]
-        self._repeated, repeated = KeyedSpill(tables.scratch), set(self._keys[counts > 1].tolist())
-        for place in range(len(partitions)) if repeated else ():
-            for sample_id, sample in self._read(place).items():
-                if (key := key64(sample_id)) in repeated:
-                    self._repeated.add(key, sample)
-        self._samples_at = lru_cache(maxsize=1)(self._read)
+        self._samples = KeyedSpill(tables.scratch)
+        for partition in partitions:
+            for sample in tables.stream(TableKey(SAMPLES, partition), Sample):
+                self._samples.add(key64(sample.sample_id), sample)
 
     def __getitem__(self, sample_id: str) -> Sample:
         """Raises ``KeyError`` for a sample that no partition holds."""
-        key = key64(sample_id)
-        repeated: Sample | None = self._repeated.get(key)
-        if repeated is not None:
-            return repeated
-        place = int(np.searchsorted(self._keys, np.uint64(key)))
-        if place == len(self._keys):
+        sample: Sample | None = self._samples.get(key64(sample_id))
+        if sample is None:
             raise KeyError(sample_id)
-        return self._samples_at(int(self._places[place]))[sample_id]
-
-    def _read(self, place: int) -> dict[str, Sample]:
-        rows = self._tables.stream(TableKey(SAMPLES, self._partitions[place]), Sample)
-        return {sample.sample_id: sample for sample in rows}
+        return sample
 
 
 @dataclass
@@ -180,20 +159,29 @@ class SftDataset(Publication[Trajectory, SftFacts]):
 
     def card(self, facts: SftFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         """Facts of the family's stages, with a replay of what was written."""
-        tables, family = self.workspace.tables, self.recipe.family
-        return sft_card(
-            self.recipe,
-            facts,
-            report,
+        tables, recipe, family = self.workspace.tables, self.recipe, self.recipe.family
+        title, tags = f"Darkroom SFT: {family}", [family, recipe.protocol.name]
+        card = render(
+            "cards/sft_card.md.jinja",
+            front_matter=front_matter(title, facts, self.kind, tags=tags, languages=languages(self.workspace)),
+            recipe=recipe,
+            facts=facts,
+            report=report,
             n_by_split=n_by_split,
+            has_code=any(facts.rounds),
             funnel=funnel_of(tables, family, self._partitions),
             benchmarks=benchmark_names(self.workspace),
             replayed=None if self.n_replayed == 0 else replay([folder], limit=self.n_replayed),
             judging=judge_stats_of(tables, family, self._partitions),
             reviewed=acceptance(read_reviews(tables, family)),
-            languages=languages(self.workspace),
-            release=release_facts(tables, family, self._partitions) if self.recipe.writer == "released" else None,
+            release=release_facts(tables, family, self._partitions) if recipe.writer == "released" else None,
+            example=example_of(*facts.first) if facts.first else "",
+            asked=asked,
+            labelled_by=labelled_by,
+            in_words=in_words,
+            interval=interval,
         )
+        return f"{card}\n"
 
     def _gathered(self) -> Selection:
         selection, tables = Selection(), self.workspace.tables

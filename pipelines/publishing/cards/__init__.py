@@ -3,84 +3,18 @@
 import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from darkroom.pipelines.generation.recipes import Recipe
-from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts, SftFacts
-from darkroom.pipelines.publishing.rendering import render, text_bars
+from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
+from darkroom.pipelines.publishing.dataset_reader import Kind
 from darkroom.pipelines.records import Sample, Trajectory
-from darkroom.pipelines.records.annotation import asked, measured_on
-from darkroom.pipelines.rl import pass_rates, suitability
-from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
-from darkroom.pipelines.storage.stage_runs import StageReport
-from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks.check import CheckFunction, MeasuredCheck
-
-if TYPE_CHECKING:
-    from datasets import Features
 
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _HUB_IDS = {"apache-2.0", "bsd-3-clause", "cc-by-2.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc0-1.0", "mit"}
 """Licences that the hub knows by their SPDX identifier in lower case; others stand in ``license_name``."""
 _LINE = 80
 _SEVERAL = "several licences"
-
-
-def sft_card(
-    recipe: Recipe, facts: SftFacts, report: StageReport, *, languages: Mapping[str, str], **stated: Any
-) -> str:
-    """The card of one family's trajectories. ``languages``: by source.
-
-    ``stated``: ``n_by_split``, ``funnel``, ``benchmarks``, ``replayed`` (None: not measured), ``judging``,
-    ``reviewed``, and ``release`` of a family of released trajectories.
-    """
-    from darkroom.pipelines.publishing.features import TRAJECTORIES  # `datasets` takes a second
-
-    title, tags = f"Darkroom SFT: {recipe.family}", [recipe.family, recipe.protocol.name]
-    stated |= {"asked": asked, "labelled_by": _labelled_by, "in_words": in_words, "interval": _interval}
-    card = render(
-        "cards/sft_card.md.jinja",
-        front_matter=front_matter(title, facts, TRAJECTORIES, tags=tags, languages=languages),
-        recipe=recipe,
-        facts=facts,
-        report=report,
-        checks=recipe.checks,
-        has_code=any(facts.rounds),
-        example=_example(*facts.first) if facts.first else "",
-        **stated,
-    )
-    return f"{card}\n"
-
-
-def rl_card(
-    workspace: Workspace,
-    partitions: Sequence[str],
-    facts: RlFacts,
-    report: StageReport,
-    *,
-    languages: Mapping[str, str],
-    **stated: Any,
-) -> str:
-    """The card of all RL rows. ``languages``: by source.
-
-    ``stated``: ``n_by_split``, ``benchmarks``, and the ``agreement`` of votes with people, in words.
-    """
-    from darkroom.pipelines.publishing.features import PROMPTS  # `datasets` takes a second
-
-    title, tags = "Darkroom RL prompts", ["reinforcement-learning"]
-    stated |= {"asked": asked, "measured_on": measured_on}
-    card = render(
-        "cards/rl_card.md.jinja",
-        front_matter=front_matter(title, facts, PROMPTS, tags=tags, languages=languages),
-        facts=facts,
-        report=report,
-        stages=stage_facts(workspace, partitions),
-        solved=polled(all_votes(workspace, partitions, pass_rates.ASSET)),
-        voted=polled(all_votes(workspace, partitions, suitability.VOTES)),
-        bars=lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
-        **stated,
-    )
-    return f"{card}\n"
 
 
 def in_words(check: CheckFunction) -> str:
@@ -95,19 +29,21 @@ def in_words(check: CheckFunction) -> str:
     return text
 
 
-def _labelled_by(calibration: Mapping[str, Any]) -> str:
+def labelled_by(calibration: Mapping[str, Any]) -> str:
+    """Who labelled the rows that a judge was measured on."""
     name = calibration["labelled"]
     people = "the makers of Darkroom" if name.startswith("bundled") else ", ".join(calibration["reviewers"])
     return f"labelled by {people or 'people who are not named'}, {name}"
 
 
-def _interval(estimate: Mapping[str, float | None]) -> str:
+def interval(estimate: Mapping[str, float | None]) -> str:
     """``0.950 (0.890 to 1.000)``; a dash for what is not defined."""
     value, low, high = ("–" if estimate[part] is None else f"{estimate[part]:.3f}" for part in ("value", "low", "high"))
     return f"{value} ({low} to {high})"
 
 
-def _example(trajectory: Trajectory, sample: Sample) -> str:
+def example_of(trajectory: Trajectory, sample: Sample) -> str:
+    """A row as JSON, without its images and later rounds."""
     rounds = [{"thought": turn.thought, "code": turn.code} for turn in trajectory.rounds[:1]]
     row = {"question": sample.question, "rounds": rounds}
     row |= {"final_thought": trajectory.final_thought, "answer": trajectory.answer}
@@ -115,7 +51,7 @@ def _example(trajectory: Trajectory, sample: Sample) -> str:
 
 
 def front_matter(
-    title: str, facts: SampleFacts, features: "Features", *, tags: Sequence[str], languages: Mapping[str, str]
+    title: str, facts: SampleFacts, kind: Kind, *, tags: Sequence[str], languages: Mapping[str, str]
 ) -> str:
     """YAML at the top of a card, without its ``---`` lines. ``languages``: ISO 639, by source.
 
@@ -124,6 +60,8 @@ def front_matter(
     from datasets import DatasetInfo  # takes a second
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCardData
+
+    from darkroom.pipelines.publishing.features import features_of
 
     spoken = sorted({languages[source] for source in facts.sources if source in languages})
     data = DatasetCardData(
@@ -134,7 +72,7 @@ def front_matter(
         tags=["darkroom", "thinking-with-images", *tags],
         **_license(licence_parts(facts.licenses)),
     )
-    DatasetInfosDict({"default": DatasetInfo(features=features)}).to_dataset_card_data(data)
+    DatasetInfosDict({"default": DatasetInfo(features=features_of(kind))}).to_dataset_card_data(data)
     return data.to_yaml().strip()
 
 

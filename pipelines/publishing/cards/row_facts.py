@@ -8,9 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
 from darkroom.pipelines.records.annotation import Annotators, asked, measured_on
@@ -21,6 +18,7 @@ from darkroom.pipelines.rl.facts import shards_with
 from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.sources.ingest import in_words
 from darkroom.pipelines.storage.media_validation import derived_steps
+from darkroom.pipelines.storage.row_files import KeyedSpill
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -94,16 +92,18 @@ class RlFacts(SampleFacts):
     annotators: Annotators = field(kw_only=True)
     from_drafts: Collection[str] = field(kw_only=True)
     n_with_accepted: int = 0
-    rows: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    public_or_annotated: Counter[str] = field(default_factory=Counter)
+    difficulties: Counter[str] = field(default_factory=Counter)
+    graders: Counter[str] = field(default_factory=Counter)
     necessity_models: set[str | None] = field(default_factory=set)
     priors: array[float] = field(default_factory=lambda: array("d"))
     _origins: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, row: RLRow, sample: Sample) -> None:
         self.add_sample(sample)
-        self.rows["origin"][row.origin] += 1
-        self.rows["difficulty"][row.difficulty] += 1
-        self.rows["grader"][row.grader.kind] += 1
+        self.public_or_annotated[row.origin] += 1
+        self.difficulties[row.difficulty] += 1
+        self.graders[row.grader.kind] += 1
         self.n_with_accepted += len(right_answers(sample)) > 1
         if row.necessity is not None:
             self.necessity_models.add(row.necessity.forced.judge)
@@ -114,9 +114,14 @@ class RlFacts(SampleFacts):
     @property
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """Rows by what they are."""
-        of_samples = {"source": self.sources, "category": self.categories, "licence": self.licenses}
-        names = ("origin", "source", "category", "difficulty", "grader", "licence")
-        return {name: of_samples.get(name) or self.rows[name] for name in names}
+        return {
+            "origin": self.public_or_annotated,
+            "source": self.sources,
+            "category": self.categories,
+            "difficulty": self.difficulties,
+            "grader": self.graders,
+            "licence": self.licenses,
+        }
 
     @property
     def origins(self) -> list[tuple[str, str, int]]:
@@ -131,30 +136,21 @@ class RlFacts(SampleFacts):
         second_round = f"{self.annotators}, in a second round"
         return {
             "question and answer": author,
-            "label compared with answers of": second_round if is_theirs else self._checked_by(sample_id),
+            "label compared with answers of": second_round if is_theirs else self._checked.get(key64(sample_id)),
             "pass rate, difficulty": measured_on([row.pass_rate.votes.judge]) if row.pass_rate else None,
             "tool necessity": measured_on([row.necessity.forced.judge]) if row.necessity else None,
             "visual suitability": asked(row.suitability.judge) if row.suitability else None,
         }
 
-    def _checked_by(self, sample_id: str) -> str | None:
-        """Who compared the sample's label; of several shards the last one's word counts."""
-        keys, whose, names = self._checked
-        key = np.uint64(key64(sample_id))
-        place = int(np.searchsorted(keys, key, "right")) - 1
-        return names[whose[place]] if place >= 0 and keys[place] == key else None
-
     @cached_property
-    def _checked(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], Sequence[str]]:
-        """The keys of samples whose labels were compared, sorted; for each the number of a name; the names."""
-        keys, whose, names = array("Q"), array("i"), dict[str, int]()
+    def _checked(self) -> KeyedSpill:
+        """Who compared a sample's label, by its key; of several shards the last one's word counts."""
+        checked = KeyedSpill(self.workspace.tables.scratch)
         for shard in shards_with(self.workspace, self.partitions, labels.ASSET):
             for label in self.workspace.tables.stream(shard.key(labels.ASSET), CheckedLabel):
                 who = "a person" if label.verified_by else asked(label.votes.judge)
-                keys.append(key64(label.sample_id))
-                whose.append(names.setdefault(who, len(names)))
-        order = np.argsort(np.array(keys, np.uint64), kind="stable")
-        return np.array(keys, np.uint64)[order], np.array(whose, np.int32)[order], list(names)
+                checked.add(key64(label.sample_id), who)
+        return checked
 
 
 def box_frames(tables: Tables, partitions: Iterable[str]) -> list[str]:

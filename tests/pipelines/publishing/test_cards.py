@@ -9,9 +9,10 @@ import pytest
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard
 
-from darkroom.pipelines.publishing.cards import front_matter, licence_parts, rl_card
-from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts
+from darkroom.pipelines.publishing.cards import front_matter, licence_parts
+from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 from darkroom.pipelines.publishing.features import PROMPTS
+from darkroom.pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
 from darkroom.pipelines.records import (
     Grader,
     PassRate,
@@ -24,15 +25,15 @@ from darkroom.pipelines.records import (
     Votes,
 )
 from darkroom.pipelines.records.annotation import SIMULATED, Annotators, measured_on
+from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.stage_runs import StageReport
-from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 WHO = (None, "oracle", "qwen3-vl")
 COMPOUND = "CC-BY-2.0 AND CC0-1.0"
 
 
-def sample(license: str = "CC0-1.0", source: str = "streets") -> Sample:
+def sample(license: str = "CC0-1.0", source: str = "demo_rl") -> Sample:
     return Sample("s", source, "1", license, (), "How many?", (), "3", Truth(), "")
 
 
@@ -41,7 +42,7 @@ def row(student: str | None, forced: str | None, judge: str | None, origin: str)
         return Votes(name, (True, False), 2)
 
     return RLRow(
-        sample=sample(source="annotation/ours" if origin == "annotated" else "streets"),
+        sample=sample(source="annotation/ours" if origin == "annotated" else "demo_rl"),
         grader=Grader("number"),
         origin="annotated" if origin == "annotated" else "public",
         difficulty="unknown",
@@ -53,21 +54,12 @@ def row(student: str | None, forced: str | None, judge: str | None, origin: str)
 
 def card(workspace: Workspace, rows: list[RLRow], annotators: str, drafts: Collection[str] = ()) -> str:
     names: Annotators = "people" if annotators == "people" else "simulated people"
-    facts = RlFacts(workspace=workspace, partitions=[], annotators=names, from_drafts=drafts)
+    dataset = RlDataset(workspace, [], [], Mix(), Screening(workspace), names, frozenset(drafts))
+    facts = dataset.facts()
     for one in rows:
         facts.add(one, one.sample)
-    return rl_card(
-        workspace,
-        [],
-        facts,
-        StageReport(
-            TableKey(("rl_dataset",), "all"), len(rows), len(rows), 0, 0, 0, {}, Usage(), reused=False, performed=0
-        ),
-        n_by_split={"train": len(rows)},
-        benchmarks=[],
-        agreement="not measured",
-        languages={"streets": "en"},
-    )
+    report = StageReport(KEY, len(rows), len(rows), 0, 0, 0, {}, Usage(), reused=False, performed=0)
+    return dataset.card(facts, report, {"train": len(rows)}, workspace.local)
 
 
 @pytest.mark.parametrize(("student", "forced", "judge"), list(product(WHO, WHO, WHO)))
@@ -117,7 +109,7 @@ def test_a_licence_is_the_hubs_or_a_name_of_a_line(licenses: list[str], expected
     facts = SampleFacts()
     for license in licenses:
         facts.add_sample(sample(license))
-    text = front_matter("t", facts, PROMPTS, tags=[], languages={})
+    text = front_matter("t", facts, "prompts", tags=[], languages={})
     data = DatasetCard(f"---\n{text}\n---\n").data.to_dict()
     assert {name: value for name, value in data.items() if name.startswith("license")} == expected
     assert "language" not in data
@@ -135,7 +127,7 @@ def test_parts_of_compound_licences_are_named_once() -> None:
 
 @pytest.mark.parametrize(("n_rows", "size"), [(999, "n<1K"), (1000, "1K<n<10K"), (10_000, "10K<n<100K")])
 def test_the_size_is_a_category_of_the_hub(n_rows: int, size: str) -> None:
-    assert f"- {size}\n" in front_matter("t", SampleFacts(n_rows), PROMPTS, tags=[], languages={})
+    assert f"- {size}\n" in front_matter("t", SampleFacts(n_rows), "prompts", tags=[], languages={})
 
 
 def test_whom_figures_were_measured_on() -> None:
