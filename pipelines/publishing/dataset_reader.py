@@ -129,7 +129,7 @@ def kind_of(file: StorePath) -> Kind:
 
 
 def require_columns(file: StorePath, kind: Kind, needed: Collection[str], *, only: bool = False) -> None:
-    """Raise ``DatasetError`` unless the file has the columns ``needed``, but later ones; ``only``: and no others."""
+    """Raise ``DatasetError`` for a column of ``needed`` that is missing, later ones apart; ``only``: and for others."""
     columns = columns_of(file)
     unknown = columns.difference(needed) if only else set()
     missing = set(needed) - columns - _ADDED[kind]
@@ -184,7 +184,8 @@ def count_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> int
 
 def map_in_threads(rows: Iterable[R], perform: Callable[[R], T]) -> Iterator[T]:
     """``perform`` on every row, in the rows' order, a thread for each CPU; at most two rows a thread are in memory."""
-    waiting, n_threads = deque[Future[T]](), os.cpu_count() or 1
+    waiting: deque[Future[T]] = deque()
+    n_threads = os.cpu_count() or 1
     with ThreadPoolExecutor(n_threads) as threads:
         for row in rows:
             waiting.append(threads.submit(perform, row))

@@ -30,6 +30,10 @@ _refs = {
     "videos": List({"bytes": Value("binary"), "path": _text}),
     "video_refs": List(_columns(VideoRef)),
 }
+_measurements = {"pass_rate": _float, "n_right": _int, "n_answers": _int, "never_solved": _bool, "student": _text}
+_measurements |= dict.fromkeys(("necessity_prior", "accuracy_forced", "accuracy_forbidden"), _float)
+_measurements |= {"necessity_model": _text, "suitable": _bool, "suitability_majority": _text}
+_measurements |= dict.fromkeys(("suitability_yes", "suitability_no"), _int)
 TRAJECTORIES = Features(
     {
         **_columns(Trajectory, "trajectory_id", "sample_id", "family", "protocol"),
@@ -54,10 +58,8 @@ PROMPTS = Features(
         "accepted": List(_text),
         **_columns(Sample, "category"),
         **_columns(RLRow, "difficulty", "origin"),
-        **{"pass_rate": _float, "n_right": _int, "n_answers": _int, "never_solved": _bool, "student": _text},
-        **dict.fromkeys(("necessity_prior", "accuracy_forced", "accuracy_forbidden"), _float),
-        **{"necessity_model": _text, "suitable": _bool, "suitability_majority": _text},
-        **{"suitability_yes": _int, "suitability_no": _int, "visual_search": _bool},
+        **_measurements,
+        "visual_search": _bool,
         "boxes": List(_columns(TruthBox)),
         **_columns(Sample, "source", "source_row", "license"),
         **_refs,

@@ -49,7 +49,7 @@ def text_bars(counts: Mapping[str, int], *, width: int = 24, shares: bool = Fals
 
 
 def sparkline(values: Sequence[float], *, scale: Sequence[float] | None = None, width: int | None = None) -> str:
-    """The course of a series in one word (``█▅▃▂▁``), on the range of ``scale``; of a long one, ``width`` values."""
+    """The course of a series in a word, ``█▅▃▂▁``: at most ``width`` values, on the range of ``scale`` or its own."""
     if not values:
         return ""
     low, high = min(scale or values), max(scale or values)

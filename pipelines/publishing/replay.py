@@ -90,18 +90,21 @@ def replay(folders: Sequence[StorePath], *, limit: int | None = None) -> Replay:
 def replay_row(row: Mapping[str, Any], *, execute: Execute) -> RowReplay:
     """One row, by ``execute``. Rows without code have nothing that could differ."""
     other_sandbox = row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest()
-    names = (row["family"], row["trajectory_id"], row["source_row"])
-    differences, number = list[Difference](), 0
+    difference = partial(
+        Difference, row["family"], row["trajectory_id"], row["source_row"], other_sandbox=other_sandbox
+    )
+    differences: list[Difference] = []
+    number = 0
     try:
         for number, replayed in enumerate(execute(row), start=1):
             recorded = row["rounds"][number - 1]["observation"]
             compared = _compared(row["images"], recorded, replayed)
-            differences += [Difference(*names, number, *difference, other_sandbox) for difference in compared]
+            differences += [difference(number, *found) for found in compared]
     except sandbox.SandboxUnavailable:
         raise
     except (sandbox.SandboxError, SetupFailed) as error:
-        expected, cause = f"{len(row['rounds'])} rounds of code", f"{type(error).__name__}: {error}"
-        differences.append(Difference(*names, number, "session", expected, cause, other_sandbox))
+        expected = f"{len(row['rounds'])} rounds of code"
+        differences.append(difference(number, "session", expected, f"{type(error).__name__}: {error}"))
     return RowReplay(len(row["rounds"]), other_sandbox, tuple(differences))
 
 

@@ -47,10 +47,12 @@ def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
     """
     if layout.of != dataset.kind:
         raise LayoutError(f"{layout.name} is a layout of {layout.of}; {dataset.name} holds {dataset.kind}")
-    inputs, facts = _inputs(dataset, layout), marker_facts(out)
+    inputs = _inputs(dataset, layout)
+    facts = marker_facts(out)
     if facts.get("inputs") == inputs and "layout" in facts and facts.get("files") == _sizes(out):
         return _exported(out, facts, reused=True)
-    if "layout" not in facts and out.exists() and not (out.is_dir() and not any(out.iterdir())):
+    is_empty = out.is_dir() and not any(out.iterdir())
+    if "layout" not in facts and out.exists() and not is_empty:
         raise LayoutError(f"{out} holds something that no export made: name another folder, or empty it yourself")
     out.parent.mkdir(parents=True, exist_ok=True)
     for orphan in out.parent.glob(f".{out.name}.*.part"):

@@ -60,9 +60,9 @@ def trl_reward(
     **_: Any,
 ) -> list[float]:
     """For TRL, which calls it with the dataset's columns."""
-    names, rows = ("answer", "question", "choices", "grader"), zip(answer, question, choices, grader, strict=True)
-    truths = [dict(zip(names, row, strict=True)) for row in rows]
-    return [score(_last_words(completion), truth) for completion, truth in zip(completions, truths, strict=True)]
+    names = ("answer", "question", "choices", "grader")
+    rows = zip(completions, answer, question, choices, grader, strict=True)
+    return [score(_last_words(completion), dict(zip(names, truth, strict=True))) for completion, *truth in rows]
 
 
 def verl_reward(
@@ -135,15 +135,17 @@ def by_toolkit(final: str, truth: Mapping[str, Any]) -> bool:
     """Darkroom's own verdict."""
     grading = importlib.import_module("darkroom.pipelines.verification.grading")
     records = importlib.import_module("darkroom.pipelines.records")
-    words, choices = (str(truth["question"]), str(truth["answer"])), tuple(map(str, truth["choices"]))
-    sample = records.Sample("", "", "", "", (), words[0], choices, words[1], records.Truth(), "")
+    unknown = dict.fromkeys(("sample_id", "source", "source_row", "license", "category"), "")
+    asked = {"question": str(truth["question"]), "answer": str(truth["answer"])}
+    choices = tuple(map(str, truth["choices"]))
+    sample = records.Sample(**unknown, **asked, choices=choices, images=(), truth=records.Truth())
     return bool(grading.grade(final, sample, records.Grader(**_grader(truth))).right)
 
 
 def by_service(url: str, final: str, truth: Mapping[str, Any]) -> bool:
     """Darkroom's verdict, from the service at `url`."""
-    facts = {"question": truth["question"], "answer": truth["answer"], "grader": _grader(truth)}
-    facts["choices"] = list(truth["choices"])
+    facts = {name: truth[name] for name in ("question", "answer")}
+    facts |= {"choices": list(truth["choices"]), "grader": _grader(truth)}
     headers = {"Content-Type": "application/json"}
     if token := os.environ.get("DARKROOM_SERVICE_TOKEN"):
         headers["Authorization"] = f"Bearer {token}"

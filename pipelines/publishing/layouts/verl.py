@@ -46,17 +46,16 @@ from darkroom.pipelines.publishing.layouts.base import (
 
 SFT_SCHEMA = pa.schema([("trajectory_id", TEXT), ("messages", pa.list_(MESSAGE)), ("images", pa.list_(IMAGE))])
 _create = pa.struct([("create_kwargs", pa.struct(texts("ground_truth")))])
-_kwargs = ("tools_kwargs", pa.struct([(CROP, _create), (CODE, _create)]))
-_tools: list[Column] = [("need_tools_kwargs", pa.bool_()), _kwargs]
+_tools_kwargs = pa.struct([(CROP, _create), (CODE, _create)])
+_tools: list[Column] = [("need_tools_kwargs", pa.bool_()), ("tools_kwargs", _tools_kwargs)]
 _place: list[Column] = [("split", TEXT), ("index", pa.int64())]
 
 
 def _rl_schema(*extra: Column) -> pa.Schema:
-    columns: list[Column] = [("prompt", pa.list_(MESSAGE)), ("images", pa.list_(IMAGE)), ("ability", TEXT)]
-    reward = ("reward_model", pa.struct(texts("style", "ground_truth")))
-    return pa.schema(
-        [*texts("data_source", "agent_name"), *columns, reward, ("extra_info", pa.struct([*_place, *extra, *_tools]))]
-    )
+    columns: list[Column] = [*texts("data_source", "agent_name"), ("prompt", pa.list_(MESSAGE))]
+    columns += [("images", pa.list_(IMAGE)), ("ability", TEXT)]
+    columns += [("reward_model", pa.struct(texts("style", "ground_truth")))]
+    return pa.schema([*columns, ("extra_info", pa.struct([*_place, *extra, *_tools]))])
 
 
 _ASKED = ("question", "answer", "trajectory_id", "sample_id", "protocol", "mode")
