@@ -54,7 +54,7 @@ def serve_sandbox(
 
     `darkroom sandbox serve --stdio --image photo.jpg`
     """
-    console, token = SafeConsole(stderr=True), os.environ.get(TOKEN_VARIABLE, "")
+    token = os.environ.get(TOKEN_VARIABLE, "")
     if not stdio:
         require_token(host, token)
     require_extra()
@@ -68,7 +68,7 @@ def serve_sandbox(
             if stdio:
                 asyncio.run(over_stdio(held, image or [], protocol, compression=compression))
             else:
-                say = partial(console.print, markup=False, soft_wrap=True)
+                say = partial(SafeConsole(stderr=True).print, markup=False, soft_wrap=True)
                 over_http(held, host, port, token, most_mb=max_request_mb, compression=compression, say=say)
 
 

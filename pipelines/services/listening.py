@@ -48,7 +48,7 @@ def _answered(_: Request, error: Exception) -> Response:
 
 
 def guarded(app: ASGIApp, *, host: str, token: str) -> ASGIApp:
-    """Guard ``app`` by ``token`` (empty: none); on a loopback address it answers to no other name, as a page's."""
+    """Guard ``app`` by ``token`` (empty: none); a loopback host answers to no other name, so no web page gets in."""
     if token:
         app = _WithToken(app, token)
     return TrustedHostMiddleware(app, list(LOOPBACK)) if host in LOOPBACK else app

@@ -40,7 +40,7 @@ INSTRUCTIONS = (
 
 
 def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | None = None) -> Server[Any]:
-    """``compression`` is of the images' PNG; ``session`` is that of every call, where the request names none."""
+    """The server of ``sessions``. ``session``: of every call that names none; ``compression``: of the images' PNG."""
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None

@@ -16,7 +16,7 @@ from darkroom import sandbox
 from darkroom.pipelines.models.messages import observed
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import ImageRef, Observation
-from darkroom.pipelines.services.errors import ServiceError, invalid
+from darkroom.pipelines.services.errors import Kind, ServiceError, invalid
 from darkroom.pipelines.services.files import EncodedFile, numbered
 from darkroom.pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
 
@@ -77,6 +77,7 @@ class Registry(Generic[H]):
         return name
 
     def get(self, name: str) -> H:
+        """Look up an open one. Raises ``ServiceError`` (unknown_session)."""
         opened = self._open.get(name)
         if opened is None:
             raise ServiceError(
@@ -259,17 +260,19 @@ async def _ran(session: sandbox.Session, program: str) -> sandbox.Observation:
     return observation
 
 
+_KINDS: dict[type[sandbox.SandboxError], Kind] = {
+    sandbox.ImageUnreadable: "unreadable_image",
+    sandbox.InputsTooLarge: "request_too_large",
+    sandbox.ResourcesExhausted: "too_busy",
+    sandbox.SandboxClosed: "infrastructure_failed",
+    sandbox.SandboxUnavailable: "infrastructure_failed",
+}
+
+
 @contextmanager
 def _sandbox_errors() -> Iterator[None]:
     try:
         yield
-    except sandbox.ImageUnreadable as error:
-        raise ServiceError("unreadable_image", str(error)) from error
-    except sandbox.InputsTooLarge as error:
-        raise ServiceError("request_too_large", str(error)) from error
-    except sandbox.ResourcesExhausted as error:
-        raise ServiceError("too_busy", str(error)) from error
-    except (sandbox.SandboxClosed, sandbox.SandboxUnavailable) as error:
-        raise ServiceError("infrastructure_failed", str(error)) from error
     except sandbox.SandboxError as error:
-        raise ServiceError("invalid_request", str(error)) from error
+        kind = next((kind for of, kind in _KINDS.items() if isinstance(error, of)), "invalid_request")
+        raise ServiceError(kind, str(error)) from error
