@@ -52,7 +52,8 @@ class _Boundary:
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         """Run ``args``, or the process's own."""
         own, others = own_words(args)
-        words, output = [word for word in own if word != DEBUG], _output()
+        words = [word for word in own if word != DEBUG]
+        output = _output()
         try:
             with errors_as_messages(with_traceback=DEBUG in own):
                 return super().main([*words, *others], *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
@@ -126,7 +127,8 @@ def describe(error: Exception) -> tuple[str, int]:
             return f"{where}: {error.strerror}. To do: check the path", 1
     if isinstance(error, MemoryError):
         return "not enough memory. To do: free some, or work on fewer rows at a time", 1
-    kind, reason = type(error), (str(error).strip().splitlines() or ["no reason was given"])[0]
+    kind = type(error)
+    reason = (str(error).strip().splitlines() or ["no reason was given"])[0]
     if kind.__module__.split(".")[0] in CLIENTS:
         return f"an object store or the network failed ({reason}). To do: check the network, then run again", 1
     if kind.__module__.split(".")[0] in DATABASES:

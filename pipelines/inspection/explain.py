@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -106,7 +106,7 @@ class Explanation:
 
 
 def explain(workspace: Workspace, query: str) -> Explanation:
-    """The history of the row that ``query`` means, all of a sample's. Raises ``RowUnknown``, ``RowAmbiguous``."""
+    """Explain the row of ``query``: a trajectory, or all of a sample. Raises ``RowUnknown``, ``RowAmbiguous``."""
     files = sorted(table_files(workspace.tables), key=_order)
     subject = _find_subject(files, query, workspace.tables.root)
     intake: list[Passage] = []
@@ -194,11 +194,15 @@ def _passages(files: Sequence[TableFile], subject: Subject) -> Iterator[tuple[st
             trajectory_id = match.get("trajectory_id", "")
             if subject.kind != "trajectory" or file.asset == SAMPLES or trajectory_id == subject.id:
                 family = RL if file.asset[0] in _RL_TABLES else match.get("family") or file.asset[0]
-                outcome, why, written = "kept", ("", "", ""), match
-                if file.holds_rejects:
-                    outcome, written = disposition_of(match["reason"], match["disposition"]), json.loads(match["row"])
-                    why = (match["reason"], match["check"], match["evidence"])
-                yield family, trajectory_id, Passage("/".join(file.asset), file.partition, outcome, *why, row=written)
+                yield family, trajectory_id, _passage(file, match)
+
+
+def _passage(file: TableFile, row: Mapping[str, Any]) -> Passage:
+    kept = Passage("/".join(file.asset), file.partition, "kept", "", "", "", row)
+    if not file.holds_rejects:
+        return kept
+    why = {name: row[name] for name in ("reason", "check", "evidence")}
+    return replace(kept, outcome=disposition_of(row["reason"], row["disposition"]), row=json.loads(row["row"]), **why)
 
 
 def _history(

@@ -77,7 +77,9 @@ class SourceCheck:
         """Counts, for programs."""
         rejects = Counter(map(reason_of, self.rejects))
         return {
-            **{"n_rows": self.n_rows, "n_samples": len(self.samples), "rejects": dict(rejects)},
+            "n_rows": self.n_rows,
+            "n_samples": len(self.samples),
+            "rejects": dict(rejects),
             "notes": [note._asdict() for note in self.notes],
             **{name: [asdict(use) for use in getattr(self, name)] for name in ("columns", "families")},
         }

@@ -71,7 +71,8 @@ class ImageCache:
         self._n_unseen += len(data)
         if self._n_unseen < self.max_bytes // _N_LOOKS:
             return
-        self._n_unseen, files = 0, sorted(self._files())
+        self._n_unseen = 0
+        files = sorted(self._files())
         n_bytes = sum(file.n_bytes for file in files)
         for file in files:
             if n_bytes <= self.max_bytes:

@@ -107,8 +107,11 @@ def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:
         "provenance": facts | {"sandbox_digest": "", "seed": 0},
         "choices": list(source.choices),
         "source_row": source.row,
-        **{name: getattr(source, name) for name in ("question", "license", "category")},
-        **dict.fromkeys(("family", "source"), ""),
+        "question": source.question,
+        "category": source.category,
+        "license": source.license,
+        "family": "",
+        "source": "",
     }
 
 

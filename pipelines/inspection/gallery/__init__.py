@@ -174,8 +174,8 @@ def write_entries(
         for entry in entries:
             images.add(entry.images)
             # no image of a template is loaded before the script shows it
-            link, facets = entry.content["link"], json.dumps(entry.filters)
-            head = Markup('<template class="entry" data-link="{}" data-filters="{}">').format(link, facets)
+            opening = Markup('<template class="entry" data-link="{}" data-filters="{}">')
+            head = opening.format(entry.content["link"], json.dumps(entry.filters))
             contents.write(f"{head}{entry.html()}</template>\n".encode(errors="replace"))
         contents.seek(0)
         data = (Markup(_ENTRIES), embedded_json("images", {**(addresses or {}), **images.addresses()}))

@@ -38,11 +38,11 @@ _QUESTION = ("question", "choices", "category", "license")
 _HERE = Path(__file__).parent
 _DIGEST = re.compile("[0-9a-f]{32,}")
 _TEXTS = ("id", "link", "step", "kind", "family", "category", "source", "source_row", "license", "question", "policy")
-_BLANK: Mapping[str, Any] = {
-    **dict.fromkeys((*_TEXTS, "draft", "thought", "answer", "problem", "expected", "written"), ""),
-    **dict.fromkeys(("choices", "sizes", "images", "rounds", "checks"), ()),
-    **{"n_outlined": 0, "n_videos": 0, "usage": {}, "facts": {}, "reject": None, "reward": None},
-}
+_BLANK: Mapping[str, Any] = (
+    dict.fromkeys((*_TEXTS, "draft", "thought", "answer", "problem", "expected", "written"), "")
+    | dict.fromkeys(("choices", "sizes", "images", "rounds", "checks"), ())
+    | {"n_outlined": 0, "n_videos": 0, "usage": {}, "facts": {}, "reject": None, "reward": None}
+)
 
 
 @dataclass(frozen=True, slots=True)
