@@ -94,11 +94,8 @@ async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResu
     except ValidationError as error:
         raise invalid(error) from error
     name = await sessions.open(task)
-    tools = [tool.tool for tool in sessions.registry.get(name).tools]
-    return CallToolResult(
-        content=[TextContent(text=json.dumps({"session": name, "tools": tools}))],
-        structured_content={"session": name, "tools": tools},
-    )
+    facts = {"session": name, "tools": [tool.tool for tool in sessions.registry.get(name).tools]}
+    return CallToolResult(content=[TextContent(text=json.dumps(facts))], structured_content=facts)
 
 
 async def _shown(outcome: ToolOutcome, protocol: Protocol, compression: int) -> CallToolResult:

@@ -4,7 +4,6 @@ Everything is compared with what the files say. Nothing is written; rows are rea
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, islice
@@ -56,16 +55,16 @@ def audit(
         return _audit_conversations(audited, chosen, execute, limit, progress)
     if "encoding" in chosen and encode is None:
         raise ValueError("the part encoding needs `encode`")
-    report, of_rows = AuditReport(), chosen - {"encoding"}
+    report = AuditReport()
+    of_rows = chosen - {"encoding"}
     if of_rows:
         splits = [split for folder in audited for split in _splits_of(folder)]
         if of_rows == {"replay"} and {split.kind for split in splits} == {"prompts"}:
             names = ", ".join(str(folder) for folder in audited)
-            raise reader.DatasetError(
-                f"{names} holds prompts, no trajectories. For these: darkroom audit, darkroom export"
-            )
-        with KnownTruth(workspace) if workspace and of_rows != {"replay"} else nullcontext() as truth:
-            _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, limit, progress)
+            hint = "For these: darkroom audit, darkroom export"
+            raise reader.DatasetError(f"{names} holds prompts, no trajectories. {hint}")
+        truth = KnownTruth(workspace) if workspace and of_rows != {"replay"} else None
+        _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, limit, progress)
     if "encoding" in chosen and encode is not None:
         encoded = encode(audited, progress)
         report.take(replace(encoded, n_rows=0) if of_rows else encoded)

@@ -1,24 +1,23 @@
 """A shipped row as records again: trajectory, sample, images as a store, and its case for checks.
 
-``KnownTruth`` is what the workspace knows beside the dataset (samples with their truth, hints, votes). Tables are read
-one partition at a time into a temporary SQLite file, so memory does not grow with the dataset. Whatever neither of
-them knows raises ``NotKnown`` where a check reads it.
+``KnownTruth`` is what the workspace knows beside the dataset (samples with their truth, hints, votes). It waits on
+disk: of each about 30 bytes are in memory. Whatever neither of them knows raises ``NotKnown`` where a check reads it.
 """
 
 import json
-import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from darkroom.pipelines import records
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.digest import digest_bytes, key64
 from darkroom.pipelines.rl import necessity, pass_rates, suitability
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
+from darkroom.pipelines.storage.row_files import KeyedSpill
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.case import Case
 
@@ -27,19 +26,15 @@ _FORCED, _FORBIDDEN = "forced", "forbidden"
 
 
 class KnownTruth:
-    """Look-ups by id; ``None`` where the workspace does not know the row. A context manager."""
+    """Look-ups by id; ``None`` where the workspace does not know the row."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._lock = threading.Lock()
         self._families: set[str] = set()
-
-    def __enter__(self) -> Self:
-        self._folder = tempfile.TemporaryDirectory(prefix="darkroom-audit-")
-        self._rows = sqlite3.connect(Path(self._folder.name) / "truth.sqlite", check_same_thread=False)
-        self._rows.execute("CREATE TABLE truth (kind TEXT, id TEXT, value TEXT, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+        self._rows = KeyedSpill(Path(tempfile.gettempdir()))
         for sample in self._read(SAMPLES, records.Sample):
-            self._put("sample", sample.sample_id, records.to_row(sample))
+            self._put("sample", sample.sample_id, sample)
         for rate in self._read((pass_rates.ASSET,), records.PassRate):
             self._put(pass_rates.ASSET, rate.sample_id, _counted(rate.votes))
         for votes in self._read((suitability.VOTES,), records.SuitabilityVotes):
@@ -47,15 +42,9 @@ class KnownTruth:
         for measured in self._read((necessity.ASSET,), records.ToolNecessity):
             self._put(_FORCED, measured.sample_id, _counted(measured.forced))
             self._put(_FORBIDDEN, measured.sample_id, _counted(measured.forbidden))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._rows.close()
-        self._folder.cleanup()
 
     def sample(self, sample_id: str) -> records.Sample | None:
-        row = self._get("sample", sample_id)
-        return None if row is None else records.from_row(records.Sample, row)
+        return cast(records.Sample | None, self._get("sample", sample_id))
 
     def hint(self, family: str, trajectory_id: str) -> dict[str, Any] | None:
         """The recipe's hint to the policy when the row was drafted."""
@@ -75,12 +64,11 @@ class KnownTruth:
             yield from self.workspace.tables.read(key, kind)
 
     def _put(self, kind: str, row_id: str, value: Any) -> None:
-        self._rows.execute("INSERT OR REPLACE INTO truth VALUES (?, ?, ?)", (kind, row_id, json.dumps(value)))
+        self._rows.add(key64(f"{kind}/{row_id}"), value)
 
     def _get(self, kind: str, row_id: str) -> Any:
         with self._lock:
-            row = self._rows.execute("SELECT value FROM truth WHERE kind = ? AND id = ?", (kind, row_id)).fetchone()
-        return None if row is None else json.loads(row[0])
+            return self._rows.get(key64(f"{kind}/{row_id}"))
 
 
 def _counted(votes: records.Votes) -> dict[str, int]:
