@@ -1,7 +1,7 @@
 """The table of cached calls: reads, writes and claims, each a statement or two for any number of keys.
 
-``Ledger`` adds callers that wait. A call holds a lease while it runs (``database.Leases``), so two processes that want
-the same one pay for it once. The table keeps its first name, ``acts``.
+``Ledger`` adds callers that wait. A call holds a lease while it runs (``leases.py``), so two processes that want the
+same one pay for it once. The table keeps its first name, ``acts``.
 """
 
 import json
@@ -15,7 +15,6 @@ import sqlalchemy as sa
 
 from darkroom.pipelines.storage.database import (
     KEYS,
-    Leases,
     create_table,
     first_line,
     open_engine,
@@ -24,6 +23,7 @@ from darkroom.pipelines.storage.database import (
     transact,
     unavailable,
 )
+from darkroom.pipelines.storage.leases import Leases
 
 _calls = sa.Table(
     "acts",

@@ -35,16 +35,16 @@ AZURE = Store("azure", "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUN
 STORES = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "az": AZURE, "abfs": AZURE, "abfss": AZURE, "memory": None}
 """The URLs that a home may have; ``memory`` is one process's own."""
 
+_WHERE = "(DARKROOM_HOME, DARKROOM_LOCAL)"
 _DISK = {
     errno.ENOSPC: "free or enlarge the disk",
     errno.EDQUOT: "free some of your quota, or have it raised",
-    errno.EROFS: "it is read-only: choose a folder that can be written (DARKROOM_HOME, DARKROOM_LOCAL)",
-    errno.EACCES: "change its permissions, or choose a folder of yours (DARKROOM_HOME, DARKROOM_LOCAL)",
-    errno.EPERM: "change its permissions, or choose a folder of yours (DARKROOM_HOME, DARKROOM_LOCAL)",
-    errno.ENOTDIR: "a file stands where a folder is needed: choose another folder (DARKROOM_HOME, DARKROOM_LOCAL)",
-    errno.EEXIST: "a file stands where a folder is needed: choose another folder (DARKROOM_HOME, DARKROOM_LOCAL)",
+    errno.EROFS: f"it is read-only: choose a folder that can be written {_WHERE}",
+    errno.EACCES: f"change its permissions, or choose a folder of yours {_WHERE}",
+    errno.ENOTDIR: f"a file stands where a folder is needed: choose another folder {_WHERE}",
     errno.EIO: "check the disk",
 }
+_DISK |= {errno.EPERM: _DISK[errno.EACCES], errno.EEXIST: _DISK[errno.ENOTDIR]}
 _SQLITE = {
     "database or disk is full": "free or enlarge the disk",
     "disk I/O error": "check the disk, and that it is not full",

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,8 +41,6 @@ _INPUTS, _FACTS = b"darkroom.inputs", b"darkroom.facts"
 _REJECTS, _ROWS = b"darkroom.rejects", b"darkroom.rows"
 """Of a table in an object store: the name of its rejects' file, and the digest of its rows and theirs."""
 _SUFFIX, _LOCK = ".rejects", ".writing.lock"
-_N_LISTED, _N_LISTED_LOCALLY = 3, 100
-"""Of so many keys of one asset, a listing is cheaper than a question for each."""
 Mask = NDArray[np.bool_]
 """Of every row in its order whether it is meant."""
 
@@ -196,14 +193,10 @@ class Tables:
             return has_file(path)
 
     def existing(self, keys: Iterable[TableKey]) -> list[TableKey]:
-        """Select the finished ones, in their order; many of an asset by one listing."""
-        by_asset: dict[tuple[str, ...], list[TableKey]] = defaultdict(list)
-        for key in (wanted_keys := list(keys)):
-            by_asset[key.asset].append(key)
-        there: set[TableKey] = set()
-        n_listed = _N_LISTED_LOCALLY if isinstance(self.root, Path) else _N_LISTED
-        for asset, own in by_asset.items():
-            there |= set(self.keys(asset)) if len(own) >= n_listed else {key for key in own if self.exists(key)}
+        """Select the finished ones, in their order, by one listing of each asset."""
+        wanted_keys = list(keys)
+        assets = {key.asset for key in wanted_keys}
+        there = {key for asset in assets for key in self.keys(asset)}
         return [key for key in wanted_keys if key in there]
 
     def keys(self, asset: tuple[str, ...]) -> list[TableKey]:

@@ -98,9 +98,8 @@ def regrade(row: Row, truth: KnownTruth | None, dataset: str) -> Iterator[AuditF
     grader = from_row(Grader, shipped_grader(row))
     verdict = grade(sample.answer, sample, grader)
     if grader.kind != "judged" and not verdict.right:
-        yield AuditFinding(
-            "grader", dataset, row["sample_id"], f"the row's own answer is refused: {shortened(verdict.detail)}"
-        )
+        reason = f"the row's own answer is refused: {shortened(verdict.detail)}"
+        yield AuditFinding("grader", dataset, row["sample_id"], reason)
     try:
         require_discrimination(sample, grader)
     except RowError as error:

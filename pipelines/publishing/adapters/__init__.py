@@ -3,14 +3,7 @@
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-ADAPTERS = (
-    "darkroom_verl.py",
-    "darkroom_verl.yaml",
-    "darkroom_verifiers.py",
-    "darkroom_trl.py",
-    "darkroom_ms_swift.py",
-    "darkroom_openrlhf.py",
-)
+ADAPTERS = tuple(sorted(path.name for path in FOLDER.glob("darkroom_*")))
 
 
 def adapter_files(*names: str) -> dict[str, str]:

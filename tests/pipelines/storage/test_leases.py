@@ -9,7 +9,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from darkroom.pipelines.storage import database
+from darkroom.pipelines.storage import database, leases
 from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.ledger import Ledger, call_key
 from tests.pipelines.storage.claimants import paid_by_two
@@ -160,7 +160,7 @@ def test_an_act_that_was_finished_since_it_was_looked_for_is_not_performed_again
 
 
 def test_a_holder_keeps_its_claims_fresh(ledger_url, monkeypatch):
-    monkeypatch.setattr(database, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.01)
     with Ledger(ledger_url) as ledger:
         ledger.claim(["a" * 64])
         with ledger.engine.begin() as connection:

@@ -249,9 +249,7 @@ def test_rows_that_fail_while_they_are_written_leave_the_earlier_table(tables, r
     assert tables.read(KEY, Sample) == rows[:1]
 
 
-@pytest.mark.parametrize("n_listed", [1, 100])
-def test_tables_that_exist_are_found_in_the_order_asked_for(tables, rows, rejects, monkeypatch, n_listed):
-    monkeypatch.setattr("darkroom.pipelines.storage.tables._N_LISTED_LOCALLY", n_listed)
+def test_tables_that_exist_are_found_in_the_order_asked_for(tables, rows, rejects):
     asked = [TableKey(asset, f"streets-{n}") for n in (2, 0, 1) for asset in (("crop", "drafts"), ("samples",))]
     for key in asked[:3]:
         tables.write(key, Sample, rows, rejects, inputs="", facts={})
