@@ -230,7 +230,7 @@ def _hang(
     frame = Box(x, y, x + image.image.width, y + image.image.height)
     photo = Box(x + image.photograph.x1, y + image.photograph.y1, x + image.photograph.x2, y + image.photograph.y2)
     for kind, target in things.items():
-        scene.put(kind, photograph, target, *_spot(kind, target, frame, photo, cell, rng))
+        scene.put(kind, photograph, target, *_spot(kind, target, rng, frame=frame, photo=photo, cell=cell))
 
 
 def _fitted(photograph: Photograph, cell: Box, rng: Random) -> Image.Image:
@@ -241,7 +241,7 @@ def _fitted(photograph: Photograph, cell: Box, rng: Random) -> Image.Image:
     return image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.LANCZOS)
 
 
-def _spot(kind: str, target: Target, frame: Box, photo: Box, cell: Box, rng: Random) -> tuple[int, int]:
+def _spot(kind: str, target: Target, rng: Random, *, frame: Box, photo: Box, cell: Box) -> tuple[int, int]:
     """Place of a thing of this kind; the places of different kinds never meet."""
     width, height = target.image.size
     if kind == "plate":

@@ -18,6 +18,7 @@ from darkroom.pipelines.demo.images.material import font, texture
 
 Colour = tuple[int, int, int]
 DETAIL = 3
+BOLD = "DejaVuSans-Bold"
 INK: Colour = (38, 33, 30)
 WORDS = data_beside(__file__)
 COLOURS: dict[str, Colour] = {name: tuple(rgb) for name, rgb in WORDS["colours"].items()}
@@ -38,7 +39,8 @@ def plates(rng: Random, n: int) -> list[Target]:
     """Engraved number plates of one metal, four digits each."""
     metals = (((196, 164, 98), (74, 54, 22)), ((188, 190, 192), (62, 64, 70)), ((226, 222, 210), INK))
     metal, engraving = rng.choice(metals)
-    numbers, kind = map(str, rng.sample(range(1013, 9899), n)), "number plate"
+    numbers = map(str, rng.sample(range(1013, 9899), n))
+    kind = "number plate"
     return [Target(_plate(f"No. {number}", metal, engraving), kind, number, kind) for number in numbers]
 
 
@@ -152,12 +154,12 @@ def _scaled(*values: float) -> list[float]:
 
 
 def _letter(
-    draw: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: int, ink: Colour, face: str = "DejaVuSans-Bold"
+    draw: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: int, ink: Colour, *, face: str = BOLD
 ) -> None:
     draw.text((at[0] * DETAIL, at[1] * DETAIL), text, fill=ink, font=font(face, size * DETAIL), anchor="mm")
 
 
-def _text_width(text: str, size: int, face: str = "DejaVuSans-Bold") -> int:
+def _text_width(text: str, size: int, *, face: str = BOLD) -> int:
     return math.ceil(font(face, size * DETAIL).getlength(text) / DETAIL)
 
 
@@ -167,12 +169,12 @@ def _bolts(draw: ImageDraw.ImageDraw, x1: float, x2: float, y: float) -> None:
 
 
 def _plate(text: str, metal: Colour, engraving: Colour) -> Image.Image:
-    width, height = _text_width(text, 15, "DejaVuSerif") + 34, 28
+    width, height = _text_width(text, 15, face="DejaVuSerif") + 34, 28
     image, draw = _blank(width, height)
     draw.rounded_rectangle(_scaled(0, 0, width - 1, height - 1), 2 * DETAIL, fill=_shade(metal, 0.72))
     draw.rounded_rectangle(_scaled(1, 1, width - 2, height - 2), 2 * DETAIL, fill=metal)
     draw.line(_scaled(2, 1.5, width - 3, 1.5), fill=_shade(metal, 1.2), width=2)
-    _letter(draw, (width / 2, height / 2), text, 15, engraving, "DejaVuSerif")
+    _letter(draw, (width / 2, height / 2), text, 15, engraving, face="DejaVuSerif")
     _bolts(draw, 7, width - 8, height / 2)
     return image.reduce(DETAIL)
 
@@ -204,7 +206,7 @@ def _badge(symbol: str, colour: Colour) -> Image.Image:
     image, draw = _blank(size, size)
     draw.ellipse(_scaled(0, 0, size - 1, size - 1), fill=(168, 160, 144))
     draw.ellipse(_scaled(1, 1, size - 2, size - 2), fill=(238, 231, 214))
-    _letter(draw, (size / 2 - 0.5, size / 2), WORDS["symbols"][symbol], 22, colour, "DejaVuSans")
+    _letter(draw, (size / 2 - 0.5, size / 2), WORDS["symbols"][symbol], 22, colour, face="DejaVuSans")
     return image.reduce(DETAIL)
 
 
@@ -224,7 +226,7 @@ def _pictogram(glyph: str, paint: Colour) -> Image.Image:
     image, draw = _blank(size, size)
     draw.rounded_rectangle(_scaled(0, 0, size - 1, size - 1), 5 * DETAIL, fill=paint)
     draw.rounded_rectangle(_scaled(2, 2, size - 3, size - 3), 4 * DETAIL, outline=INK, width=4)
-    _letter(draw, (size / 2 - 0.5, size / 2), glyph, 28, INK, "DejaVuSans")
+    _letter(draw, (size / 2 - 0.5, size / 2), glyph, 28, INK, face="DejaVuSans")
     return image.reduce(DETAIL)
 
 
@@ -235,7 +237,7 @@ def _bar_card(words: Sequence[str], heights: Sequence[int]) -> Image.Image:
     for place, (word, tall) in enumerate(zip(words, heights, strict=True)):
         x = 20 + place * 34
         draw.rectangle(_scaled(x - 10, 88 - tall, x + 10, 88), fill=(92, 116, 138))
-        _letter(draw, (x, 98), word, 11, INK, "DejaVuSans")
+        _letter(draw, (x, 98), word, 11, INK, face="DejaVuSans")
     draw.line(_scaled(8, 88, width - 8, 88), fill=INK, width=DETAIL)
     return image.reduce(DETAIL)
 
