@@ -28,7 +28,10 @@ from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 def answer_matches(case: Case) -> CheckResult:
     """The answer is the sample's."""
     sample, answer = case.sample, case.trajectory.answer
-    if any(matches(answer, expected, sample.choices) for expected in right_answers(sample)):
+    # first without the truth, which an audit may not know
+    if matches(answer, sample.answer, sample.choices):
+        return passed()
+    if any(matches(answer, expected, sample.choices) for expected in right_answers(sample)[1:]):
         return passed()
     return failed(Flaw.WRONG_ANSWER, f"answered {answer!r}, expected {sample.answer!r}")
 
