@@ -65,9 +65,12 @@ class VirtualEnvironment:
             log.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)  # uv clears only what is a whole environment
         self._run(uv, "venv", *self.interpreter, str(self.folder), log=log)
+        self._fill(uv, log)
+        (self.folder / MARKER).write_text(" ".join(self.requirements))
+
+    def _fill(self, uv: str, log: Path | None) -> None:
         alone = ("--no-deps",) if self.is_complete else ()
         self._run(uv, "pip", "install", "--python", self.python, *alone, *self.requirements, log=log)
-        (self.folder / MARKER).write_text(" ".join(self.requirements))
 
     def _run(self, *command: str, log: Path | None) -> None:
         # 2: stdout is for `eval`, uv's progress is not

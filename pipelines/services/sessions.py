@@ -266,7 +266,9 @@ _KINDS: dict[type[sandbox.SandboxError], Kind] = {
     sandbox.ResourcesExhausted: "too_busy",
     sandbox.SandboxClosed: "infrastructure_failed",
     sandbox.SandboxUnavailable: "infrastructure_failed",
+    sandbox.SandboxError: "invalid_request",
 }
+"""The first that an error is of counts."""
 
 
 @contextmanager
@@ -274,5 +276,5 @@ def _sandbox_errors() -> Iterator[None]:
     try:
         yield
     except sandbox.SandboxError as error:
-        kind = next((kind for of, kind in _KINDS.items() if isinstance(error, of)), "invalid_request")
+        kind = next(kind for of, kind in _KINDS.items() if isinstance(error, of))
         raise ServiceError(kind, str(error)) from error
