@@ -34,7 +34,7 @@ _ROLES = {
     "image_local_name jpg jpeg png webp image_id imageId img_id",
     "videos": "videos video video_path",
     "question": "question query problem prompt instruction conversations messages conversation",
-    "answer": "answer multiple_choice_answer answers ground_truth gt_answer solution final_answer label "
+    "answer": "answer answers multiple_choice_answer ground_truth gt_answer solution final_answer label "
     "correct_choice_idx correct_answer direct_answers response output caption cls",
     "choices": "choices options multiple_choices mc_choices",
     "boxes": "boxes bbox bboxes bbox_2d box objects target_instances",
@@ -189,7 +189,10 @@ def _mapped(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], 
     if not rows:
         raise SourceError(f"{path} holds no rows")
     roles = {role: _named(role, rows) for role in _ROLES}
-    question, answer = roles["question"], roles["answer"]
+    question, answers = roles["question"], list(_candidates("answer", rows))
+    if roles["choices"]:  # one of them, rather than a list of what people say without seeing them
+        answers.sort(key=lambda name: any(list_in(value_at(row, name)) for row in rows))
+    answer = next(iter(answers), None)
     if question is None:
         raise SourceError(f"{path} has no column of questions; it has {', '.join(map(repr, rows[0]))}. Name it")
     turns = [turn for row in rows for turn in list_in(value_at(row, question)) or () if isinstance(turn, Mapping)]

@@ -21,12 +21,15 @@ def _(folder: Path) -> None:
         {
             "question_type": "what color is the",
             "multiple_choice_answer": answer,
-            "answers": [{"answer": answer, "answer_confidence": "yes", "answer_id": n + 1} for n in range(10)],
+            "answers": [
+                {"answer": answer if n < 7 else other, "answer_confidence": "yes", "answer_id": n + 1}
+                for n in range(10)
+            ],
             "image_id": 458752,
             "answer_type": "other",
             "question_id": question["question_id"],
         }
-        for question, answer in zip(questions, ("red", "1"), strict=True)
+        for question, answer, other in zip(questions, ("red", "1"), ("crimson", "2"), strict=True)
     ]
     task = {"task_type": "Open-Ended", "questions": questions}
     put(folder, {"v2_OpenEnded_mscoco_train2014_questions.json": {**head, **task}})

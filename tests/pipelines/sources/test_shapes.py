@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.catalog import open_source
 from darkroom.pipelines.sources.ingest import Intake, ingest_shard
@@ -96,6 +97,20 @@ def test_a_published_shape_loads_whole(tmp_path, loaded, name):
     assert not intake.rejects
     samples = [(sample.question, sample.answer, len(sample.images)) for sample in intake.samples]
     assert samples == shape.samples
+
+
+def test_what_ten_people_said_is_proposed_rather_than_the_one_answer_chosen_of_it(tmp_path, loaded):
+    PUBLISHED["VQA v2"].write(tmp_path)
+    columns = recognise(tmp_path).config.columns
+    assert (columns.answer, columns.answer_list) == ("answers", "majority")
+    assert [right_answers(sample) for sample in loaded(tmp_path).samples] == [("red", "crimson"), ("1", "2")]
+
+
+def test_of_a_question_with_choices_one_answer_is_proposed(tmp_path, write, picture):
+    picture("a.jpg")
+    row = {"image": "a.jpg", "question": "Which?", "choices": ["red", "blue"], "answers": ["red"] * 10}
+    write("questions.json", [{**row, "multiple_choice_answer": "red"}])
+    assert recognise(tmp_path).config.columns.answer == "multiple_choice_answer"
 
 
 # --- wrong forms
