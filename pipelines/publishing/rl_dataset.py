@@ -13,7 +13,7 @@ from typing import Any
 
 from darkroom.pipelines.generation.stage import Shard, row_error
 from darkroom.pipelines.publishing.cards import front_matter
-from darkroom.pipelines.publishing.cards.row_facts import RlFacts, box_frames
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts, intake_choices
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
 from darkroom.pipelines.publishing.rendering import render, text_bars
@@ -99,7 +99,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         keys = [shard.key(asset) for asset in STAGES for shard in shards_with(self.workspace, self.partitions, asset)]
         facts = [[str(key), tables.facts(key)] for key in keys]
         people = [self._agreement, self.annotators, sorted(self.from_drafts)]
-        stated = [languages(self.workspace), self._box_frames, self._stated]
+        stated = [languages(self.workspace), self._intake_choices, self._stated]
         rest = [self.mix.validation_share, self.shard_bytes, *people, *stated, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
@@ -147,7 +147,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
             partitions=self.partitions,
             annotators=self.annotators,
             from_drafts=self.from_drafts,
-            boxes=self._box_frames,
+            choices=self._intake_choices,
         )
 
     def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
@@ -205,8 +205,8 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return shards_with(self.workspace, self.partitions, candidates.ASSET)
 
     @cached_property
-    def _box_frames(self) -> list[str]:
-        return box_frames(self.workspace.tables, self.partitions)
+    def _intake_choices(self) -> list[str]:
+        return intake_choices(self.workspace.tables, self.partitions)
 
     @cached_property
     def _agreement(self) -> str:

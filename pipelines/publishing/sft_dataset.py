@@ -17,7 +17,7 @@ from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.cards import example_of, front_matter, in_words, interval, labelled_by
-from darkroom.pipelines.publishing.cards.row_facts import SftFacts, box_frames, release_facts
+from darkroom.pipelines.publishing.cards.row_facts import SftFacts, intake_choices, release_facts
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
 from darkroom.pipelines.publishing.judge_stats import (
     acceptance,
@@ -112,7 +112,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
 
     def file_inputs(self) -> str:
         """The table's, and the code that writes files and card."""
-        cards = [languages(self.workspace), self._box_frames]
+        cards = [languages(self.workspace), self._intake_choices]
         return digest([self.inputs(), *cards, self.shard_bytes, code_digest(*FILES_CODE)])
 
     def select(self) -> Selection:
@@ -155,7 +155,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return trajectory_row(sample, row, self.workspace.images)
 
     def facts(self) -> SftFacts:
-        return SftFacts(boxes=self._box_frames)
+        return SftFacts(choices=self._intake_choices)
 
     def card(self, facts: SftFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         """Facts of the family's stages, with a replay of what was written."""
@@ -247,8 +247,8 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return [key.partition for key in self._keys]
 
     @cached_property
-    def _box_frames(self) -> list[str]:
-        return box_frames(self.workspace.tables, self._partitions)
+    def _intake_choices(self) -> list[str]:
+        return intake_choices(self.workspace.tables, self._partitions)
 
     @cached_property
     def _samples(self) -> SampleJoin:

@@ -57,9 +57,11 @@ class SourceRow:
     files: tuple[str, ...] = ()
     """For messages: the file of each image, then of each video; empty for what is no file. None where none is."""
     unread: tuple[str, ...] = ()
-    """What the mapping leaves in the row, as ``intake_notes.py`` names it: ``column id``."""
+    """Parts of the row that the mapping leaves, as ``intake_notes.py`` names them: ``column id``."""
     boxes: UserBoxes | None = None
     """Boxes of ``truth`` that are not in pixels yet."""
+    label_choice: str = ""
+    """How the answer was chosen among those of several people (``answers.py``); empty where they agree."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 r"""Answers in users' rows: one text or a list of people's, wrapped or not; missing ones, however they are spelled.
 
-answer_in(r"\boxed{12}", "gt", Columns(unwrap_answer=True))                           # ("12", ())
-answer_in(["blue", "red", "Red"], "gt", Columns(answer_list="majority"))              # ("red", ("blue",), (2, 3))
-answer_in("['red' 'dark red']", "gt", Columns())        # raises: a list written as text, which answer_list reads
+answer_in(r"\boxed{12}", "gt", Columns(unwrap_answer=True))               # ("12", (), None, "")
+answer_in(["blue", "red", "Red"], "gt", Columns(answer_list="majority"))  # ("red", ("blue",), (2, 3), MOST_FREQUENT)
+answer_in("['red' 'dark red']", "gt", Columns())      # raises: a list written as text, which answer_list reads
 """
 
 import math
@@ -39,12 +39,18 @@ _DOLLARS = (
 _WORDS = re.compile("ocr|text|document", re.IGNORECASE)
 
 
+MOST_FREQUENT = "rows labelled with the most frequent of several answers"
+EQUALLY_FREQUENT = "rows labelled with the first of several equally frequent answers"
+
+
 class RowAnswer(NamedTuple):
     """The label, other answers that count as right, and how many of how many people gave the label."""
 
     text: str
     accepted: tuple[str, ...] = ()
     votes: tuple[int, int] | None = None
+    choice: str = ""
+    """How the label was chosen, where people said different things, as intake notes and cards count it."""
 
 
 def answer_in(value: Any, column: str, columns: Columns) -> RowAnswer:
@@ -91,7 +97,9 @@ def _majority(texts: list[str], missing_values: tuple[str, ...] | None) -> RowAn
     ranked = sorted(spellings.values(), key=Counter.total, reverse=True)
     votes = ranked[0].total()
     label, *accepted = (spelling.most_common(1)[0][0] for spelling in ranked if 3 * spelling.total() >= votes)
-    return RowAnswer(label, tuple(accepted), (votes, len(present)))
+    n_first = sum(spelling.total() == votes for spelling in ranked)
+    choice = "" if len(ranked) == 1 else MOST_FREQUENT if n_first == 1 else EQUALLY_FREQUENT
+    return RowAnswer(label, tuple(accepted), (votes, len(present)), choice)
 
 
 def shows_words(category: str) -> bool:

@@ -151,8 +151,9 @@ class Columns(DerivingColumns):
     unwrap_answer: bool = False
     r"""Whether an answer may be wrapped in ``<answer>``, ``\boxed{}`` or ``$``."""
     answer_list: Literal["refuse", "first", "majority", "text"] = "refuse"
-    """An answer that is a list, also as text: refused; its first counts (``first``); the most frequent is the label;
-    what a third as many gave is accepted (``majority``); a text like a list is one answer (``text``)."""
+    """An answer that is a list, also as text: refused; its first counts (``first``); the most frequent, of equals the
+    first, is the label; what a third as many gave is accepted (``majority``); a text like a list is one answer
+    (``text``)."""
     missing_values: tuple[str, ...] | None = None
     """Spellings of a missing answer, in any case; None: the usual ones (``answers.py``), and canned replies."""
     turns: Literal["each", "first", "last"] = "each"

@@ -213,7 +213,7 @@ def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
         content = row.content
     else:
         sizes = {name: [f"{len(data)} bytes" for data in getattr(row, name)] for name in ("images", "videos")}
-        left_out = {"unread": True, "files": not any(row.files), "boxes": row.boxes is None}
+        left_out = {"unread": True, "label_choice": True, "files": not any(row.files), "boxes": row.boxes is None}
         content = {name: value for name, value in {**asdict(row), **sizes}.items() if not left_out.get(name)}
     return reject(
         error.reason,

@@ -1,4 +1,4 @@
-"""Counts of a shard beside its samples: what a mapping left unread, and rows that contradict each other.
+"""Counts of a shard beside its samples: what a mapping left unread, choices of labels, rows that contradict each other.
 
     notes = IntakeNotes()
     for row in source.rows(0):
@@ -46,9 +46,10 @@ class IntakeNotes:
         self._lines[what] = line._replace(n=line.n + n)
 
     def add_row(self, row: SourceRow | BadRow) -> None:
-        """Count what the row's mapping did not read."""
-        for label in row.unread if isinstance(row, SourceRow) else ():
-            self.add(1, f"{label} not read", row.row)
+        """Count what the row's mapping did not read, and how it chose the label."""
+        if isinstance(row, SourceRow):
+            for line in filter(None, (*(f"{label} not read" for label in row.unread), row.label_choice)):
+                self.add(1, line, row.row)
 
     def add_sample(self, sample: Sample) -> None:
         """Compare the answer with that of an earlier row about the same; count rows by image."""

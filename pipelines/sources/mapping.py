@@ -70,6 +70,7 @@ def map_row(
                 files=(*names[: question.n_images], *file_names(row, columns.videos)),
                 unread=() if number else (*unread_in(row, columns), *talk.unread),
                 boxes=boxes and boxes.without(range(question.n_images, len(images))),
+                label_choice=answer.choice,
             )
         except RowError as error:
             yield BadRow(place, error.reason, error.evidence, shortened(row))
@@ -117,7 +118,7 @@ def _answer(row: Mapping[str, Any], columns: Columns, question: Asked) -> RowAns
     if choices:
         # the text of a choice stays as it is, even if it looks like a letter
         is_text = any(choice[3:] == answer.text for choice in choices)
-        return RowAnswer(answer.text if is_text else plain_label(answer.text))
+        return RowAnswer(answer.text if is_text else plain_label(answer.text), choice=answer.choice)
     if not shows_words(_optional_text(row, columns.category)) and (
         why := missing_reason(answer.text, columns.missing_values)
     ):

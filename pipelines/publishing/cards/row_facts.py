@@ -15,6 +15,7 @@ from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
+from darkroom.pipelines.sources.answers import EQUALLY_FREQUENT, MOST_FREQUENT
 from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.sources.ingest import in_words
 from darkroom.pipelines.storage.media_validation import derived_steps
@@ -33,8 +34,8 @@ class SampleFacts:
     sources: Counter[str] = field(default_factory=Counter)
     licenses: Counter[str] = field(default_factory=Counter)
     categories: Counter[str] = field(default_factory=Counter)
-    boxes: Sequence[str] = ()
-    """From ``box_frames``."""
+    choices: Sequence[str] = ()
+    """From ``intake_choices``."""
     derived: Counter[str] = field(default_factory=Counter)
     """Rows by what intake changed about their images."""
 
@@ -47,8 +48,8 @@ class SampleFacts:
 
     @property
     def intake(self) -> list[str]:
-        """How intake read the boxes, and what it derived."""
-        return [*self.boxes, *(f"{n} rows with an image {step}" for step, n in sorted(self.derived.items()))]
+        """How intake read the boxes and chose labels, and what it derived."""
+        return [*self.choices, *(f"{n} rows with an image {step}" for step, n in sorted(self.derived.items()))]
 
 
 @dataclass
@@ -153,13 +154,19 @@ class RlFacts(SampleFacts):
         return checked
 
 
-def box_frames(tables: Tables, partitions: Iterable[str]) -> list[str]:
-    """The frame of each source's boxes: ``streets: rows with boxes, read as thousandths (stated)``."""
+def intake_choices(tables: Tables, partitions: Iterable[str]) -> list[str]:
+    """The frame of each source's boxes, and how its labels were chosen where several people answered:
+    ``streets: rows with boxes, read as thousandths (stated)``."""
     frames: dict[str, None] = {}
+    label_choices: Counter[tuple[str, str]] = Counter()
     for key in tables.existing(TableKey(SAMPLES, partition) for partition in partitions):
-        if frame := tables.facts(key).get("notes", {}).get("boxes"):
-            frames[f"{source_of(key.partition)}: {in_words(frame)}"] = None
-    return [*frames]
+        source, notes = source_of(key.partition), tables.facts(key).get("notes", {})
+        if frame := notes.get("boxes"):
+            frames[f"{source}: {in_words(frame)}"] = None
+        for n, line, *_ in notes.get("lines", ()):
+            if line in (MOST_FREQUENT, EQUALLY_FREQUENT):
+                label_choices[source, line] += n
+    return [*frames, *(f"{source}: {n} {line}" for (source, line), n in label_choices.items())]
 
 
 def _writer(provenance: Provenance) -> str:

@@ -9,8 +9,10 @@ import pytest
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.sources import BadRow
+from darkroom.pipelines.sources.answers import EQUALLY_FREQUENT, MOST_FREQUENT
 from darkroom.pipelines.sources.columns import Columns, list_in
 from darkroom.pipelines.sources.ingest import ingest_shard
+from tests.pipelines.sources.given_rows import GivenRows
 
 MAJORITY = Columns(answer_list="majority")
 TEN = ["blue", *["red"] * 5, *["Red"] * 4]
@@ -57,6 +59,27 @@ def test_the_most_frequent_answer_is_the_label_and_what_a_third_as_many_gave_is_
     assert json.loads(row.truth.details) == {"accepted_answers": accepted, "answer_votes": votes}
 
 
+@pytest.mark.parametrize(
+    ("value", "choice"),
+    [
+        (TEN, MOST_FREQUENT),
+        (["red", "Red", "RED"], ""),
+        (["blue", "red", "red", "blue"], EQUALLY_FREQUENT),
+        ([f"{n} cups" for n in range(10)], EQUALLY_FREQUENT),
+    ],
+)
+def test_a_choice_among_answers_is_counted_at_intake(mapped, store, value, choice):
+    row = mapped(MAJORITY, answer=value)
+    assert row.label_choice == choice
+    notes = ingest_shard(GivenRows(row), 0, store).notes
+    assert [note for note in notes if "labelled" in note.what] == ([(1, choice, row.row)] if choice else [])
+
+
+def test_a_choice_among_answers_that_names_one_of_the_choices_is_counted(mapped):
+    row = mapped(Columns(answer_list="majority", choices="choices"), answer=TEN, choices=["blue", "red"])
+    assert (row.answer, row.label_choice) == ("red", MOST_FREQUENT)
+
+
 def test_what_one_of_ten_people_said_is_not_accepted(mapped):
     row = mapped(MAJORITY, answer=TEN)
     assert (row.answer, row.truth.details) == ("red", None)
@@ -76,14 +99,7 @@ def test_one_answer_leaves_the_sample_as_it_was(mapped, value):
 def test_other_answers_of_a_row_stand_beside_its_details(mapped, store):
     row = mapped(Columns(answer_list="majority", details=("id",)), answer=[*TEN, "blue", "blue"], id=7)
     assert json.loads(row.truth.details)["id"] == 7
-
-    class Rows:
-        name, n_shards, fingerprint = "streets", 1, ""
-
-        def rows(self, shard):
-            return iter([row])
-
-    (sample,) = ingest_shard(Rows(), 0, store).samples
+    (sample,) = ingest_shard(GivenRows(row), 0, store).samples
     assert right_answers(sample) == ("red", "blue")
 
 

@@ -1,4 +1,4 @@
-"""What intake tells beside its samples: columns that no mapping names, and rows that contradict each other."""
+"""Notes of intake beside its samples: columns that no mapping names, and rows that contradict each other."""
 
 from __future__ import annotations
 
@@ -8,18 +8,9 @@ from darkroom.pipelines.sources import intake_notes
 from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.ingest import ingest_shard
 from darkroom.pipelines.sources.intake_notes import IntakeNotes, NoteLine, unread_in
+from tests.pipelines.sources.given_rows import GivenRows
 
 ROW = {"image": "a.png", "question": "Which?", "answer": "red", "id": 7, "extra": {"label": "red", "index": 0}, "x": ""}
-
-
-class Rows:
-    name, n_shards, fingerprint = "streets", 1, ""
-
-    def __init__(self, *rows):
-        self._rows = rows
-
-    def rows(self, shard):
-        return iter(self._rows)
 
 
 def test_a_column_that_no_mapping_names_is_unread():
@@ -38,7 +29,7 @@ def test_of_answers_as_objects_the_other_fields_are_unread():
 
 def test_rows_that_contradict_each_other_are_named(store, mapped):
     first, again = mapped(), replace(mapped(), row="streets.jsonl:8", answer="blue")
-    intake = ingest_shard(Rows(first, again, replace(again, question="Which shape?")), 0, store)
+    intake = ingest_shard(GivenRows(first, again, replace(again, question="Which shape?")), 0, store)
     assert len(intake.samples) == 3
     assert intake.notes == [
         NoteLine(
@@ -52,10 +43,10 @@ def test_rows_that_contradict_each_other_are_named(store, mapped):
 def test_an_image_on_very_many_rows_is_named(store, mapped, monkeypatch):
     monkeypatch.setattr(intake_notes, "MANY_ROWS", 3)
     rows = [replace(mapped(), question=f"What is {n}?") for n in range(3)]
-    (line,) = ingest_shard(Rows(*rows), 0, store).notes
+    (line,) = ingest_shard(GivenRows(*rows), 0, store).notes
     assert line.n == 3
     assert line.what.startswith("rows about one image, ")
-    assert ingest_shard(Rows(*rows[:2]), 0, store).notes == []
+    assert ingest_shard(GivenRows(*rows[:2]), 0, store).notes == []
 
 
 def test_lines_of_shards_are_added_up():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts, box_frames
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts, intake_choices
 from darkroom.pipelines.records import CheckedLabel, Grader, ImageRef, RLRow, Sample, Truth, Votes
 from darkroom.pipelines.rl import labels
+from darkroom.pipelines.sources.answers import MOST_FREQUENT
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -25,22 +26,23 @@ def test_who_compared_a_label_is_the_last_shards_word(workspace: Workspace) -> N
     assert of_labels == {"a person": 1, "model": 1, "not measured": 1}
 
 
-def test_a_card_names_the_frame_of_boxes_and_what_intake_derived(workspace: Workspace) -> None:
+def test_a_card_names_the_frame_of_boxes_the_choice_of_labels_and_what_intake_derived(workspace: Workspace) -> None:
     frame = {"column": "boxes", "frame": "corners", "is_stated": True, "doubts": ["every value is at most 1000"]}
     for partition, notes in {
-        "streets-0000": {"boxes": frame},
-        "streets-0001": {"boxes": frame},
+        "streets-0000": {"boxes": frame, "lines": [[7, MOST_FREQUENT, "q:1"], [9, "column id not read", "q:1"]]},
+        "streets-0001": {"boxes": frame, "lines": [[5, MOST_FREQUENT, "q:2"]]},
         "demo-0000": {},
     }.items():
         facts = {"n_in": 0, "notes": notes}
         workspace.tables.write(TableKey(SAMPLES, partition), Sample, [], [], inputs="", facts=facts)
-    boxes = box_frames(workspace.tables, ["streets-0000", "streets-0001", "demo-0000", "missing-0000"])
-    facts = SampleFacts(boxes=boxes)
+    choices = intake_choices(workspace.tables, ["streets-0000", "streets-0001", "demo-0000", "missing-0000"])
+    facts = SampleFacts(choices=choices)
     for steps in ("mode P;flattened on white;format GIF", "mode I;16;scaled from 12 bits", "exif_orientation"):
         image = ImageRef("ab" * 32, 9, 9, "RGB", "PNG", "cd" * 32, f"ingest: {steps}")
         facts.add_sample(Sample(steps, "streets", "1", "CC0", (image, image), "Which?", (), "This", Truth(), ""))
     assert facts.intake == [
         "streets: rows with boxes, read as corners (stated); every value is at most 1000",
+        "streets: 12 rows labelled with the most frequent of several answers",
         "1 rows with an image flattened on white",
         "1 rows with an image scaled from 12 bits",
     ]
