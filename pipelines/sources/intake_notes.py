@@ -58,7 +58,7 @@ class IntakeNotes:
         row, answer = self._answers.setdefault(key, (sample.source_row, sample.answer))
         if answer != sample.answer:
             example = f"{row} says {answer[:60]!r}, {sample.source_row} {sample.answer[:60]!r}"
-            self.add(1, "another answer to the same question about the same images", example)
+            self.add(1, "another answer to the same question about the same images, within a shard", example)
         self._images.update({image.sha256 for image in sample.images})
 
     def lines(self) -> list[NoteLine]:

@@ -34,7 +34,7 @@ def test_rows_that_contradict_each_other_are_named(store, mapped):
     assert intake.notes == [
         NoteLine(
             1,
-            "another answer to the same question about the same images",
+            "another answer to the same question about the same images, within a shard",
             "streets.jsonl:7 says 'red', streets.jsonl:8 'blue'",
         )
     ]
