@@ -81,7 +81,7 @@ def cases(*, held_out: bool) -> Iterator[ClaimCase]:
 
 
 def measure(*, held_out: bool) -> tuple[Proportion, Proportion]:
-    """Of the false claims those that are refused, and of the true ones those that are refused as well."""
+    """Proportions that are refused: of the false claims, and of the true ones."""
     false_claims = [case for case in cases(held_out=held_out) if not case.holds]
     true_claims = [case for case in cases(held_out=held_out) if case.holds]
     return tuple(  # type: ignore[return-value]  # two of them

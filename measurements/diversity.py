@@ -1,4 +1,4 @@
-"""How much a dataset repeats itself: rows per question over all families, images, words of the thoughts, programs.
+"""Repetition in a dataset: rows per question over all families, images, words of the thoughts, programs.
 
     python -m measurements.diversity data/datasets/sft
 
@@ -24,7 +24,7 @@ N = 4
 
 
 class Diversity(NamedTuple):
-    """Of one family."""
+    """The figures of one family."""
 
     family: str
     n_rows: int

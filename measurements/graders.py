@@ -1,4 +1,4 @@
-"""How many honest answers the graders refuse and how many wrong ones they accept, on pairs of prediction and answer.
+"""Honest answers that the graders refuse and wrong ones that they accept, on pairs of prediction and answer.
 
     python -m measurements.graders [PATTERN]          # of tests/pipelines/verification/grading/pairs, "*.txt"
 

@@ -30,7 +30,7 @@ def measure_latency(clock: CpuClock, photo: Path, *, quick: bool) -> list[Row]:
 
 
 def _wall_row(photo: Path, library: Library, n_rounds: int, n_calls: int) -> Row:
-    """As the caller sees it; the two take turns."""
+    """Time as the caller sees it; the two take turns."""
     code, expected = code_of(library), reference(library, photo)
     wall = CpuClock("wall", lambda: 1e3 * time.perf_counter())
     with ExitStack() as stack:

@@ -63,7 +63,7 @@ class MockEndpoint:
         return 0
 
     def run(self, kind: str, folder: Path, n_rows: int) -> dict[str, Any]:
-        """What a client took, when it is done."""
+        """The figures of a client, when it is done."""
         return self._run([sys.executable, "-m", "measurements.policy_client", kind], folder, n_rows)
 
     def _run(self, client: list[str], folder: Path, n_rows: int) -> dict[str, Any]:

@@ -33,10 +33,10 @@ class Counts:
     cap: int | None = None
     seconds: float = 0.05
     plan: str = ""
-    """What is answered to a conversation that asks for JSON by a schema, NAME replaced by the answer's name; a vote
+    """The answer to a conversation that asks for JSON by a schema, NAME replaced by the answer's name; a vote
     where it is empty."""
     takes_n: bool = True
-    """Whether a request gets as many answers as it asks for; else it gets one."""
+    """True if a request gets as many answers as it asks for; else it gets one."""
     most_served: int | None = None
     """After so many answers calls wait, until this is changed or their client is gone."""
     in_flight: int = 0
@@ -44,12 +44,12 @@ class Counts:
     n_calls: int = 0
     n_rejected: int = 0
     seconds_with: Counter[int] = field(default_factory=Counter)
-    """How long so many calls were in flight."""
+    """Seconds in which so many calls were in flight."""
     changed_at: float = 0.0
     tries: Counter[str] = field(default_factory=Counter)
-    """How often each answer was asked for, given or not."""
+    """Requests for each answer, given or not."""
     served: Counter[str] = field(default_factory=Counter)
-    """How often each answer was given: what a real endpoint would have been paid for."""
+    """Times each answer was given: what a real endpoint would have been paid for."""
 
 
 class Connection(asyncio.Protocol):
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
 
 
 def _names(body: bytes, *, takes_n: bool) -> list[str]:
-    """Of the answers that a request asks for: digests of all but ``n``."""
+    """Names of the answers that a request asks for: digests of all but ``n``."""
     found, n = _SEED.search(body), _N.search(body)
     asked = _N.sub(b"", body)
     if found is None or n is None or not takes_n:
@@ -164,7 +164,7 @@ def _name(asked: bytes) -> str:
 
 
 def _says_yes(name: str) -> bool:
-    """Of seven in eleven names."""
+    """True of seven in eleven names."""
     return int(name, 16) % 11 < 7
 
 

@@ -1,4 +1,4 @@
-"""What the layer costs beside the bare client, how it fills an endpoint, and how it bears refusals."""
+"""The layer's cost beside the bare client, its use of an endpoint's places, and its calls when an endpoint refuses."""
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from measurements.rows import Bar, Row, count_row, median_row
 
 N_CALLS = 2_000
 N_CALLS_OF_THREE = 500
-"""Of each of three processes."""
+"""Calls of each of three processes."""
 FLIGHTS = {0.05: 4_000, 0.2: 4_000, 2.0: 5_000}
 """Seconds that a call takes, and how many calls are made, where it is counted how many are in flight."""
 N_IN_FLIGHT = 250

@@ -37,7 +37,7 @@ from tests.image_files import encoded
 CONCURRENCY, IN_ALL = 256, 32
 SYSTEM = "Answer the question in <answer></answer>."
 SIDE = 320
-"""Of an image of noise, which takes 308 kB as a PNG."""
+"""Pixels a side of an image of noise, which takes 308 kB as a PNG."""
 
 
 class Row(NamedTuple):
@@ -157,7 +157,7 @@ async def _run(work: Awaitable[Any]) -> Any:
 
 
 def memory_mb(name: str) -> float:
-    """Of this process: ``VmRSS``, or the peak ``VmHWM``. Not `ru_maxrss`: a process inherits that of its parent."""
+    """Memory of this process: ``VmRSS``, or the peak ``VmHWM``. Not `ru_maxrss`, which is inherited from the parent."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 

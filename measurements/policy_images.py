@@ -9,7 +9,7 @@ from measurements.rows import Bar, Row, count_row, median_row
 
 N_IMAGE_CALLS, N_FLIGHT_CALLS, CALLS_PER_IMAGE = 300, 1_600, 8
 N_IN_FLIGHT = 200
-"""Of 256 that are allowed, at calls of 200 ms and more."""
+"""Calls at once, of 256 that are allowed, at calls of 200 ms and more."""
 
 
 def measure_images(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:

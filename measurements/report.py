@@ -29,7 +29,7 @@ def report(machine: Mapping[str, str], measures: Iterable[Callable[[], list[Row]
 
 
 def parser_of(doc: str) -> argparse.ArgumentParser:
-    """Of a program whose module has the text ``doc``."""
+    """The parser of a program whose module has the text ``doc``."""
     summary, _, details = doc.partition("\n\n")
     return argparse.ArgumentParser(
         description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -37,7 +37,7 @@ def parser_of(doc: str) -> argparse.ArgumentParser:
 
 
 def options_of(doc: str, only: Iterable[str], quick: str) -> argparse.ArgumentParser:
-    """What every program with bars takes; ``only``: what it measures."""
+    """The options of every program with bars; ``only``: what it measures."""
     parser = parser_of(doc)
     parser.add_argument("--only", action="append", choices=[*only], help="measure this; repeat for more")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")

@@ -35,7 +35,7 @@ class Row:
 
 
 class Batch(NamedTuple):
-    """What a variant has done: so many calls, and how to check their results after the clock has been read."""
+    """The work of a variant: so many calls, and how to check their results after the clock has been read."""
 
     n_calls: int
     check: Callable[[], None]
@@ -52,7 +52,7 @@ def median_row(what: str, values: list[float], unit: str, bar: Bar | None = None
 
 
 def ratio_row(what: str, baseline: list[float], variant: list[float], bar: Bar | None = None) -> Row:
-    """How many times cheaper the variant is than the baseline of the same round."""
+    """A factor: the baseline's time by the variant's of the same round."""
     note = f"{statistics.median(variant):.2f} ms against {statistics.median(baseline):.2f} ms"
     ratios = [one / other for one, other in zip(baseline, variant, strict=True)]
     return median_row(what, ratios, "x", bar, note)

@@ -24,7 +24,7 @@ ASKED: Mapping[str, Any] = {
     "batch_size": 64,
     "shown": 4,
 }
-"""How every arm is evaluated; its own ``asked`` stands over it."""
+"""Settings of every arm's evaluation; its own ``asked`` stands over them."""
 _COLUMNS = ["question", "category", "images", "rounds", "right", "fault", "seen"]
 _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "right": lambda rollout: float(rollout["right"]),
@@ -32,15 +32,15 @@ _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "calls": lambda rollout: float(len(rollout["rounds"])),
 }
 CATEGORIES = frozenset({"far", "near", "one_look", "two_looks"})
-"""Of questions, which are counted apart: where a sign is seen from, and how many looks are needed."""
+"""Categories of questions that are counted apart: where a sign is seen from, and how many looks are needed."""
 END = 4
 """The start and the end of a training are a quarter each."""
 FAITHFUL = "parts/faithful"
-"""What ``methods/codev_by_boxes.py`` logs."""
+"""The name under which ``methods/codev_by_boxes.py`` logs."""
 
 
 def evaluation_settings(arm: Arm, root: Path, seed: int, questions: str | None = None) -> Any:
-    """As ``darkroom.train.evaluate`` takes them; ``questions`` is one of the arm's datasets, the first without it.
+    """Settings for ``darkroom.train.evaluate``; ``questions`` is one of the arm's datasets, the first without it.
 
     Raises pydantic's ``ValidationError`` for unknown ones.
     """
@@ -109,7 +109,7 @@ def of_rollouts(rollouts: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def of_training(steps: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What the log of GRPO says of the sampled rollouts: ``rolled_…`` over all steps, ``first_…`` and ``last_…`` over
+    """Figures of the sampled rollouts in GRPO's log: ``rolled_…`` over all steps, ``first_…`` and ``last_…`` over
     the first and the last quarter. ``rolled_executable`` is over code blocks; steps without code have none."""
     n_ends = max(1, len(steps) // END)
     first, last = steps[:n_ends], steps[-n_ends:]

@@ -1,4 +1,4 @@
-"""What an experiment is: the paper's row, arms, comparisons, seeds and measures."""
+"""An experiment: the paper's row, arms, comparisons, seeds and measures."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ HELD_OUT = "held_out"
 
 @dataclass(frozen=True, slots=True)
 class PaperRow:
-    """Which table or figure of which paper, and what stands there."""
+    """A table or figure of a paper, and what stands there."""
 
     paper: str
     where: str
@@ -73,7 +73,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """That ``arm`` has ``expected`` (more or less) of a measure than ``against``: what the paper says."""
+    """The paper's claim that ``arm`` has ``expected`` (more or less) of a measure than ``against``."""
 
     arm: str
     against: str

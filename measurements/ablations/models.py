@@ -16,7 +16,7 @@ from measurements.ablations.world import ROWS, rows_below
 METHODS = Path(__file__).with_name("methods")
 """Methods that only the experiments have."""
 SPREAD = 0.1
-"""Of the random weights: with Qwen's 0.02 a model this small does not learn to see in the time there is."""
+"""Deviation of the random weights: with Qwen's 0.02 a model this small does not learn to see in the time there is."""
 MAX_PIXELS = 4 * 28 * 28
 """An image is four tokens at most, a piece of a wall two: the fewer there are, the sooner a colour is learned."""
 SFT: Mapping[str, Any] = {"max_steps": 1200, "batch_size": 8, "learning_rate": 3e-3, "max_pixels": MAX_PIXELS}
@@ -35,7 +35,7 @@ GRPO: Mapping[str, Any] = {
     "max_tokens": 240,
     "max_pixels": MAX_PIXELS,
 }
-"""What the experiments train with; a model's own settings stand over it, and a method's terms below."""
+"""Settings of all the experiments' trainings; a model's own settings stand over it, and a method's terms below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Model:
         yield self
 
     def record(self) -> list[dict[str, Any]]:
-        """What determines it besides the seed, as JSON."""
+        """Everything besides the seed that determines it, as JSON."""
         return [
             {
                 "program": model.program,
@@ -87,14 +87,14 @@ class Model:
 
 
 def sft_settings(model: Model, seed: int) -> Any:
-    """As ``darkroom.train.sft`` takes them. Raises pydantic's ``ValidationError`` for unknown ones."""
+    """Settings as ``darkroom.train.sft`` takes them. Raises pydantic's ``ValidationError`` for unknown ones."""
     from darkroom.train.finetuning.settings import SftSettings
 
     return SftSettings(**{**SFT, **model.settings, "seed": seed})
 
 
 def grpo_settings(model: Model, seed: int) -> Any:
-    """As ``darkroom.train.grpo`` takes them. Raises ``TrainError`` for an unknown method or settings that
+    """Settings as ``darkroom.train.grpo`` takes them. Raises ``TrainError`` for an unknown method or settings that
     contradict."""
     from darkroom.train.rl.methods import settings_of
 

@@ -107,7 +107,7 @@ def table(experiment: Experiment, figures: Figures) -> str:
 
 
 def compared(comparison: Comparison, figures: Figures) -> Paired:
-    """Of one measure, within each seed. Raises ``ValueError`` where no seed is complete."""
+    """The difference in one measure, within each seed. Raises ``ValueError`` where no seed is complete."""
     arm, against = (
         {seed: measured[comparison.measure] for seed, measured in figures[name].items()}
         for name in (comparison.arm, comparison.against)

@@ -15,7 +15,7 @@ Figures = Mapping[str, Mapping[int, Mapping[str, float]]]
 
 
 def settings_record(arm: Arm) -> dict[str, Any]:
-    """What determines an arm's figures besides the seed."""
+    """Everything besides the seed that determines an arm's figures."""
     asked = None if arm.asked is None else {**ASKED, **arm.asked}
     record: dict[str, Any] = {"models": arm.model.record(), "asked": asked}
     if arm.asked is not None and arm.questions != (HELD_OUT,):

@@ -19,7 +19,7 @@ from measurements.ablations.models import METHODS
 from measurements.ablations.world import ship
 
 PROGRESS = "seed "
-"""How a line begins that a seed's process means for a person; all others go to its log."""
+"""The beginning of a line that a seed's process means for a person; all others go to its log."""
 
 
 def run(root: Path, experiments: Sequence[Experiment], seeds: Sequence[int] = ()) -> None:

@@ -52,7 +52,7 @@ def paired(arm: Mapping[int, float], against: Mapping[int, float]) -> Paired:
 
 
 def _half_width(values: list[float]) -> float:
-    """Of Student's interval for the mean; infinite for one value."""
+    """Half the width of Student's interval for the mean; infinite for one value."""
     if len(values) == 1:
         return math.inf
     factor = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))

@@ -12,7 +12,7 @@ FURTHER = tuple(range(109, 123))
 
 
 TO_SEE = {"max_steps": 200}
-"""Of SFT on closeups."""
+"""Settings of SFT on closeups."""
 
 
 def seeing(name: str, *rows: str) -> Model:
@@ -21,7 +21,7 @@ def seeing(name: str, *rows: str) -> Model:
 
 
 SEEING = seeing("untrained", "train")
-"""As a released model: it recognises the colours and has never seen code."""
+"""A start like a released model: it recognises the colours and has never seen code."""
 SFT = Model("masked", "sft", SEEING)
 GRPO = Model("grpo", "grpo", SFT, ("questions",), "thyme")
 

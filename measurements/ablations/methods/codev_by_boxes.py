@@ -18,7 +18,7 @@ from measurements.ablations.world import named_regions
 
 @dataclass(frozen=True, slots=True)
 class CodeVByBoxes(CodeVMethod):
-    """Of the region, clear: half or more; partial: some of it; none: nothing, or an image that is almost the whole."""
+    """Evidence: clear is half of the region or more, partial some of it, none nothing or almost the whole image."""
 
     only_visual_search: bool = False
     """Every question of this world is visual search; its rows do not say so."""
@@ -27,7 +27,7 @@ class CodeVByBoxes(CodeVMethod):
     says: ClassVar[str] = "answer and, block by block, whether its image shows the region of the question"
 
     async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
-        """As where a judge sees evidence: a group without a right answer is trained by its evidence."""
+        """Score as where a judge sees evidence: a group without a right answer is trained by its evidence."""
         return await Method.score(self, group, judges)
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:

@@ -30,7 +30,7 @@ class ThymeByRules(ThymeMethod):
 
 
 def is_consistent(thought: str, answer: str) -> bool:
-    """Whether the colours in the end of the thinking are the answer alone."""
+    """True if the colours in the end of the thinking are the answer alone."""
     named = set(_WORD.findall(thought.strip()[-CONCLUSION_CHARS:].casefold())) & ENAMELS.keys()
     return named == {answer.strip().casefold()}
 

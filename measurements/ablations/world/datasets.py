@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Where questions come from, and the family that writes rows about them; without one they are RL questions.
+    """A source of questions, and the family that writes rows about them; without one they are RL questions.
 
     ``script`` writes instead of the demo's oracle of the family; ``environment`` are the
     family's own options.
@@ -56,7 +56,7 @@ class Writer:
 
     @property
     def dataset(self) -> str:
-        """Where its dataset lies among a home's."""
+        """The path of its dataset among a home's."""
         return f"sft/{self.family}" if self.family else "rl/prompts"
 
 
@@ -96,7 +96,7 @@ of the same photographs."""
 
 
 def rows_below(root: Path, name: str) -> Path:
-    """Where ``ship`` puts the dataset ``name``."""
+    """The folder in which ``ship`` puts the dataset ``name``."""
     return root / name / "datasets" / WRITERS[ROWS[name].writer].dataset
 
 

@@ -19,7 +19,7 @@ from darkroom.pipelines.sources import SourceRow
 FAR = (1040, 780)
 """A piece in which a sign is a detail: the family ``operation_aware`` zooms in on it."""
 NEARER = 4
-"""How many times a sign seen from near is enlarged: then that family answers at once."""
+"""The factor by which a sign seen from near is enlarged: then that family answers at once."""
 AROUND = 12
 """Pixels of the wall around the region of a sign that is seen from near."""
 _NUMBER = r"(0\.\d{3}|\d+)"

@@ -25,7 +25,7 @@ from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.verification.checks import answer_matches, executes, shows_an_image
 
 WIDTH = 960
-"""Of a wall: its coordinates have three digits."""
+"""Pixels of a wall's width: its coordinates have three digits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ processed_path = "look_{number}.png"
 image.crop(({box})).save(processed_path)
 print(processed_path)"""
 ONCE_MORE = 1 / 3
-"""How often the first region is looked at again."""
+"""The proportion of rows in which the first region is looked at again."""
 
 
 def _zoom_or_answer(turn: CompletionRequest) -> str:
@@ -82,12 +82,12 @@ def _seen_in_frame(turn: CompletionRequest) -> str:
 
 
 zoom = family_script(_zoom_or_answer)
-"""Of ``operation_aware``."""
+"""The script of ``operation_aware``."""
 compute = family_script(_compute_or_answer, plan=_solution)
-"""Of ``math_code``."""
+"""The script of ``math_code``."""
 look = family_script(_look_or_answer)
-"""Of ``needed_looks``."""
+"""The script of ``needed_looks``."""
 on_demand = family_script(_first_frame, _named_frame, _seen_in_frame)
-"""Of ``agentic_video``, whose rows have two looks at least: the first frame, then the one in question."""
+"""The script of ``agentic_video``, whose rows have two looks at least: the first frame, then the one in question."""
 in_context = family_script(_seen_in_frame)
-"""Of ``frames_in_context``."""
+"""The script of ``frames_in_context``."""

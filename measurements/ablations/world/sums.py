@@ -10,7 +10,7 @@ from darkroom.pipelines.records.samples import ReferenceSolution
 from darkroom.pipelines.sources import SourceRow
 
 LEAST, MOST = 100, 499
-"""Of a summand: a sum has three digits, too."""
+"""Bounds of a summand: a sum has three digits, too."""
 
 
 @dataclass(frozen=True, slots=True)
