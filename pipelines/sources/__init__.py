@@ -24,6 +24,8 @@ class UserBox(NamedTuple):
     label: str
     sides: tuple[float, float, float, float]
     image: int = 0
+    are_corners: bool = False
+    """True if its fields name the order (``xmin``), or it lies around points: corners, in the unit of its frame."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ A frame is an order of four numbers and a unit. Orders: ``corners`` (x1, y1, x2,
     BoxColumn([BoxRow((UserBox("", (0.75, 0.75, 0.781, 0.783)),), ((1600, 1200),))]).fitting
 
 Numbers alone do not tell ``corners`` from ``yxyx`` in a relative unit (or in pixels of square images), nor ``xywh``
-from ``cxcywh`` where boxes are small and away from the edges.
+from ``cxcywh`` where boxes are small and away from the edges, nor ``corners`` from ``xywh`` where all boxes are in the
+upper left: then the frame must be stated.
 """
 
 import math
@@ -46,7 +47,7 @@ _MISFIT = math.log(50)
 _KEYS = ("bbox", "bbox_2d", "box", "bndbox", "points")
 _LABELS = ("label", "name", "category", "ref")
 _IMAGES = ("image_id", "image_index", "image")
-_NAMED: Mapping[str, Order] = {
+NAMED: Mapping[str, Order] = {
     **dict.fromkeys(("xmin ymin xmax ymax", "x1 y1 x2 y2", "left top right bottom"), "corners"),
     **dict.fromkeys(("x y width height", "x y w h", "left top width height"), "xywh"),
     "cx cy w h": "cxcywh",
@@ -59,15 +60,16 @@ def order_and_unit(frame: BoxFrame) -> tuple[Order, str]:
     return (cast(Order, order or "corners"), last) if last in _FULL else (cast(Order, last), "pixels")
 
 
-def box_in_pixels(sides: Sequence[float], frame: BoxFrame, size: tuple[int, int]) -> Box:
+def box_in_pixels(sides: Sequence[float], frame: BoxFrame, size: tuple[int, int], *, are_corners: bool = False) -> Box:
     """The smallest box of whole pixels that covers ``sides``, in an image of ``size`` (width, height), upright.
 
+    ``are_corners``: whatever the order of ``frame``.
     What sticks out by a pixel at most is clipped. Raises ``ValueError`` for an inverted or empty box, and where there
     are not four finite numbers.
     """
     if len(sides) != 4 or not all(-_FARTHEST < value < _FARTHEST for value in sides):
         raise ValueError(f"a box needs four finite numbers; found {list(sides)!r}")
-    x1, y1, x2, y2 = _corners(np.array([sides], float), np.array([size]), frame)[0].tolist()
+    x1, y1, x2, y2 = _corners(np.array([sides], float), np.array([size]), frame, np.array([are_corners]))[0].tolist()
     if x2 <= x1 or y2 <= y1:
         raise ValueError(f"a box needs x1 < x2 and y1 < y2; found {list(sides)!r} as {frame}")
     slack = _EXACT if order_and_unit(frame)[1] == "pixels" else _ROUNDED
@@ -76,10 +78,10 @@ def box_in_pixels(sides: Sequence[float], frame: BoxFrame, size: tuple[int, int]
     return box.clipped(*size) if Box(0, 0, *size).contains(box, slack=1) else box
 
 
-def _corners(sides: NDArray[Any], sizes: NDArray[Any], frame: BoxFrame) -> NDArray[Any]:
-    """Corners in pixels (N, 4) of ``sides`` (N, 4) in images of ``sizes`` (N, 2)."""
+def _corners(sides: NDArray[Any], sizes: NDArray[Any], frame: BoxFrame, are_corners: NDArray[np.bool_]) -> NDArray[Any]:
+    """Corners in pixels (N, 4) of ``sides`` (N, 4) in images of ``sizes`` (N, 2); ``are_corners`` (N)."""
     order, unit = order_and_unit(frame)
-    corners = np.stack(_TO_CORNERS[order](*sides.T), axis=1)
+    corners = np.where(are_corners[:, None], sides, np.stack(_TO_CORNERS[order](*sides.T), axis=1))
     return corners * np.tile(sizes, 2) / _FULL[unit] if unit in _FULL else corners
 
 
@@ -89,19 +91,13 @@ _TO_CORNERS: Mapping[Order, Callable[..., Any]] = {
     "cxcywh": lambda x, y, width, height: (x - width / 2, y - height / 2, x + width / 2, y + height / 2),
     "yxyx": lambda y1, x1, y2, x2: (x1, y1, x2, y2),
 }
-_FROM_CORNERS: Mapping[Order, Callable[..., Sides]] = {
-    "corners": lambda x1, y1, x2, y2: (x1, y1, x2, y2),
-    "xywh": lambda x1, y1, x2, y2: (x1, y1, x2 - x1, y2 - y1),
-    "cxcywh": lambda x1, y1, x2, y2: ((x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1),
-    "yxyx": lambda x1, y1, x2, y2: (y1, x1, y2, x2),
-}
 
 
-def read_boxes(content: Any, column: str, *, frame: BoxFrame | None, n_images: int) -> tuple[UserBox, ...]:
-    """The boxes in a row's column, in the order of ``frame``: one box, a list, objects, or objects of lists.
+def read_boxes(content: Any, column: str, *, n_images: int) -> tuple[UserBox, ...]:
+    """The boxes in a row's column: one box, a list, objects, or objects of lists.
 
     An object has ``bbox``, ``bbox_2d``, ``box``, ``bndbox`` or ``points`` (a polygon's), or fields like ``xmin``; its
-    ``image_id``, ``image_index`` or ``image`` is the index of its image. Fields that name an order keep it.
+    ``image_id``, ``image_index`` or ``image`` is the index of its image. Fields that name an order become corners.
     Raises ``RowError`` (wrong_type).
     """
     if not content:
@@ -109,15 +105,14 @@ def read_boxes(content: Any, column: str, *, frame: BoxFrame | None, n_images: i
     value = object_in(content) or list_in(content)
     if value is None:
         raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected boxes, found {describe(content)}")
-    order = order_and_unit(frame or "corners")[0]
     entries = [value] if isinstance(value, Mapping) or _numbers(value) else value
-    boxes = tuple(box for entry in entries for box in _boxes_in(entry, column, order))
+    boxes = tuple(box for entry in entries for box in _boxes_in(entry, column))
     # the only image is meant by whatever number it has in an index of the whole dataset
     is_of_only = n_images == 1 and len({box.image for box in boxes}) == 1
     return tuple(box._replace(image=0) for box in boxes) if is_of_only else boxes
 
 
-def _boxes_in(entry: Any, column: str, order: Order) -> Iterator[UserBox]:
+def _boxes_in(entry: Any, column: str) -> Iterator[UserBox]:
     fields = entry if isinstance(entry, Mapping) else {}
     key = next((key for key in _KEYS if fields.get(key)), "")
     value = fields[key] if key else entry
@@ -126,23 +121,21 @@ def _boxes_in(entry: Any, column: str, order: Order) -> Iterator[UserBox]:
         each = {name: of[n] if has_lists and _has(of, n + 1) else of for name, of in fields.items()}
         label = next((each[name] for name in _LABELS if each.get(name)), "")
         image = next((each[name] for name in _IMAGES if type(each.get(name)) is int), 0)
-        yield UserBox(str(label), _sides(sides, column, order), image)
+        numbers = _numbers(sides)
+        yield UserBox(str(label), numbers or _named_corners(sides, column), image, are_corners=numbers is None)
 
 
 def _has(value: Any, n: int) -> bool:
     return isinstance(value, list | tuple) and len(value) >= n
 
 
-def _sides(value: Any, column: str, order: Order) -> Sides:
-    if (numbers := _numbers(value)) is not None:
-        return numbers
-    if isinstance(value, Mapping):
-        for names, own in _NAMED.items():
-            if (numbers := _numbers([_number(value.get(name)) for name in names.split()])) is not None:
-                return numbers if own == order else _FROM_CORNERS[order](*_TO_CORNERS[own](*numbers))
+def _named_corners(value: Any, column: str) -> Sides:
+    for names, order in NAMED.items() if isinstance(value, Mapping) else ():
+        if (numbers := _numbers([_number(value.get(name)) for name in names.split()])) is not None:
+            return cast(Sides, _TO_CORNERS[order](*numbers))
     if _has(value, 2) and all(_numbers(point, 2) for point in value):
         xs, ys = zip(*value, strict=True)
-        return _FROM_CORNERS[order](min(xs), min(ys), max(xs), max(ys))
+        return min(xs), min(ys), max(xs), max(ys)
     raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected four numbers, found {describe(value)}")
 
 
@@ -171,7 +164,6 @@ class ColumnFinding(NamedTuple):
     """A doubt about the frame of a column. ``is_certain``: the values are in another frame, whatever was stated."""
 
     what: str
-    n_rows: int
     is_certain: bool
 
 
@@ -185,7 +177,8 @@ def check_column(rows: Sequence[BoxRow], frame: BoxFrame | None, *, source: str,
     likelier = " or ".join(boxes.likelier(used))
     remedies = [f"use what fits: {likelier}"] if likelier else []
     if not is_certain:
-        remedies.append(f"state {used} (pixels of the upright image) if it is right")
+        possible = " or ".join([used, *boxes.rivals(used)])
+        remedies.append(f"state {possible} (pixels of the upright image) if it is right")
     read_as = used if frame else f"{used} in pixels, as no frame is stated"
     what = f"the boxes in column {column!r} are read as {read_as}, but {'; '.join(doubt.what for doubt in findings)}"
     remedy = f". Set `box_frame` (--box-frame): {', or '.join(remedies)}" if remedies else ""
@@ -198,13 +191,14 @@ class BoxColumn:
     def __init__(self, rows: Sequence[BoxRow]) -> None:
         self._rows = [row for row in rows if row.boxes]
         boxes = [
-            (number, box.sides, row.sizes[box.image], any(row.turned[box.image : box.image + 1]))
+            (number, box.sides, box.are_corners, row.sizes[box.image], any(row.turned[box.image : box.image + 1]))
             for number, row in enumerate(self._rows)
             for box in row.boxes
             if 0 <= box.image < len(row.sizes) and all(-_FARTHEST < side < _FARTHEST for side in box.sides)
         ]
         self._of_row = np.array([number for number, *_ in boxes], int)
         self._sides = np.array([sides for _, sides, *_ in boxes], float).reshape(-1, 4)
+        self._are_corners = np.array([are_corners for _, _, are_corners, *_ in boxes], bool)
         self._sizes = np.array([size for *_, size, _ in boxes], float).reshape(-1, 2)
         self._turned = np.array([is_turned for *_, is_turned in boxes], bool)
         self.n_rows = self._count(np.ones(len(boxes), bool))
@@ -212,7 +206,8 @@ class BoxColumn:
     @cached_property
     def fitting(self) -> list[BoxFrame]:
         """The frames in which the boxes lie in their images, in the smallest unit that holds them, likeliest first."""
-        misfits = {frame: self._count(self._is_misfit(frame)) for frame in get_args(BoxFrame)}
+        frames = ("corners", *_FULL) if self._are_corners.all() else get_args(BoxFrame)
+        misfits: dict[BoxFrame, int] = {frame: self._count(self._is_misfit(frame)) for frame in frames}
         fits = [frame for frame, n in misfits.items() if n <= _TOLERATED * self.n_rows] if self.n_rows else []
         smallest = min(map(self._area, fits), default=0.0)
         return sorted((frame for frame in fits if self._area(frame) == smallest), key=misfits.__getitem__)
@@ -224,20 +219,32 @@ class BoxColumn:
         evidence = self._smaller_by(frame) + _MISFIT * self._count(self._is_misfit(frame))
         return self.fitting if evidence > _SMALL_PIXELS.get(order_and_unit(self.fitting[0])[1], 0) else []
 
+    def rivals(self, frame: BoxFrame) -> list[BoxFrame]:
+        """``xywh`` for ``corners`` and the reverse, where boxes fit both as well and would be in two places."""
+        order, unit = order_and_unit(frame)
+        other = {"corners": "xywh", "xywh": "corners"}.get(order)
+        rivals = [rival for rival in get_args(BoxFrame) if order_and_unit(rival) == (other, unit)]
+        if not rivals or self._count(self._is_misfit(rivals[0])) > self._count(self._is_misfit(frame)):
+            return []
+        here, there = (_corners(self._sides, self._sizes, each, self._are_corners) for each in (frame, *rivals))
+        return rivals if self._count(np.abs(here - there).max(axis=1) > 1) > _TOLERATED * self.n_rows else []
+
     def doubts(self, frame: BoxFrame) -> Iterator[ColumnFinding]:
         """Doubts about ``frame``, each certain or not."""
         likelier = self.likelier(frame)
         unit = order_and_unit(likelier[0])[1] if likelier else "pixels"
         if unit in _FULL and self._smaller_by(frame) > 0:
-            yield ColumnFinding(f"every value is at most {_FULL[unit]:g}", self.n_rows, unit == "fractions")
+            yield ColumnFinding(f"every value is at most {_FULL[unit]:g}", unit == "fractions")
         n_misfits = self._count(self._is_misfit(frame))
         if n_misfits > _TOLERATED * self.n_rows and (likelier or n_misfits > 1):
             what = f"in {self._share(n_misfits)} a box is inverted or outside its image"
-            yield ColumnFinding(what, n_misfits, bool(likelier) and n_misfits >= _MOST_DOUBTFUL * self.n_rows)
-        corners = _corners(self._sides, self._sizes, frame)
+            yield ColumnFinding(what, bool(likelier) and n_misfits >= _MOST_DOUBTFUL * self.n_rows)
+        elif not likelier and (rivals := self.rivals(frame)):
+            yield ColumnFinding(f"the boxes fit their images as {rivals[0]}, too", False)
+        corners = _corners(self._sides, self._sizes, frame, self._are_corners)
         n_tiny = self._count((corners[:, 2:] - corners[:, :2] <= 1).all(axis=1) & ~self._is_misfit(frame))
         if n_tiny > _TOLERATED * self.n_rows:
-            yield ColumnFinding(f"in {self._share(n_tiny)} a box is of one pixel", n_tiny, False)
+            yield ColumnFinding(f"in {self._share(n_tiny)} a box is of one pixel", False)
         yield from self._doubts_of_images(frame)
 
     def _doubts_of_images(self, frame: BoxFrame) -> Iterator[ColumnFinding]:
@@ -247,14 +254,14 @@ class BoxColumn:
         if order_and_unit(frame)[1] == "pixels" and (n_raw or not (self._turned & is_upright & ~is_raw).any()):
             if n_raw > _TOLERATED * n_turned:
                 what = f"in {self._share(n_raw)} a box fits its image only before EXIF turns it"
-                yield ColumnFinding(f"{what}: turn the boxes, or save the images upright", n_raw, True)
+                yield ColumnFinding(f"{what}: turn the boxes, or save the images upright", True)
             elif n_turned:
                 what = f"in {self._share(n_turned)} EXIF turns the image: boxes count in the upright one"
-                yield ColumnFinding(what, n_turned, False)
+                yield ColumnFinding(what, False)
         several = [(row, {box.image for box in row.boxes}) for row in self._rows if len(row.sizes) > 1]
         n_beyond = sum(len(row.sizes) in images for row, images in several)
         if n_beyond and not any(0 in images for _, images in several):
-            yield ColumnFinding(f"in {self._share(n_beyond)} images are counted from 1, not 0", n_beyond, True)
+            yield ColumnFinding(f"in {self._share(n_beyond)} images are counted from 1, not 0", True)
 
     def _smaller_by(self, frame: BoxFrame) -> float:
         """Logarithm of how much smaller the unit of the fitting frames is than the frame's, over all boxes."""
@@ -263,7 +270,7 @@ class BoxColumn:
     def _is_misfit(self, frame: BoxFrame, *, is_raw: bool = False) -> NDArray[np.bool_]:
         """Mark boxes that are inverted or more than a pixel outside their image (``is_raw``: of the file's sides)."""
         sizes = self._sizes[:, ::-1] if is_raw else self._sizes
-        corners = _corners(self._sides, sizes, frame)
+        corners = _corners(self._sides, sizes, frame, self._are_corners)
         is_inverted = (corners[:, 2:] <= corners[:, :2]).any(axis=1)
         outside = (corners[:, :2] < -1).any(axis=1) | (corners[:, 2:] > sizes + 1).any(axis=1)
         return np.asarray(is_inverted | outside)

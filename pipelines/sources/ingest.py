@@ -119,10 +119,9 @@ def _checked_answer(row: SourceRow) -> str:
         raise RowError(Reason.MALFORMED_ROW, f"a text of {longest:,} characters, at most {_LONGEST:,}: cut it")
     if any(text != storable(text) or "\0" in text for text in (*texts, row.truth.details or "")):
         raise RowError(Reason.MALFORMED_ROW, "a text holds a lone surrogate or a NUL, which is no character")
-    if not row.question.strip():
-        raise RowError(Reason.MALFORMED_ROW, "the question is empty")
-    if not row.answer.strip():
-        raise RowError(Reason.MALFORMED_ROW, "the answer is empty")
+    for part in ("question", "answer"):
+        if not getattr(row, part).strip():
+            raise RowError(Reason.MALFORMED_ROW, f"the {part} is empty")
     if row.answer.strip() == "NaN" and not row.choices and not shows_words(row.category):
         why = "the answer is NaN, a missing value; where an image shows the word, set the category to ocr or text"
         raise RowError(Reason.MALFORMED_ROW, why)
@@ -183,10 +182,10 @@ def in_words(frame: Mapping[str, Any]) -> str:
 
 
 def _in_pixels(boxes: UserBoxes, images: tuple[ImageRef, ...]) -> Iterator[TruthBox]:
-    for label, sides, image in boxes.boxes:
+    for label, sides, image, are_corners in boxes.boxes:
         ref = _image(images, label, image)
         try:
-            box = box_in_pixels(sides, boxes.frame or "corners", (ref.width, ref.height))
+            box = box_in_pixels(sides, boxes.frame or "corners", (ref.width, ref.height), are_corners=are_corners)
         except ValueError as error:
             raise RowError(Reason.MALFORMED_ROW, f"column {boxes.column!r}: {error}") from error
         yield TruthBox(label, *box, image=image)

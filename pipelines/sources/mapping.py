@@ -14,7 +14,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import ACCEPTED
 from darkroom.pipelines.sources import BadRow, SourceRow, UserBoxes
 from darkroom.pipelines.sources.answers import RowAnswer, answer_in, missing_reason, shows_words
-from darkroom.pipelines.sources.boxes import read_boxes
+from darkroom.pipelines.sources.boxes import NAMED, read_boxes
 from darkroom.pipelines.sources.columns import LONGEST, TEMPLATE, Columns, first_named, list_in, object_in, value_at
 from darkroom.pipelines.sources.conversations import Asked, talk_of
 from darkroom.pipelines.sources.intake_notes import unread_in
@@ -139,9 +139,10 @@ def _boxes(row: Mapping[str, Any], columns: Columns, *, n_images: int) -> UserBo
     if isinstance(columns.boxes, str):
         name, content = columns.boxes, value_at(row, columns.boxes)
     else:  # a number each; none where all are empty
-        name, content = ", ".join(columns.boxes), [value_at(row, column) for column in columns.boxes]
-        content = None if all(number in (None, "") for number in content) else content
-    boxes = read_boxes(content, name, frame=columns.box_frame, n_images=n_images)
+        name, numbers = ", ".join(columns.boxes), {column: value_at(row, column) for column in columns.boxes}
+        content = numbers if columns.box_frame is None and " ".join(numbers) in NAMED else [*numbers.values()]
+        content = None if all(number in (None, "") for number in numbers.values()) else content
+    boxes = read_boxes(content, name, n_images=n_images)
     return UserBoxes(name, columns.box_frame, boxes, fills_question=bool(row.get(TEMPLATE))) if boxes else None
 
 

@@ -86,14 +86,13 @@ def _coco(path: Path, config: SourceConfig) -> Iterator[_Row]:
         annotations = by_image.pop(image["id"], [])
         if captions := [annotation["caption"] for annotation in annotations if "caption" in annotation]:
             yield {"image": name, "question": _QUESTIONS["caption"], "answer": captions, "question_template": "caption"}
-        uncounted = image.get("not_exhaustive_category_ids", ())
         boxed = [
             {
                 "bbox": annotation["bbox"],
                 "label": labels.get(annotation.get("category_id"), ""),
                 "text": annotation.get("utf8_string", ""),
                 "skip": bool(annotation.get("iscrowd")),
-                "uncounted": annotation.get("category_id") in uncounted,
+                "uncounted": annotation.get("category_id") in image.get("not_exhaustive_category_ids", ()),
             }
             for annotation in annotations
             if "bbox" in annotation
@@ -133,13 +132,12 @@ def _yolo(path: Path, config: SourceConfig) -> Iterator[_Row]:
             raise ValueError(f"{line[:80]!r} begins with no class; there are {len(names)}")
         sides, label = [float(value) for value in values], names[int(number)]
         if len(sides) == 4 or has_points:
-            x, y, width, height = sides[:4]
-            box = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
+            box: _Row = dict(zip(("cx", "cy", "w", "h"), sides[:4], strict=True))
         elif len(sides) >= 6 and len(sides) % 2 == 0:
-            box = [min(sides[::2]), min(sides[1::2]), max(sides[::2]), max(sides[1::2])]
+            box = {"points": [*zip(sides[::2], sides[1::2], strict=True)]}
         else:
             raise ValueError(f"{line[:80]!r}: expected a class and four numbers, or a polygon")
-        objects.append({"box": box, "label": label})
+        objects.append({**box, "label": label})
     yield from _asked(_image_of(path, Path(config.path)), objects, config)
 
 
@@ -180,8 +178,8 @@ def _voc(path: Path, config: SourceConfig) -> Iterator[_Row]:
     for thing in annotation.iter("object"):
         x1, y1, x2, y2 = (float(thing.findtext(f"bndbox/{side}", "")) for side in ("xmin", "ymin", "xmax", "ymax"))
         skip = thing.findtext("difficult", "0").strip() == "1"
-        box = [max(0, x1 - 1), max(0, y1 - 1), x2, y2]
-        objects.append({"box": box, "label": thing.findtext("name", "").strip(), "skip": skip})
+        box = {"xmin": max(0, x1 - 1), "ymin": max(0, y1 - 1), "xmax": x2, "ymax": y2}
+        objects.append({**box, "label": thing.findtext("name", "").strip(), "skip": skip})
     yield from _asked(annotation.findtext("filename", "").strip() or f"{path.stem}.jpg", objects, config)
 
 
@@ -201,9 +199,8 @@ def _labelme(path: Path, config: SourceConfig) -> Iterator[_Row]:
             (x, y), (on_x, on_y) = points
             radius = ((on_x - x) ** 2 + (on_y - y) ** 2) ** 0.5
             points = [(x - radius, y - radius), (x + radius, y + radius)]
-        xs, ys = [x for x, _ in points], [y for _, y in points]
         skip = kind not in ("rectangle", "polygon", "circle", "rotation")
-        objects.append({"box": [min(xs), min(ys), max(xs), max(ys)], "label": str(shape["label"]), "skip": skip})
+        objects.append({"points": points, "label": str(shape["label"]), "skip": skip})
     yield from _asked(image, objects, config)
 
 

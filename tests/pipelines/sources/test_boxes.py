@@ -100,6 +100,38 @@ def test_the_column_check_refuses_every_other_frame(frame, box_in):
             assert n_refused >= 0.95 * len(columns), other
 
 
+def fits_as_corners_and_xywh(rng: random.Random, size: Size) -> tuple[float, ...]:
+    """Two points in the upper left quarter, or a point and a size that is larger than its distance from the edges."""
+    (x1, x2), (y1, y2) = (sorted(rng.sample(range(side // 2), 2)) for side in size)
+    return x1, y1, x2, y2
+
+
+def test_boxes_that_fit_as_corners_and_as_xywh_need_a_stated_frame():
+    rng = random.Random(4)
+    for _ in range(40):
+        sizes = [(rng.randrange(300, 4000), rng.randrange(300, 4000)) for _ in range(20)]
+        boxes = [BoxRow((UserBox("", fits_as_corners_and_xywh(rng, size)),), (size,)) for size in sizes]
+        with pytest.raises(SourceError, match=r"fit their images as xywh, too.*state corners or xywh"):
+            check_column(boxes, None, source="streets", column="boxes")
+        for frame, other in (("corners", "xywh"), ("xywh", "corners")):
+            doubts = check_column(boxes, frame, source="streets", column="boxes")
+            assert doubts == [f"the boxes fit their images as {other}, too"]
+
+
+@pytest.mark.parametrize(("n_rows", "n_stopped"), [(1, 40), (3, 5), (20, 0)])
+def test_of_columns_in_corners_only_short_ones_fit_as_xywh_by_chance(n_rows, n_stopped):
+    rng = random.Random(5)
+    columns = [rows("corners", rng, small)[:n_rows] for _ in range(200)]
+    assert sum(bool(BoxColumn(column).rivals("corners")) for column in columns) == n_stopped
+
+
+def test_fields_that_name_an_order_and_boxes_from_the_corner_leave_nothing_open():
+    named = [BoxRow((UserBox("", (210, 210, 590, 460), are_corners=True),), ((1600, 1200),))]
+    assert column_findings(named, None) == []
+    assert column_findings(column((0, 0, 590, 460)), None) == []
+    assert column_findings(column((210, 210, 590, 460), (900, 700, 1000, 900)), None) == []
+
+
 @pytest.mark.parametrize("frame", FRAMES)
 def test_the_frame_is_among_those_that_fit(frame):
     rng = random.Random(3)
@@ -150,7 +182,7 @@ def test_boxes_of_one_pixel_are_doubtful():
 
 
 def test_pixels_of_an_image_that_exif_turns_may_be_those_of_the_file():
-    fits_both, upright, raw = (10, 10, 1100, 1100), (10, 10, 1100, 1500), (10, 10, 1500, 1100)
+    fits_both, upright, raw = (110, 10, 1100, 1100), (10, 10, 1100, 1500), (10, 10, 1500, 1100)
     size = (1200, 1600)
     (doubt,) = column_findings(column(fits_both, size=size, is_turned=True), "corners")
     assert "EXIF turns" in doubt.what
@@ -197,6 +229,7 @@ def test_what_is_no_box_is_a_wrong_type(refused, value):
 
 
 BOX = UserBox("", (1, 2, 3, 5))
+NAMED_BOX = BOX._replace(are_corners=True)
 
 
 @pytest.mark.parametrize(
@@ -210,11 +243,11 @@ BOX = UserBox("", (1, 2, 3, 5))
         ([{"bbox_2d": [1, 2, 3, 5], "label": None}], (BOX,)),
         (
             [{"bndbox": {"xmin": "1", "ymin": "2", "xmax": "3", "ymax": "5"}, "name": "cat"}],
-            (BOX._replace(label="cat"),),
+            (NAMED_BOX._replace(label="cat"),),
         ),
-        ([{"xmin": 1, "ymin": 2, "xmax": 3, "ymax": 5}], (BOX,)),
-        ([{"x": 1, "y": 2, "width": 2, "height": 3}], (BOX,)),
-        ([{"points": [[3, 2], [1, 5]], "label": "gate"}], (BOX._replace(label="gate"),)),
+        ([{"xmin": 1, "ymin": 2, "xmax": 3, "ymax": 5}], (NAMED_BOX,)),
+        ([{"x": 1, "y": 2, "width": 2, "height": 3}], (NAMED_BOX,)),
+        ([{"points": [[3, 2], [1, 5]], "label": "gate"}], (NAMED_BOX._replace(label="gate"),)),
         ({"ref": ["a", "b"], "bbox": [[1, 2, 3, 5]] * 2}, (BOX._replace(label="a"), BOX._replace(label="b"))),
         ([], None),
         (None, None),
@@ -226,16 +259,23 @@ def test_boxes_come_alone_in_lists_and_in_the_usual_objects(mapped, value, boxes
     assert (row.boxes and row.boxes.boxes) == boxes
 
 
-def test_fields_that_name_an_order_keep_it_in_every_frame(mapped):
-    named = {"xmin": 10, "ymin": 20, "xmax": 30, "ymax": 60}
-    orders = {"xywh": (10, 20, 20, 40), "cxcywh_percent": (20, 40, 20, 40), "yxyx": (20, 10, 60, 30)}
-    for frame, sides in orders.items():
-        assert mapped(Columns(boxes="boxes", box_frame=frame), boxes=[named]).boxes.boxes[0].sides == sides
+@pytest.mark.parametrize(
+    "named", [{"xmin": 10, "ymin": 20, "xmax": 30, "ymax": 60}, {"x": 10, "y": 20, "w": 20, "h": 40}]
+)
+@pytest.mark.parametrize("frame", [None, *FRAMES])
+def test_fields_that_name_an_order_keep_it_in_every_frame(mapped, named, frame):
+    (box,) = mapped(Columns(boxes="boxes", box_frame=frame), boxes=[named]).boxes.boxes
+    unit = order_and_unit(frame or "corners")[1]
+    size = (FULL.get(unit, 100), FULL.get(unit, 100))
+    assert box_in_pixels(box.sides, frame or "corners", size, are_corners=True) == Box(10, 20, 30, 60)
 
 
 def test_four_columns_are_a_box(mapped):
     columns = Columns(boxes=("x1", "y1", "x2", "y2"))
-    assert mapped(columns, x1=1, y1=2, x2=3, y2=5).boxes.boxes == (BOX,)
+    assert mapped(columns, x1=1, y1=2, x2=3, y2=5).boxes.boxes == (NAMED_BOX,)
+    assert mapped(columns, x1="1", y1="2", x2="3", y2="5").boxes.boxes == (NAMED_BOX,)
+    assert mapped(Columns(boxes=("a", "b", "c", "d")), a=1, b=2, c=3, d=5).boxes.boxes == (BOX,)
+    assert mapped(Columns(boxes=("x", "y", "w", "h")), x=1, y=2, w=2, h=3).boxes.boxes == (NAMED_BOX,)
     assert mapped(columns, x1=None, y1=None).boxes is None
     assert mapped(columns, x1=1, y1=2, x2=3).reason is Reason.WRONG_TYPE
     assert ("y2",) in columns.needed()
