@@ -103,7 +103,7 @@ class TranscriptColumns(BaseModel):
 
     column: str
     """A text with everything that the model wrote and was shown, or a list of messages."""
-    dialect: Literal["thyme", "pyvision", "tool_call", "pixel_reasoner", "deepeyes"]
+    dialect: Literal["thyme", "pyvision", "tool_call", "pixel_reasoner", "deepeyes", "mini_o3"]
     label: str | None = None
     """The column with the right answer, where the release has one besides what the model answered."""
 

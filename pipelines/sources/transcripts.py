@@ -13,6 +13,7 @@ is translated from its dialect and must parse in a protocol of ours. Texts are u
 | tool_call | ``crop_image_normalized``, corners from 0 to 1 | ``\\boxed{}`` | tool_call |
 | pixel_reasoner | the same, also called ``crop_image``; ``select_frames`` is of videos | ``\\boxed{}`` | tool_call |
 | deepeyes | ``image_zoom_in_tool``, corners in pixels of an image that is counted from 0 | ``<answer>`` | tool_call |
+| mini_o3 | ``<grounding>``, corners from 0 to 1 of ``original_image`` or ``observation_1`` | ``<answer>`` | tool_call |
 """
 
 import json
@@ -39,6 +40,7 @@ Sizes = Sequence[tuple[int, int]]
 """Width and height of the row's images, in pixels."""
 Arguments = Callable[[Mapping[str, Any], Sizes], dict[str, Any]]
 _CROP = "crop_image_normalized"
+_GROUNDING = "grounding"
 
 
 def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
@@ -46,7 +48,8 @@ def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
 
     Raises ``RowError`` (malformed_turn, not_applicable).
     """
-    parts = split_at_tag(text, "tool_call") if calls else None
+    marker = _GROUNDING if _GROUNDING in calls else "tool_call"
+    parts = split_at_tag(text, marker) if calls else None
     if parts is None:
         return _boxed(text) if calls else text
     before, call_text, after = parts
@@ -54,6 +57,8 @@ def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
         call = json.loads(call_text, strict=False)
     except (ValueError, RecursionError) as error:
         raise RowError(Reason.MALFORMED_TURN, f"the call is not JSON ({error}): {excerpt(call_text)}") from error
+    if marker == _GROUNDING:  # the arguments alone
+        call = {"name": marker, "arguments": call}
     name = call.get("name") if isinstance(call, dict) else None
     if name == "select_frames":
         raise RowError(Reason.NOT_APPLICABLE, "select_frames chooses among frames of a video: not executed again")
@@ -82,6 +87,13 @@ def _in_pixels(call: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
     return {"bbox_2d": [x1 / width, y1 / height, x2 / width, y2 / height], "target_image": index + 1}
 
 
+def _of_source(call: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
+    """The n-th observation is the image after the question's only one."""
+    source = str(call.get("source", "original_image"))
+    number = 0 if source == "original_image" else int(source.removeprefix("observation_"))
+    return {"bbox_2d": list(call["bbox_2d"]), "target_image": number + 1}
+
+
 def _boxed(text: str) -> str:
     parts = split_at_tag(text, "answer")
     if parts is not None and "</answer>" not in text.lower():
@@ -99,6 +111,7 @@ DIALECTS: Mapping[str, tuple[str, Mapping[str, Arguments]]] = {
     "tool_call": ("tool_call", {}),
     "pixel_reasoner": ("tool_call", {_CROP: _normalized, "crop_image": _normalized}),
     "deepeyes": ("tool_call", {"image_zoom_in_tool": _in_pixels}),
+    "mini_o3": ("tool_call", {_GROUNDING: _of_source}),
 }
 """Each dialect's protocol, and its calls that are rewritten, by the name that mapping files use."""
 

@@ -114,6 +114,25 @@ PIXEL_REASONER = [
 ]
 
 
+def mini_o3_row(source: str = "original_image", **changes: Any) -> dict[str, Any]:
+    """Messages as JSON in a text; a call is its arguments alone, by the name of the image."""
+    width, height = STREET.size
+    box = [BOX[0] / width, BOX[1] / height, BOX[2] / width, BOX[3] / height]
+    call_text = json.dumps({"bbox_2d": box, "source": source})
+    shown = "After the above Action 0, here is the the zoom-in image (Observation 1):\n<image>.\nContinue."
+    talk = [
+        {"from": "system", "value": "You may zoom in."},
+        {"from": "human", "value": "<image>\nWhat does the sign say?"},
+        {"from": "gpt", "value": f"<think>I look closer.</think><grounding>{call_text}</grounding>"},
+        {"from": "human", "value": shown},
+        {"from": "gpt", "value": "<think>It can be read.</think><answer> STOP </answer>"},
+    ]
+    return {"conversations": json.dumps(talk), "images": ["street.jpg", "crop.jpg"], "data_source": "vstar", **changes}
+
+
+MINI_O3 = [mini_o3_row(), mini_o3_row("observation_1"), mini_o3_row("the sign")]
+
+
 def write(folder: Path, rows: list[dict[str, Any]], name: str = "rows.jsonl") -> Path:
     """The rows as JSON lines, with the images that paths name."""
     (folder / "images").mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,8 @@ import json
 import pytest
 from datasets import Features, Image, Value
 
+from darkroom.pipelines.records.samples import right_answers
+from darkroom.pipelines.sources.catalog import public_source
 from tests.pipelines.sources.public_rows import TEXT, reasons, write
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -96,3 +98,68 @@ def test_longvideo_reason_names_a_film(tmp_path, taken):
     row = {"problem": "Why?\nA. Rain\nB. Snow", "reasoning": "…", "videos": "longvila_videos/1.mp4", "answer": "A"}
     write(tmp_path / "train-00000-of-00001.parquet", [row], dict(features))
     assert [reason for reason, _ in reasons(taken("longvideo_reason"))] == ["missing_video"]
+
+
+def test_of_a_pair_the_better_reply_of_mm_rlhf_is_the_answer(tmp_path, taken, png):
+    (tmp_path / "short").mkdir()
+    (tmp_path / "short" / "1.jpg").write_bytes(png())
+    pair = {"prompt": "<image>\nWhat is it?", "chosen": "A square.", "rejected": "A dot.", "chosen_score": 4}
+    rows = [{**pair, "image": "short/1.jpg"}, {**pair, "video": "long/2.mp4"}]
+    (tmp_path / "dpo_pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    intake = taken("mm_rlhf")
+    assert [(sample.question, sample.answer) for sample in intake.samples] == [("What is it?", "A square.")]
+    assert [reason for reason, _ in reasons(intake)] == ["missing_image"]
+
+
+def test_a_file_of_mmpr_has_the_folder_of_its_images(tmp_path, taken, png):
+    config = public_source("mmpr")
+    (tmp_path / "images" / "ScienceQA").mkdir(parents=True)
+    (tmp_path / "images" / "ScienceQA" / "1.png").write_bytes(png())
+    row = {"image": "1.png", "question": "<image>\nWhich?\nA. red\nB. blue", "chosen": "B", "rejected": "A"}
+    (tmp_path / "annotations").mkdir()
+    (tmp_path / str(config.questions)).write_text(json.dumps(row))
+    (sample,) = taken("mmpr").samples
+    assert (sample.question, sample.answer, sample.choices) == ("Which?", "B", ("A. red", "B. blue"))
+    assert len(sample.images) == 1
+
+
+PROMPT = [{"role": TEXT, "content": TEXT}]
+TOLD = "<image>\nWhich colour?\nThink first, call tools if needed, then answer."
+
+
+def test_deepeyes_v2_asks_nothing_of_its_benchmark(tmp_path, taken, struct):
+    features = {
+        "prompt": PROMPT,
+        "images": [Image()],
+        "extra_info": {"question": TEXT},
+        "reward_model": {"ground_truth": TEXT},
+    }
+    for n, (name, question) in enumerate({"perception_all_1": "Which?", "reason": None, "vstar_test": "No?"}.items()):
+        prompt = [{"role": "system", "content": "Tools."}, {"role": "user", "content": TOLD}]
+        row = {"prompt": prompt, "images": [struct(n)], "extra_info": {"question": question}}
+        write(tmp_path / f"{name}.parquet", [{**row, "reward_model": {"ground_truth": "red"}}], features)
+    intake = taken("deepeyes_v2")
+    assert not intake.rejects
+    assert [sample.question for sample in intake.samples] == ["Which?", "Which colour?"]
+
+
+def test_all_answers_that_codevision_lists_are_right(tmp_path, taken, struct):
+    features = {
+        "images": [Image()],
+        "extra_info": {"question": TEXT, "index": Value("int64"), "split": TEXT, "transform": TEXT},
+        "reward_model": {"ground_truth": [TEXT], "style": TEXT},
+    }
+    rows = [
+        {
+            "images": [struct()],
+            "extra_info": {"question": "How many?", "index": n, "split": split, "transform": "rotate_90"},
+            "reward_model": {"ground_truth": ["14", "fourteen"], "style": "rule"},
+        }
+        for n, split in enumerate(("train", "test"))
+    ]
+    write(tmp_path / "train_group_1.parquet", rows, features)
+    intake = taken("codevision")
+    (sample,) = intake.samples
+    assert right_answers(sample) == ("14", "fourteen")
+    assert json.loads(sample.truth.details or "")["extra_info.transform"] == "rotate_90"
+    assert [reason for reason, _ in reasons(intake)] == ["excluded"]

@@ -72,6 +72,18 @@ def test_parts_of_messages_are_read_and_frames_of_videos_rejected(taken):
     assert release(sample)["observations"] == [{"text": "Here is the crop:", "n_images": 1}]
 
 
+def test_a_call_names_the_image_or_the_observation_that_it_enlarges(taken):
+    intake = taken("mini_o3", releases.MINI_O3)
+    assert [(reject.reason, "the sign" in reject.evidence) for reject in intake.rejects] == [("malformed_turn", True)]
+    crops = [PROTOCOLS["tool_call"].parse(release(sample)["turns"][0]) for sample in intake.samples]
+    box = [100 / 640, 80 / 480, 260 / 640, 200 / 480]
+    assert [(crop.thought, crop.code) for crop in crops] == [
+        ("I look closer.", f"crop_image_normalized(bbox_2d={box!r}, target_image={n})") for n in (1, 2)
+    ]
+    sample = intake.samples[0]
+    assert (sample.question, sample.answer, sample.category) == ("What does the sign say?", "STOP", "vstar")
+
+
 def test_licence_and_place_are_kept(taken, tmp_path, store):
     path = releases.write(tmp_path, releases.THYME[:1])
     config = placed("thyme_sft", path).model_copy(update={"license": "CC-BY-4.0"})
