@@ -30,11 +30,8 @@ _CANNED = re.compile(
 )
 """Replies of an assistant that was asked nothing, or does not answer."""
 _OPEN_TAG = re.compile(r"<answer>", re.IGNORECASE)
-_DOLLARS = (
-    re.compile(r"\A\$\$([^$]+)\$\$\Z", re.DOTALL),
-    re.compile(r"\A\$([^$]+)\$\Z", re.DOTALL),
-    re.compile(r"\A\\\(((?:(?!\\\)).)+)\\\)\Z", re.DOTALL),
-    re.compile(r"\A\\\[((?:(?!\\\]).)+)\\\]\Z", re.DOTALL),
+_DOLLARS = re.compile(
+    r"\A(?:\$\$([^$]+)\$\$|\$([^$]+)\$|\\\(((?:(?!\\\)).)+)\\\)|\\\[((?:(?!\\\]).)+)\\\])\Z", re.DOTALL
 )
 _WORDS = re.compile("ocr|text|document", re.IGNORECASE)
 
@@ -136,7 +133,5 @@ def unwrapped(text: str, column: str) -> str:
     if isinstance(box, Malformed):
         raise RowError(Reason.MALFORMED_ROW, f"column {column!r}: {box.evidence}")
     inner = box.answer if box else inner
-    for dollars in _DOLLARS:
-        if formula := dollars.match(inner):
-            return formula[1].strip()
-    return inner
+    formula = _DOLLARS.match(inner)
+    return formula[formula.lastindex or 0].strip() if formula else inner

@@ -19,7 +19,6 @@ from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.sources.columns import ANSWER_FIELDS, BESIDE, TEMPLATE, Columns, alternatives, list_in, value_at
 from darkroom.pipelines.sources.media import is_conversation
 
-_EMPTY: tuple[Any, ...] = (None, "", [], {})
 MANY_ROWS = 1000
 """About one image: a join by the wrong key, more often than a source."""
 
@@ -83,7 +82,7 @@ def unread_in(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
 def _unnamed(fields: Mapping[str, Any], read: set[str], prefix: str = "") -> Iterator[str]:
     for key, value in fields.items():
         name = f"{prefix}{key}"
-        if name in read or name in (BESIDE, TEMPLATE) or value in _EMPTY:
+        if name in read or name in (BESIDE, TEMPLATE) or value in (None, "", [], {}):
             continue
         if not any(deeper.startswith(f"{name}.") for deeper in read):
             yield f"{'field' if prefix else 'column'} {name}"

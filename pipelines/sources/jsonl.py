@@ -15,6 +15,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -30,60 +31,58 @@ from darkroom.pipelines.sources.source_config import Join
 Row = tuple[int, Any, str]
 """The number of a row in its file, its value, and its problem; a broken line's value is its text."""
 
-_N_PROBED_ROWS = 100
-_N_PROBED_FILES = 100
+_N_PROBED = 100
 _GZIP = b"\x1f\x8b"
 _MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before UTF-16's, which one begins with
 _MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_READ_ERRORS = (OSError, EOFError, zlib.error, UnicodeDecodeError)
 
 
+@dataclass(frozen=True)
 class JsonLinesSource:
     """Rows of ``questions``, one file or several; relative image paths are below ``folder`` (or in it, if a ZIP).
 
     ``read`` yields the rows of one file, ``reading`` is what else determines them; ``by_file``: shards are of files.
     """
 
-    def __init__(
-        self,
-        name: str,
-        questions: Path | Sequence[Path],
-        folder: Path,
-        columns: Columns,
-        *,
-        n_shards: int = 1,
-        license: str = "",
-        read: Callable[[Path], Iterator[Row]] | None = None,
-        by_file: bool = False,
-        reading: Sequence[Any] = (),
-    ) -> None:
-        self.name, self.n_shards = name, n_shards
-        self._questions = [questions] if isinstance(questions, Path) else list(questions)
-        self._folder, self._columns, self._license = folder, columns, license
-        self._read, self._by_file, self._reading = read or parsed_lines, by_file, list(reading)
-        for path in self._questions:
+    name: str
+    questions: Path | Sequence[Path]
+    folder: Path
+    columns: Columns
+    _: KW_ONLY
+    n_shards: int = 1
+    license: str = ""
+    read: Callable[[Path], Iterator[Row]] | None = None
+    by_file: bool = False
+    reading: Sequence[Any] = ()
+
+    def __post_init__(self) -> None:
+        for path in self._files:
             if not path.is_file():
-                raise SourceError(f"source {name!r}: there is no file {path}")
-        if not folder.is_dir() and folder.suffix != ".zip":
-            raise SourceError(f"source {name!r}: there is no folder {folder}")
+                raise SourceError(f"source {self.name!r}: there is no file {path}")
+        if not self.folder.is_dir() and self.folder.suffix != ".zip":
+            raise SourceError(f"source {self.name!r}: there is no folder {self.folder}")
+
+    @property
+    def _files(self) -> list[Path]:
+        return [self.questions] if isinstance(self.questions, Path) else list(self.questions)
 
     @cached_property  # a look at every file: once for all shards
     def fingerprint(self) -> str:
         """Changes with the questions, with the mapping, and with any file of the folder."""
-        files = [path for path in sorted(self._folder.rglob("*")) if path.is_file()] or [self._folder]
-        images = [[str(path.relative_to(self._folder)), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
-        questions = [[path.stat().st_size, path.stat().st_mtime_ns] for path in self._questions]
-        mapping = self._columns.model_dump(mode="json", exclude_defaults=True)
-        return digest([self.name, images, questions, mapping, self.n_shards, self._license, *self._reading])
+        files = [path for path in sorted(self.folder.rglob("*")) if path.is_file()] or [self.folder]
+        images = [[str(path.relative_to(self.folder)), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
+        questions = [[path.stat().st_size, path.stat().st_mtime_ns] for path in self._files]
+        mapping = self.columns.model_dump(mode="json", exclude_defaults=True)
+        return digest([self.name, images, questions, mapping, self.n_shards, self.license, *self.reading])
 
     def check(self) -> None:
         """Raises ``SourceError`` when a mapped column is in none of a file's first rows."""
-        for path in self._questions[:_N_PROBED_FILES]:
-            first = [row for _, row, _ in islice(self._read(path), _N_PROBED_ROWS)]
+        for path in self._files[:_N_PROBED]:
+            first = [row for _, row, _ in islice((self.read or parsed_lines)(path), _N_PROBED)]
             rows = [row for row in first if isinstance(row, dict)]
             names = sorted({name for row in rows for name in nested_names(row)})
             texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
-            if rows and (missing := missing_columns(self._columns, names, texts)):
+            if rows and (missing := missing_columns(self.columns, names, texts)):
                 raise SourceError(
                     f"source {self.name!r}: {path} has no column {missing}. Name the right ones in the mapping"
                 )
@@ -91,14 +90,14 @@ class JsonLinesSource:
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The shard's rows, in order, without empty lines."""
         self.check()
-        for path in self._questions[shard :: self.n_shards] if self._by_file else self._questions:
-            for number, row, problem in self._read(path):
-                if self._by_file or number % self.n_shards == shard:
+        for path in self._files[shard :: self.n_shards] if self.by_file else self._files:
+            for number, row, problem in (self.read or parsed_lines)(path):
+                if self.by_file or number % self.n_shards == shard:
                     yield from self._row(f"{path.name}:{number}", row, problem)
 
     def _row(self, where: str, row: Any, problem: str) -> Iterator[SourceRow | BadRow]:
         if isinstance(row, dict):
-            return map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
+            return map_row(row, self.columns, where=where, folder=self.folder, license=self.license)
         evidence = problem or f"expected an object, found {type(row).__name__}"
         return iter([BadRow(where, Reason.MALFORMED_ROW, evidence, {"line": row if problem else json.dumps(row)})])
 
@@ -218,7 +217,7 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase]:
             file.seek(0)
             encoding = next((name for mark, name in _MARKS.items() if begin.startswith(mark)), None)
             yield io.BytesIO(file.read().decode(encoding).encode()) if encoding else file
-    except _READ_ERRORS as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
 
 

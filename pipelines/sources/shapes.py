@@ -2,8 +2,8 @@
 
     recognise(Path("coco"), split="train").config      # kind: coco, questions: annotations/instances_train2017.json, …
 
-``SHAPES`` is the table of kinds by their files, ``_ROLES`` that of columns by their names. A proposal is made from the
-first rows and from the files that are there; whether a row fits it, the mapping decides.
+``SHAPES`` is the table of kinds by their files, ``column_roles.yaml`` that of columns by their names. A proposal is
+made from the first rows and from the files that are there; whether a row fits it, the mapping decides.
 """
 
 import re
@@ -13,6 +13,8 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.columns import Columns, list_in, nested_names, value_at
@@ -29,19 +31,7 @@ _LONGEST, _LONGEST_NUMBER = 4096, 30
 _NO_ROWS = re.compile(r"(dataset_infos?|dataset_dict|state|config|croissant)\.json|\..*")
 _MEDIA_SUFFIXES = IMAGE_SUFFIXES | {".mp4", ".mov", ".mkv", ".webm", ".avi"}
 
-_ROLES = {
-    "images": "images image decoded_image image_path image_paths img img_path image_file file_name filename image_name "
-    "image_local_name jpg jpeg png webp image_id imageId img_id",
-    "videos": "videos video video_path",
-    "question": "question query problem prompt instruction conversations messages conversation",
-    "answer": "answer answers multiple_choice_answer ground_truth gt_answer solution final_answer label "
-    "correct_choice_idx correct_answer direct_answers response output caption cls",
-    "choices": "choices options multiple_choices mc_choices",
-    "boxes": "boxes bbox bboxes bbox_2d box objects target_instances",
-    "category": "category question_type subject topic data_source source task type",
-    "license": "license licence",
-    "row_id": "question_id questionId qid pid id uid index key",
-}
+_ROLES: Mapping[str, list[str]] = yaml.safe_load(Path(__file__).with_name("column_roles.yaml").read_bytes())
 _LETTERS = tuple("ABCDEFGHIJ")
 _KEYS = ("question_id", "questionId", "qid", "id")
 _TAGGED = re.compile(r"\\boxed\{|<answer>")
@@ -286,7 +276,7 @@ def _candidates(role: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Columns of a role with a value of its kind in some row, those at the top first."""
     rows = rows[:_N_ROWS]
     names = list(dict.fromkeys(name for row in rows for name in nested_names(row)))
-    ranked = [name for last in _ROLES[role].split() for name in names if name.rpartition(".")[2] == last]
+    ranked = [name for last in _ROLES[role] for name in names if name.rpartition(".")[2] == last]
     for name in sorted(ranked, key=lambda name: "." in name):
         if any(_fits(role, value) for row in rows if not _is_empty(value := value_at(row, name))):
             yield name

@@ -10,7 +10,6 @@ _NAMES = {"train": ("training",), "validation": ("val", "valid", "dev"), "test":
 _SPELLED = {spelling: name for name, others in _NAMES.items() for spelling in (name, *others)}
 _WORD = re.compile(rf"(?<![a-z])({'|'.join(sorted(_SPELLED, key=len, reverse=True))})(?![a-z])", re.IGNORECASE)
 _SHARD = re.compile(r"\A(\w+)-\d{5}-of-\d{5}\b")
-_UNNAMED = ("data", "part", "")
 
 
 def split_of(file: Path, *, by_folder: bool = False) -> str:
@@ -19,7 +18,7 @@ def split_of(file: Path, *, by_folder: bool = False) -> str:
     ``by_folder``: only folders, where files are named as their images are.
     """
     shard = _SHARD.match(file.name)
-    if shard and shard[1] not in _UNNAMED:
+    if shard and shard[1] not in ("data", "part", ""):
         return _spelled(shard[1])
     words = _WORD.findall((file.parent if by_folder else file.with_suffix("")).as_posix())
     return _spelled(words[-1]) if words else ""

@@ -72,8 +72,7 @@ class TabularSource:
         texts = [field.name for field in schema if field.type in (pa.string(), pa.large_string())]  # may contain JSON
         if missing := missing_columns(columns, _nested(schema), texts):
             raise self._error(f"{self._config.path} has no column {missing}. Name the right ones in the mapping")
-        if self.n_shards > stream.num_shards:
-            n_files = stream.num_shards
+        if self.n_shards > (n_files := stream.num_shards):
             raise self._error(f"{self.n_shards} shards of {n_files} files; set n_shards to {n_files} or less")
         part = stream.shard(num_shards=self.n_shards, index=shard) if self.n_shards > 1 else stream
         for number, row in enumerate(self._rows(part)):
