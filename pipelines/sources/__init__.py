@@ -63,7 +63,7 @@ class SourceRow:
     boxes: UserBoxes | None = None
     """Boxes of ``truth`` that are not in pixels yet."""
     label_choice: str = ""
-    """How the answer was chosen among those of several people (``answers.py``); empty where they agree."""
+    """The rule by which the answer was chosen among several people's (``answers.py``); empty where they agree."""
 
 
 @dataclass(frozen=True, slots=True)

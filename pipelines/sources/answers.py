@@ -47,7 +47,7 @@ class RowAnswer(NamedTuple):
     accepted: tuple[str, ...] = ()
     votes: tuple[int, int] | None = None
     choice: str = ""
-    """How the label was chosen, where people said different things, as intake notes and cards count it."""
+    """The rule by which the label was chosen where answers differ, in the words of intake notes and cards."""
 
 
 def answer_in(value: Any, column: str, columns: Columns) -> RowAnswer:

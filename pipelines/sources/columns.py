@@ -86,7 +86,7 @@ TEMPLATE = "question_template"
 """A row's field with the name of the template that made its question; ``{box}`` in it is the row's box."""
 
 ANSWER_FIELDS = ("answer", "text", "value", "label")
-"""Of several people's answers as objects, the field that is read: the first of these."""
+"""Fields of several people's answers as objects, of which the first that is there is read."""
 
 _InPixels = Literal["corners", "xywh", "cxcywh", "yxyx"]
 _InFractions = Literal["fractions", "cxcywh_fractions", "xywh_fractions", "yxyx_fractions"]
@@ -126,16 +126,16 @@ class Columns(DerivingColumns):
 
     images: str | tuple[str, ...] | None = "image"
     question: str | tuple[str, ...] = "question"
-    """Of several names the first that is not empty counts, also for the answer."""
+    """One name, or several, of which the first that is not empty counts; also for the answer."""
     answer: str | tuple[str, ...] = "answer"
     choices: str | tuple[str, ...] | None = None
-    """Of several names each contains one choice; empty ones are skipped."""
+    """One name, or several, each of one choice; empty ones are skipped."""
     boxes: str | tuple[str, str, str, str] | None = None
     box_frame: BoxFrame | None = None
     """None: not stated, ``corners``, unless the values are in another one."""
     category: str | None = None
     license: str | None = None
-    """Of a row; where it is empty or without the column, the source's license."""
+    """A row's own; where it is empty or without the column, the source's license."""
     row_id: str | None = None
     videos: str | None = None
     details: tuple[str, ...] = ()
@@ -147,9 +147,9 @@ class Columns(DerivingColumns):
     drop_lines: tuple[str, ...] = ()
     """Prefixes of question lines to drop (a prompt's instructions)."""
     choices_in_question: bool = False
-    """Whether the question's text may contain the choices; they are cut out of it."""
+    """True if the question's text may contain the choices; they are cut out of it."""
     unwrap_answer: bool = False
-    r"""Whether an answer may be wrapped in ``<answer>``, ``\boxed{}`` or ``$``."""
+    r"""True if an answer may be wrapped in ``<answer>``, ``\boxed{}`` or ``$``."""
     answer_list: Literal["refuse", "first", "majority", "text"] = "refuse"
     """An answer that is a list, also as text: refused; its first counts (``first``); the most frequent, of equals the
     first, is the label; what a third as many gave is accepted (``majority``); a text like a list is one answer
@@ -161,11 +161,11 @@ class Columns(DerivingColumns):
     image_marks: Literal["places", "drop"] = "places"
     """Marks of images in texts (``marks.py``): places, as many as the row has images; or dropped, images first."""
     text_rows: bool = False
-    """Whether rows without images are questions about text; else they are rejected."""
+    """True if rows without images are questions about text; else they are rejected."""
     transcript: TranscriptColumns | None = None
-    """Of the kind ``trajectories``: then ``question`` is read only where ``transcript.column`` is one text."""
+    """For the kind ``trajectories``: then ``question`` is read only where ``transcript.column`` is one text."""
     json_beside: bool = False
-    """Whether each image has a JSON file of its name beside it; ``beside.bbox`` is its field ``bbox``."""
+    """True if each image has a JSON file of its name beside it; ``beside.bbox`` is its field ``bbox``."""
 
     def needed(self) -> list[tuple[str, ...]]:
         """The required columns; of several names in one entry, one is required."""

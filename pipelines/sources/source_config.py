@@ -11,7 +11,7 @@ Kind = Literal[
 ]
 Template = Literal["what", "how_many"]
 Use = Literal["sft", "released", "rl"]
-"""What takes a source's shards: the families that are drafted, those of released trajectories, the RL stages."""
+"""Takers of a source's shards: the families that are drafted, those of released trajectories, the RL stages."""
 
 
 class DatasetInfo(BaseModel):
@@ -26,11 +26,11 @@ class DatasetInfo(BaseModel):
     asks: str
     """The kind of its questions."""
     columns_from: str
-    """Where its columns were read."""
+    """The place where its columns were read."""
     on_card: bool = False
-    """Whether that was its card; if not, it was its first shard."""
+    """True if that was its card; if not, it was public code or its first shard."""
     get: str = ""
-    """What to unpack beside its questions, where images are separate files; then it needs a local path."""
+    """Files to unpack beside its questions, where images are separate files; then it needs a local path."""
     remarks: str = ""
 
 
@@ -41,7 +41,7 @@ class Join(BaseModel):
 
     file: str
     rows: str | None = None
-    """As ``SourceConfig.rows``."""
+    """The list of its rows, like ``SourceConfig.rows``."""
     on: str
     """The field with the same value in both."""
 
@@ -66,7 +66,7 @@ class SourceConfig(BaseModel):
     files: tuple[str, ...] = ()
     """``parquet``, ``huggingface``: which of the dataset's files; default: all."""
     folder: str | None = None
-    """Where relative paths in rows begin, a folder or a ZIP archive; default: ``path``."""
+    """The beginning of relative paths in rows, a folder or a ZIP archive; default: ``path``."""
     columns: Columns = Columns()
     config: str | None = None
     split: str | None = None
@@ -75,11 +75,11 @@ class SourceConfig(BaseModel):
     n_shards: int = Field(default=1, ge=1)
     license: str = ""
     language: str = Field(default="", pattern="^([a-z]{2,3})?$")
-    """Of its questions, ISO 639; for the dataset's card."""
+    """The language of its questions, ISO 639; for the dataset's card."""
     visual_search: bool | None = None
-    """Whether its questions ask for something small at one place; for rows without boxes (``pipelines/rl``)."""
+    """True if its questions ask for something small at one place; for rows without boxes (``pipelines/rl``)."""
     used_for: tuple[Literal["sft", "rl"], ...] | None = None
-    """What its rows are for; default: ``rl`` for a public dataset, else ``sft``. Released trajectories have none."""
+    """Uses of its rows; default: ``rl`` for a public dataset, else ``sft``. Released trajectories have none."""
 
     @model_validator(mode="after")
     def _has_a_transcript(self) -> Self:

@@ -116,7 +116,7 @@ DIALECTS: Mapping[str, tuple[str, Mapping[str, Arguments]]] = {
 """Each dialect's protocol, and its calls that are rewritten, by the name that mapping files use."""
 
 MAX_CHARS, MAX_TURNS = 200_000, 64
-"""Of one trajectory."""
+"""Bounds of one trajectory."""
 RELEASED = "released"
 """The key of ``Truth.details`` under which a sample holds its released trajectory."""
 _OBSERVATIONS = ("sandbox_output", "tool_response", "interpreter")

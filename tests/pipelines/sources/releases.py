@@ -37,7 +37,7 @@ print(processed_path)"""
 
 
 def thyme_row(*, code: str = CODE, shown: Image.Image = CROP, thought: str = "The sign is small.") -> dict[str, Any]:
-    """As Thyme-SFT's README has it: base64 images, the output inside the response, the image by its makers' path."""
+    """A row like those of Thyme-SFT's README: base64, the output inside the response, the image by its makers' path."""
     response = (
         f"<think>{thought}\n<code>\n```python\n{code}\n```\n</code>\n"
         "<sandbox_output><image></sandbox_output>\nNow it can be read.</think>\n<answer> **C. STOP** </answer>"
@@ -68,7 +68,7 @@ THYME = [
     computing_row() | {"response": "x" * 200_001},  # too long
 ]
 THYME_REASONS = {7: "malformed_turn", 8: "malformed_turn", 9: "missing_image", 10: "malformed_row"}
-"""Of rows that intake rejects, by index."""
+"""Reasons of the rows that intake rejects, by index."""
 
 
 def call(name: str, **arguments: Any) -> str:

@@ -1,4 +1,4 @@
-"""Where there is no network, the first request to the hub is the last one; a network that was there is waited for."""
+"""Requests to the hub: without a network the first is the last one; a network that was there is waited for."""
 
 from __future__ import annotations
 
