@@ -94,8 +94,7 @@ def _majority(texts: list[str], missing_values: tuple[str, ...] | None) -> RowAn
     ranked = sorted(spellings.values(), key=Counter.total, reverse=True)
     votes = ranked[0].total()
     label, *accepted = (spelling.most_common(1)[0][0] for spelling in ranked if 3 * spelling.total() >= votes)
-    n_first = sum(spelling.total() == votes for spelling in ranked)
-    choice = "" if len(ranked) == 1 else MOST_FREQUENT if n_first == 1 else EQUALLY_FREQUENT
+    choice = "" if len(ranked) == 1 else MOST_FREQUENT if ranked[1].total() < votes else EQUALLY_FREQUENT
     return RowAnswer(label, tuple(accepted), (votes, len(present)), choice)
 
 

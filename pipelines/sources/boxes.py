@@ -44,6 +44,11 @@ _SMALL_PIXELS = {"percent": math.log(20)}
 _MISFIT = math.log(50)
 """Logarithm of how much likelier a frame is made by a row whose boxes it fits than by one whose boxes it doesn't."""
 
+_FEWEST = 5
+"""Boxes from which on their spread tells ``corners`` from ``xywh``."""
+_SPREAD = 3
+"""Factor by which corners spread farther than sizes where boxes are of about one size."""
+
 _KEYS = ("bbox", "bbox_2d", "box", "bndbox", "points")
 _LABELS = ("label", "name", "category", "ref")
 _IMAGES = ("image_id", "image_index", "image")
@@ -177,8 +182,9 @@ def check_column(rows: Sequence[BoxRow], frame: BoxFrame | None, *, source: str,
     likelier = " or ".join(boxes.likelier(used))
     remedies = [f"use what fits: {likelier}"] if likelier else []
     if not is_certain:
-        possible = " or ".join([used, *boxes.rivals(used)])
-        remedies.append(f"state {possible} (pixels of the upright image) if it is right")
+        remedies.append(
+            f"state {' or '.join([used, *boxes.rivals(used)])} (pixels of the upright image) if it is right"
+        )
     read_as = used if frame else f"{used} in pixels, as no frame is stated"
     what = f"the boxes in column {column!r} are read as {read_as}, but {'; '.join(doubt.what for doubt in findings)}"
     remedy = f". Set `box_frame` (--box-frame): {', or '.join(remedies)}" if remedies else ""
@@ -224,10 +230,17 @@ class BoxColumn:
         order, unit = order_and_unit(frame)
         other = {"corners": "xywh", "xywh": "corners"}.get(order)
         rivals = [rival for rival in get_args(BoxFrame) if order_and_unit(rival) == (other, unit)]
-        if not rivals or self._count(self._is_misfit(rivals[0])) > self._count(self._is_misfit(frame)):
+        misfits = [self._count(self._is_misfit(each)) for each in (frame, *rivals)]
+        if not rivals or misfits[1] > misfits[0] or (order == "corners" and self._are_of_one_size):
             return []
         here, there = (_corners(self._sides, self._sizes, each, self._are_corners) for each in (frame, *rivals))
         return rivals if self._count(np.abs(here - there).max(axis=1) > 1) > _TOLERATED * self.n_rows else []
+
+    @property
+    def _are_of_one_size(self) -> bool:
+        """True if the last two numbers follow the first two, as corners of boxes of about one size do."""
+        ends, sizes = self._sides[:, 2:], self._sides[:, 2:] - self._sides[:, :2]
+        return len(ends) >= _FEWEST and bool((ends.std(axis=0) > _SPREAD * sizes.std(axis=0)).all())
 
     def doubts(self, frame: BoxFrame) -> Iterator[ColumnFinding]:
         """Doubts about ``frame``, each certain or not."""

@@ -32,7 +32,6 @@ Row = tuple[int, Any, str]
 """The number of a row in its file, its value, and its problem; a broken line's value is its text."""
 
 _N_PROBED = 100
-_GZIP = b"\x1f\x8b"
 _MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before UTF-16's, which one begins with
 _MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
@@ -212,7 +211,7 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase]:
     try:
         with path.open("rb") as file:
             begin = file.read(4)
-        with gzip.open(path) if begin.startswith(_GZIP) else path.open("rb") as file:
+        with gzip.open(path) if begin.startswith(b"\x1f\x8b") else path.open("rb") as file:
             begin = file.read(4)
             file.seek(0)
             encoding = next((name for mark, name in _MARKS.items() if begin.startswith(mark)), None)

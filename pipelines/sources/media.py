@@ -34,7 +34,6 @@ _PARTS = ("image", "image_url", "source", "url", "path")
 _INSIDE = ("path", "url", "data", "image_url", "image")
 """Keys under which an object has its image, besides ``bytes``."""
 
-_STANDARD = str.maketrans("-_", "+/")
 _LONGEST_NAME = 200
 _SHORTEST_BASE64 = 64
 """No image is shorter, and no real path begins so and is as long."""
@@ -181,7 +180,7 @@ def spellings(path: str) -> list[str]:
 
 def _decoded(text: str, problem: str, kind: MediaKind) -> bytes:
     """Bytes of base64: standard or URL-safe, in one line or in MIME's."""
-    safe = text.translate(_STANDARD)
+    safe = text.translate(str.maketrans("-_", "+/"))
     if safe != text or text[-1:].isspace() or "\n" in text:
         safe = "".join(safe.split())
         safe += "=" * (-len(safe) % 4)

@@ -6,7 +6,6 @@ Our choices begin with ``A. ``. Letters in any spelling are recognised where the
 any other beginning (``E. coli``) is part of the choice's text.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,8 +13,6 @@ from typing import Any
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.sources.columns import value_at
 from darkroom.pipelines.sources.media import describe
-
-_INFINITE = {math.inf: "∞", -math.inf: "-∞"}
 
 
 def text_at(row: Mapping[str, Any], column: str) -> str:
@@ -30,7 +27,7 @@ def plain_text(value: Any, column: str) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value != value:  # NaN; an int may be too large for math.isnan
             raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected text or a number, found NaN")
-        return _INFINITE.get(value) or str(value)
+        return str(value).replace("inf", "∞")
     raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected text, found {describe(value)}")
 
 

@@ -40,7 +40,6 @@ Sizes = Sequence[tuple[int, int]]
 """Width and height of the row's images, in pixels."""
 Arguments = Callable[[Mapping[str, Any], Sizes], dict[str, Any]]
 _CROP = "crop_image_normalized"
-_GROUNDING = "grounding"
 
 
 def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
@@ -48,7 +47,7 @@ def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
 
     Raises ``RowError`` (malformed_turn, not_applicable).
     """
-    marker = _GROUNDING if _GROUNDING in calls else "tool_call"
+    marker = "grounding" if "grounding" in calls else "tool_call"
     parts = split_at_tag(text, marker) if calls else None
     if parts is None:
         return _boxed(text) if calls else text
@@ -57,7 +56,7 @@ def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
         call = json.loads(call_text, strict=False)
     except (ValueError, RecursionError) as error:
         raise RowError(Reason.MALFORMED_TURN, f"the call is not JSON ({error}): {excerpt(call_text)}") from error
-    if marker == _GROUNDING:  # the arguments alone
+    if marker in calls:  # the arguments alone
         call = {"name": marker, "arguments": call}
     name = call.get("name") if isinstance(call, dict) else None
     if name == "select_frames":
@@ -111,7 +110,7 @@ DIALECTS: Mapping[str, tuple[str, Mapping[str, Arguments]]] = {
     "tool_call": ("tool_call", {}),
     "pixel_reasoner": ("tool_call", {_CROP: _normalized, "crop_image": _normalized}),
     "deepeyes": ("tool_call", {"image_zoom_in_tool": _in_pixels}),
-    "mini_o3": ("tool_call", {_GROUNDING: _of_source}),
+    "mini_o3": ("tool_call", {"grounding": _of_source}),
 }
 """Each dialect's protocol, and its calls that are rewritten, by the name that mapping files use."""
 

@@ -114,7 +114,7 @@ def test_every_name_can_be_copied_from_a_narrow_terminal(width: int) -> None:
 def questions(signs: Path) -> Path:
     """Rows of published columns: the third has no image, the fourth none that is there."""
     rows = [
-        {"img": "0.jpg", "query": "What does it say?", "label": "STOP", "task": "sign", "bbox": [[110, 60, 160, 100]]},
+        {"img": "0.jpg", "query": "What does it say?", "label": "STOP", "task": "sign", "bbox": [[350, 260, 400, 300]]},
         {"img": "1.jpg", "query": "What colour is it?", "label": "red", "task": "colour", "bbox": []},
         {"img": "nowhere.jpg", "query": "How many?", "label": "3", "task": "colour", "bbox": []},
     ]
@@ -130,7 +130,7 @@ def test_a_check_says_what_becomes_of_the_rows_and_builds_nothing(questions: Pat
         "question: query",
         "answer: label",
         "images: img",
-        "(110, 60, 160, 100) of image 1",
+        "(350, 260, 400, 300) of image 1",
         "missing_image",
     ):
         assert expected in printed, expected

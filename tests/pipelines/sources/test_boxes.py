@@ -118,6 +118,20 @@ def test_boxes_that_fit_as_corners_and_as_xywh_need_a_stated_frame():
             assert doubts == [f"the boxes fit their images as {other}, too"]
 
 
+@pytest.mark.parametrize(("n_rows", "n_corners", "n_xywh"), [(5, 194, 2), (20, 200, 0)])
+def test_small_boxes_in_the_upper_left_are_corners_where_their_ends_follow_their_beginnings(n_rows, n_corners, n_xywh):
+    rng = random.Random(6)
+    sizes = [[(rng.randrange(300, 4000), rng.randrange(300, 4000)) for _ in range(n_rows)] for _ in range(200)]
+    n_taken = {}
+    for name, sides_in in {
+        "corners": lambda size: tuple(small(rng, (size[0] // 2, size[1] // 2))),
+        "xywh": lambda size: fits_as_corners_and_xywh(rng, size),
+    }.items():
+        columns = [[BoxRow((UserBox("", sides_in(size)),), (size,)) for size in of_column] for of_column in sizes]
+        n_taken[name] = sum(not BoxColumn(boxes).rivals("corners") for boxes in columns)
+    assert n_taken == {"corners": n_corners, "xywh": n_xywh}
+
+
 @pytest.mark.parametrize(("n_rows", "n_stopped"), [(1, 40), (3, 5), (20, 0)])
 def test_of_columns_in_corners_only_short_ones_fit_as_xywh_by_chance(n_rows, n_stopped):
     rng = random.Random(5)
@@ -126,10 +140,11 @@ def test_of_columns_in_corners_only_short_ones_fit_as_xywh_by_chance(n_rows, n_s
 
 
 def test_fields_that_name_an_order_and_boxes_from_the_corner_leave_nothing_open():
-    named = [BoxRow((UserBox("", (210, 210, 590, 460), are_corners=True),), ((1600, 1200),))]
-    assert column_findings(named, None) == []
-    assert column_findings(column((0, 0, 590, 460)), None) == []
-    assert column_findings(column((210, 210, 590, 460), (900, 700, 1000, 900)), None) == []
+    size, open_box = (800, 600), (210.0, 210.0, 390.0, 280.0)
+    assert column_findings(column(open_box, size=size), None)
+    assert column_findings([BoxRow((UserBox("", open_box, are_corners=True),), (size,))], None) == []
+    assert column_findings(column((0, 0, 390, 280), size=size), None) == []
+    assert column_findings(column(open_box, (500, 400, 700, 500), size=size), None) == []
 
 
 @pytest.mark.parametrize("frame", FRAMES)

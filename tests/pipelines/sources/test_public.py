@@ -116,6 +116,8 @@ def test_a_source_whose_images_are_files_says_how_to_get_them():
         "gmai_reasoning",
         "llava_cot",
         "longvideo_reason",
+        "mm_rlhf",
+        "mmpr",
         "pixel_reasoner",
         "pixel_reasoner_sft",
         "spacer",

@@ -115,7 +115,7 @@ def test_the_kind_and_the_transcript_go_together():
         SourceConfig(kind="trajectories", path="a")
     with pytest.raises(ValueError, match=r"columns\.transcript"):
         SourceConfig(kind="jsonl", path="a", columns=Columns(transcript=TranscriptColumns(column="r", dialect="thyme")))
-    assert sum(config.is_release for config in public_sources().values()) == 4
+    assert sum(config.is_release for config in public_sources().values()) == 5
 
 
 @pytest.mark.parametrize("text", ["<sandbox_output>" * 12_000, "<code>" * 30_000, "<answer>" * 20_000, "{" * 190_000])
