@@ -44,9 +44,9 @@ _SMALL_PIXELS = {"percent": math.log(20)}
 _MISFIT = math.log(50)
 """Logarithm of how much likelier a frame is made by a row whose boxes it fits than by one whose boxes it doesn't."""
 
-_FEWEST = 5
+_FEWEST = 3
 """Boxes from which on their spread tells ``corners`` from ``xywh``."""
-_SPREAD = 3
+_SPREAD = 5
 """Factor by which corners spread farther than sizes where boxes are of about one size."""
 
 _KEYS = ("bbox", "bbox_2d", "box", "bndbox", "points")
