@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from datasets import Dataset, Features, Image, Value
-from PIL import Image as Pillow
-from PIL import ImageDraw
+from PIL import Image as Pillow, ImageDraw
 
 TEXT = Value("string")
 
