@@ -36,8 +36,9 @@ def spelled_call(text: str) -> SpelledCall | Malformed:
     end, its arguments in a text or called ``parameters``; or Qwen3.5's ``<function=NAME><parameter=KEY>``."""
     if opening := _FUNCTION.match(text):
         return _function(opening[1], text[opening.end() :].rstrip().removesuffix("</function>"))
+    mended: list[str] = []
     try:
-        fields, mended = _DECODER.decode(text.strip()), []
+        fields = _DECODER.decode(text.strip())
     except _ERRORS as error:
         found = _mended(text)
         if found is None:
