@@ -20,7 +20,7 @@ from measurements.policy_bars import (
     measure_sharing,
     measure_throughput,
 )
-from measurements.policy_images import measure_image_flight, measure_images
+from measurements.policy_images import measure_image_flight, measure_images, measure_minute
 from measurements.report import describe_machine, options_of, report
 from measurements.rows import Row
 
@@ -29,6 +29,7 @@ _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "flight": measure_in_flight,
     "images": measure_images,
     "image_flight": measure_image_flight,
+    "minute": measure_minute,
     "cap": measure_cap,
     "sharing": measure_sharing,
     "refusals": measure_refusals,

@@ -6,23 +6,23 @@ from pathlib import Path
 
 from measurements.drafting import DECISION, MockSource, draft, take_in
 from measurements.mock_endpoint import MockEndpoint
-from measurements.policy_client import IN_ALL
+from measurements.policy_client import IN_ALL, store_images
 from measurements.rows import Bar, Row, count_row, median_row
 
+Figures = dict[str, float]
 N_CALLS = 2_000
 N_CALLS_OF_THREE = 500
 """Calls of each of three processes."""
 FLIGHTS = {0.05: 4_000, 0.2: 4_000, 2.0: 5_000}
 """Seconds that a call takes, and how many calls are made, where it is counted how many are in flight."""
 N_IN_FLIGHT = 250
-"""With calls of 50 ms these are 5,000 calls a second: more than one process in Python can send (docs/policies.md). So
-the bar is held against calls of 2 s, which is what a model takes at least; the others are reported."""
+"""With calls of 2 s, which a model takes at least: 250 of 50 ms are 5,000 a second, more than Python can send."""
 
 
 def measure_throughput(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
     ratios, cpu, bare_cpu, least_ratios, memory, rates, bare_rates = [], [], [], [], [], [], []
     for _ in range(2 if quick else 6):
-        least, bare, ours = (_worked(endpoint, kind) for kind in ("aiohttp", "bare", "darkroom"))
+        least, bare, ours = (worked(endpoint, kind) for kind in ("aiohttp", "bare", "darkroom"))
         least_ratios.append(ours["cpu_seconds"] / least["cpu_seconds"])
         bare_rates.append(N_CALLS / bare["seconds"])
         rates.append(N_CALLS / ours["seconds"])
@@ -48,10 +48,9 @@ def measure_in_flight(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
 def _flight(endpoint: MockEndpoint, seconds: float, n_calls: int) -> list[Row]:
     rows = []
     for kind, name in (("aiohttp", "bare aiohttp"), ("darkroom", "whole layer")):
-        figures = _worked(endpoint, kind, n_calls, seconds=seconds)
-        note = (
-            f"{figures['cpu_seconds'] / n_calls * 1e3:.2f} ms CPU a call, {n_calls / figures['seconds']:.0f} a second"
-        )
+        figures = worked(endpoint, kind, n_calls, seconds=seconds)
+        cpu, rate = figures["cpu_seconds"] / n_calls * 1e3, n_calls / figures["seconds"]
+        note = f"{cpu:.2f} ms CPU a call, {rate:.0f} a second"
         typical, most = endpoint.typical_in_flight(), endpoint.counts()["most_in_flight"]
         bar = Bar("at least", N_IN_FLIGHT) if kind == "darkroom" and seconds == max(FLIGHTS) else None
         rows.append(count_row(f"most calls in flight, {seconds:g} s a call, {name}", most, "calls", bar, note))
@@ -62,11 +61,10 @@ def _flight(endpoint: MockEndpoint, seconds: float, n_calls: int) -> list[Row]:
 def measure_cap(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
     shares = []
     for _ in range(1 if quick else 3):
-        _worked(endpoint, "darkroom", cap=32)
+        worked(endpoint, "darkroom", cap=32)
         counts = endpoint.counts()
         shares.append(counts["n_rejected"] / counts["n_calls"] * 100)
-    note = "Retry-After: 1; 429 comes at once"
-    return [median_row("rejected calls, server takes 32 at once", shares, "%", Bar("at most", 5), note)]
+    return [median_row("rejected calls, 32 at once, Retry-After: 1", shares, "%", Bar("at most", 5))]
 
 
 def measure_sharing(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
@@ -110,7 +108,8 @@ def measure_refusals(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
     ]
 
 
-def _worked(endpoint: MockEndpoint, kind: str, n_calls: int = N_CALLS, **settings: float) -> dict[str, float]:
+def worked(endpoint: MockEndpoint, kind: str, n_calls: int = N_CALLS, n_images: int = 0, **settings: float) -> Figures:
     endpoint.reset(**settings)
     with tempfile.TemporaryDirectory() as folder:
+        store_images(Path(folder), n_images)
         return endpoint.run(kind, Path(folder), n_calls)

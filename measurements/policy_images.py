@@ -1,13 +1,11 @@
-"""Calls with images beside bare clients: CPU time and calls in flight."""
-
-import tempfile
-from pathlib import Path
+"""Calls with images beside bare clients: CPU time, calls in flight, and a minute with all of them."""
 
 from measurements.mock_endpoint import MockEndpoint
-from measurements.policy_client import store_images
+from measurements.policy_bars import worked
 from measurements.rows import Bar, Row, count_row, median_row
 
 N_IMAGE_CALLS, N_FLIGHT_CALLS, CALLS_PER_IMAGE = 300, 1_600, 8
+N_MINUTE_CALLS, N_SHARED_IMAGES = 10_000, 64
 N_IN_FLIGHT = 200
 """Calls at once, of 256 that are allowed, at calls of 200 ms and more."""
 
@@ -15,11 +13,12 @@ N_IN_FLIGHT = 200
 def measure_images(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
     """One turn after the other of each client: ratios are of one turn."""
     rows = []
-    for calls_per_image, says in ((1, "one call each"), (CALLS_PER_IMAGE, f"{CALLS_PER_IMAGE} calls each")):
+    shared = N_IMAGE_CALLS // CALLS_PER_IMAGE
+    for n_images, says in ((N_IMAGE_CALLS, "one call each"), (shared, f"{CALLS_PER_IMAGE} calls each")):
         figures: dict[str, list[float]] = {kind: [] for kind in ("aiohttp", "bare", "darkroom")}
         for _ in range(2 if quick else 5):
             for kind, cpu in figures.items():
-                cpu.append(_cpu(endpoint, kind, N_IMAGE_CALLS, N_IMAGE_CALLS // calls_per_image))
+                cpu.append(worked(endpoint, kind, N_IMAGE_CALLS, n_images)["cpu_seconds"] / N_IMAGE_CALLS * 1000)
         over = {
             kind: [ours / theirs for ours, theirs in zip(figures["darkroom"], figures[kind], strict=True)]
             for kind in ("aiohttp", "bare")
@@ -35,7 +34,7 @@ def measure_image_flight(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
     rows = []
     for seconds in (0.2, 2.0):
         for kind, name in (("aiohttp", "bare aiohttp"), ("darkroom", "whole layer")):
-            _cpu(endpoint, kind, N_FLIGHT_CALLS, N_FLIGHT_CALLS // CALLS_PER_IMAGE, seconds=seconds)
+            worked(endpoint, kind, N_FLIGHT_CALLS, N_FLIGHT_CALLS // CALLS_PER_IMAGE, seconds=seconds)
             typical, most = endpoint.typical_in_flight(), endpoint.counts()["most_in_flight"]
             bar = Bar("at least", N_IN_FLIGHT) if kind == "darkroom" else None
             rows.append(count_row(f"images: most calls in flight, {seconds:g} s a call, {name}", most, "calls", bar))
@@ -43,10 +42,11 @@ def measure_image_flight(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
     return rows
 
 
-def _cpu(endpoint: MockEndpoint, kind: str, n_calls: int, n_images: int, *, seconds: float = 0.05) -> float:
-    """Seconds per 1,000 calls."""
-    endpoint.reset(seconds=seconds)
-    with tempfile.TemporaryDirectory() as folder:
-        store_images(Path(folder), n_images)
-        cpu = float(endpoint.run(kind, Path(folder), n_calls)["cpu_seconds"])
-    return cpu / n_calls * 1000
+def measure_minute(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
+    n_calls = N_MINUTE_CALLS // 10 if quick else N_MINUTE_CALLS
+    figures = worked(endpoint, "darkroom", n_calls, N_SHARED_IMAGES)
+    cpu, n_served = figures["cpu_seconds"] / n_calls * 1e3, len(endpoint.counts()["served"])
+    note = f"{cpu:.2f} ms CPU a call, {figures['seconds']:.0f} s"
+    what, memory = f"{n_calls:,} calls of 50 ms with {N_SHARED_IMAGES} images", round(figures["memory_mb"])
+    rows = [count_row(f"{what}: memory", memory, "MB", Bar("at most", 400), note)]
+    return [*rows, count_row(f"{what}: answered", n_served, "calls", Bar("at least", n_calls))]

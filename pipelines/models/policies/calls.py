@@ -16,14 +16,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from json import JSONDecodeError
 from typing import NoReturn
-
-import aiohttp
 
 from darkroom.pipelines.models.policies.budget import BudgetPool
 from darkroom.pipelines.models.policies.limiter import CallOutcome, ConcurrencyLimiter, SharedCalls
-from darkroom.pipelines.models.policies.policy import Completion, PolicyError, PolicyUnavailable, StatusError
+from darkroom.pipelines.models.policies.policy import Completion, NoAnswer, PolicyError, PolicyUnavailable, StatusError
 from darkroom.pipelines.models.policies.settings import Endpoint
 from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.digest import seed_from
@@ -33,8 +30,8 @@ LONGEST_WAIT_SECONDS = 30.0
 """Of our own waits; an endpoint may require longer ones."""
 
 
-TRY_ERRORS = (StatusError, aiohttp.ClientError, PolicyError, ValueError, TimeoutError)
-"""What a try may raise. ``ValueError``: a body that is not valid JSON, a request that is no UTF-8."""
+TRY_ERRORS = (StatusError, NoAnswer, PolicyError, ValueError, TimeoutError)
+"""What a try may raise. ``ValueError``: a request that is no UTF-8."""
 
 _RETRIED = frozenset({408, 409, 425, 429})
 _NEVER = frozenset({501, 505})
@@ -65,27 +62,22 @@ class Failure:
 
 def failure_of(error: Exception) -> Failure:
     """The failure that one of ``TRY_ERRORS`` stands for."""
-    text = f"{type(error).__name__}: {error}"
     if isinstance(error, StatusError):
-        status, used_up = error.status, error.status == 429 and "insufficient_quota" in error.names
+        status = error.status
         return Failure(
             str(error),
-            may_succeed=(status in _RETRIED or status >= 500) and status not in _NEVER and not used_up,
+            may_succeed=(status in _RETRIED or status >= 500) and status not in _NEVER and not error.is_used_up,
             is_busy=status in _BUSY,
             is_endpoints=status >= 500 or status in REJECTED_KEY,
             is_refused=status in _REFUSED,
-            is_final=used_up,
+            is_final=error.is_used_up,
             wait_seconds=retry_after(error.headers),
         )
-    if isinstance(error, TimeoutError):
-        return Failure("Timeout: no complete answer in time", may_succeed=True, is_endpoints=True)
-    if isinstance(error, aiohttp.InvalidURL):
-        return Failure(text, is_endpoints=True)
-    if isinstance(error, aiohttp.ClientError):
-        return Failure(text, may_succeed=True, is_endpoints=True)
-    if isinstance(error, JSONDecodeError | UnicodeDecodeError):
-        return Failure(f"the answer was cut off ({text})", may_succeed=True, is_endpoints=True)
-    return Failure(str(error), is_endpoints=True) if isinstance(error, PolicyError) else Failure(text)
+    if isinstance(error, NoAnswer | TimeoutError):
+        return Failure(str(error) or "Timeout: no complete answer in time", may_succeed=True, is_endpoints=True)
+    if isinstance(error, PolicyError):
+        return Failure(str(error), is_endpoints=True)
+    return Failure(f"{type(error).__name__}: {error}")
 
 
 def seconds_to_wait(failure: Failure, *, n_tries: int, seed: int) -> float:

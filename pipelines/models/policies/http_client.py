@@ -1,191 +1,148 @@
-"""An OpenAI-compatible endpoint over HTTP: one chat completion, and whether it is there.
+"""An OpenAI-compatible endpoint through openai's SDK: one chat completion, and whether it is there.
 
-Requests go straight to aiohttp: the client of OpenAI's SDK takes several times its CPU time, and still twice as much
-where only the HTTP client inside it is used (docs/policies.md).
-
-The body of a request is JSON in fragments, of which the images are those of the cache:
-
-    [b'{"model":"qwen",…,"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"',
-     b'data:image/png;base64,iVBORw0…', b'"}},{"type":"text","text":"How many?"}]}]}']
-
-An image of a few hundred kilobytes would otherwise be escaped and copied for each of the calls that send it, while all
-other calls wait.
+The SDK knows keys, organisations, proxies, certificates, redirects and Azure. Retries and limits are ours. Answers stay
+raw, with the fields of engines and gateways. The body is made here: an image of a few hundred kilobytes would otherwise
+be escaped and copied for each of the calls that send it, while all other calls wait.
 """
 
-import asyncio
 import json
-import os
 import re
-from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
-from urllib.request import getproxies, proxy_bypass
+from uuid import uuid4
 
 import aiohttp
 import httpx2
-from aiohttp.abc import AbstractStreamWriter
-from yarl import URL
+import openai
 
-from darkroom.pipelines.models.messages import ImagePart, Message, Text
-from darkroom.pipelines.models.policies import calls
-from darkroom.pipelines.models.policies.policy import PolicyError, StatusError
-
-_PIECE_BYTES = 2**17
-"""What the socket does not take at once is copied, so it gets pieces and may say when to go on."""
-_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def body_of(fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> tuple[bytes, ...]:
-    """Encode ``fields`` and ``messages``; ``urls`` are those of the messages' images by sha256, without quotes in them.
-    Raises ``ValueError`` for texts that are no UTF-8 and numbers that are not finite."""
-    text: list[str] = [_encoder.encode(fields)[:-1], ',"messages":[' if fields else '"messages":[']
-    fragments: list[bytes] = []
-    for number, message in enumerate(messages):
-        text.append("," if number else "")
-        if message.role == "user":
-            text.append('{"role":"user","content":[')
-            for place, part in enumerate(message.parts):
-                text.append("," if place else "")
-                if isinstance(part, ImagePart):
-                    text.append('{"type":"image_url","image_url":{"url":"')
-                    fragments += ["".join(text).encode(), urls[part.image.sha256]]
-                    text = ['"}}']
-                else:
-                    text.append(_encoder.encode({"type": "text", "text": part.text}))
-            text.append("]}")
-        else:
-            own = "".join(part.text for part in message.parts if isinstance(part, Text))
-            text.append(_encoder.encode({"role": message.role, "content": own}))
-    return (*fragments, ("".join(text) + "]}").encode())
-
-
-class Fragments(aiohttp.Payload):
-    """Sent one after the other with their length in all; may be sent again."""
-
-    def __init__(self, fragments: Sequence[bytes]) -> None:
-        super().__init__(fragments, content_type="application/json")
-        self._size = sum(map(len, fragments))
-
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        return b"".join(self._value).decode(encoding, errors)
-
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        for fragment in self._value:
-            view = memoryview(fragment)
-            for first in range(0, len(fragment), _PIECE_BYTES):
-                await writer.write(view[first : first + _PIECE_BYTES])
-
+from darkroom.pipelines.models.messages import Message, Part, Text
+from darkroom.pipelines.models.policies.policy import NoAnswer, PolicyError, PolicyUnavailable, StatusError
+from darkroom.pipelines.models.policies.settings import Endpoint
 
 CHECK_SECONDS = 10.0
-_TITLE_BYTES = 4096
-"""Of a page, in which its title is looked for."""
 IDLE_SECONDS = 4.0
 """Connections that were idle for longer are not used again: servers close them after five."""
+_PIECE_BYTES = 2**17
+"""What the socket does not take at once is copied, so it gets pieces and may say when to go on."""
+_PAGE = re.compile(r"\s*<(?:.*?<title[^>]{0,100}>([^<]{0,200}))?", re.IGNORECASE | re.DOTALL)
+_TITLE_BYTES = 4096
+"""Of a page, in which its title is looked for."""
+_MARK = uuid4().hex
+"""Around the digest of an image where its URL will be. It leaves no process, so no text holds it."""
+
+
+class Body:
+    """The JSON of ``fields`` and ``messages``, sent in pieces, and again after a redirect; ``urls`` are those of the
+    messages' images by sha256, without quotes in them. Raises ``ValueError`` for texts that are no UTF-8 and numbers
+    that are not finite."""
+
+    def __init__(self, fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> None:
+        body = {**fields, "messages": [*map(_openai_message, messages)]}
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        self.fragments = text.encode().split(_MARK.encode())
+        self.fragments[1::2] = [urls[sha256.decode()] for sha256 in self.fragments[1::2]]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.fragments))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for fragment in self.fragments:
+            for first in range(0, len(fragment), _PIECE_BYTES):
+                yield fragment[first : first + _PIECE_BYTES]
+
+
+def _openai_message(message: Message) -> dict[str, Any]:
+    if message.role == "user":
+        return {"role": "user", "content": [*map(_openai_part, message.parts)]}
+    return {"role": message.role, "content": "".join(part.text for part in message.parts if isinstance(part, Text))}
+
+
+def _openai_part(part: Part) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    return {"type": "image_url", "image_url": {"url": f"{_MARK}{part.image.sha256}{_MARK}"}}
 
 
 class ChatClient:
-    """Chat completions at ``base_url``, for one event loop, with the proxy and the certificates of the environment."""
+    """Chat completions at ``endpoint``, for one event loop, with the proxies and certificates of the environment.
+    Raises ``PolicyUnavailable`` where its URL is none, or Azure's without a version of its API."""
 
-    def __init__(self, base_url: str, key: str) -> None:
-        self._base_url, self._key = base_url.rstrip("/"), key
-        self._url = URL()
-        """Of the endpoint, without a user and a password."""
-        self._completions = URL()
-        self._session: aiohttp.ClientSession | None = None
+    def __init__(self, endpoint: Endpoint, key: str) -> None:
+        try:
+            self._client = _client(endpoint, key)
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise PolicyUnavailable(f"{endpoint.base_url} cannot be called: {error}") from None
 
     async def post(self, fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> Any:
-        """The endpoint's answer as JSON, to the request that ``body_of`` makes.
+        """The endpoint's answer as JSON, to the request with ``Body``.
 
-        Raises ``StatusError`` for an HTTP error, ``aiohttp.ClientError`` for a lost connection, ``PolicyError`` for a
-        page of HTML, ``ValueError`` for a request that is no UTF-8 or an answer that is no JSON.
+        Raises ``StatusError`` for an HTTP error, ``NoAnswer`` for a lost connection or half an answer, ``PolicyError``
+        for a page of HTML, ``ValueError`` for a request that is no UTF-8.
         """
-        session = self._session or self._open()
-        body = Fragments(body_of(fields, messages, urls))
-        async with session.post(self._completions, data=body) as response:
-            answer = await response.read()
-            if response.status < 300:
-                return _json(answer, response.status)
-            raise _status_error(response, answer)
+        body = Body(fields, messages, urls)
+        size = {"Content-Length": str(len(body))}
+        with _plain_errors():
+            response = await self._client.post(
+                "/chat/completions", cast_to=httpx2.Response, content=body, options={"headers": size}
+            )
+        return _json(response.content, response.status_code)
 
-    async def models_status(self) -> int:
-        """The status of the answer to a request for the list of models. Raises ``aiohttp.ClientError`` and
-        ``TimeoutError`` where none comes, at the second try."""
-        try:
-            return await self._models_status()
-        except (aiohttp.ClientError, TimeoutError):
-            await asyncio.sleep(calls.FIRST_WAIT_SECONDS)
-            return await self._models_status()
-
-    async def _models_status(self) -> int:
-        session = self._session or self._open()
-        async with asyncio.timeout(CHECK_SECONDS), session.get(f"{self._url}/models") as response:
-            return response.status
+    async def request_models(self) -> None:
+        """Requests the list of models, at most twice. Raises ``StatusError`` and ``NoAnswer``."""
+        with _plain_errors():
+            twice: openai.RequestOptions = {"max_retries": 1, "timeout": CHECK_SECONDS}
+            await self._client.get("/models", cast_to=httpx2.Response, options=twice)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._client.close()
 
-    def _open(self) -> aiohttp.ClientSession:
-        try:
-            credentials = URL(self._base_url)
-        except ValueError as error:
-            raise aiohttp.InvalidURL(self._base_url, str(error)) from None
-        self._url = credentials.with_user(None) if credentials.user else credentials
-        self._completions = URL(f"{self._url}/chat/completions")
-        proxies = getproxies()
-        proxy = proxies.get(self._url.scheme) or proxies.get("all")
-        is_direct = proxy is None or proxy_bypass(f"{self._url.host}:{self._url.port}")
-        certificates = httpx2.create_ssl_context() if self._url.scheme == "https" else True
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ssl=certificates),
-            headers=_headers(self._key, credentials),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),  # `EndpointCalls` limits each try
-            proxy=None if is_direct else proxy,
-        )
-        return self._session
+
+def _client(endpoint: Endpoint, key: str) -> openai.AsyncOpenAI:
+    """A client of the SDK. A server behind a password (``https://me:secret@host/v1``) gets the credentials in its URL,
+    not a key; the deployment at Azure is the model."""
+    url = httpx2.URL(endpoint.base_url)
+    limits = httpx2.Limits(max_connections=endpoint.concurrency, keepalive_expiry=IDLE_SECONDS)
+    auth = (url.username, url.password) if url.userinfo else None
+    settings: dict[str, Any] = {
+        "api_key": key or "none",
+        "max_retries": 0,
+        "timeout": None,  # `EndpointCalls` limits each try
+        "default_headers": {"User-Agent": f"darkroom-toolkit/{version('darkroom-toolkit')}"},
+        "http_client": openai.DefaultAioHttpClient(limits=limits, auth=auth),
+    }
+    if url.host.endswith(".openai.azure.com") and not url.path.rstrip("/").endswith("/v1"):
+        return openai.AsyncAzureOpenAI(azure_endpoint=str(url.join("/")), azure_deployment=endpoint.model, **settings)
+    return openai.AsyncOpenAI(base_url=url.copy_with(username=None, password=None), **settings)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Raises the SDK's errors as ours, with what the endpoint or the connection says."""
+    try:
+        yield
+    except openai.APIStatusError as error:
+        raise StatusError(error.status_code, error.body, headers=error.response.headers) from None
+    except (openai.APIConnectionError, aiohttp.ClientError) as error:  # the latter: an answer that is no HTTP
+        cause = error.__cause__ or error
+        cause = cause.__cause__ or cause  # the SDK's error, httpx2's, aiohttp's
+        raise NoAnswer(" ".join(f"{type(cause).__name__}: {cause}".split())) from None
 
 
 def _json(answer: bytes, status: int) -> Any:
-    """A response's body. Raises ``PolicyError`` for a page of HTML, which no further try changes."""
+    """A response's body. Raises ``NoAnswer`` where it ends too early, ``PolicyError`` for what no further try changes:
+    a page of HTML, JSON without an end to its depth."""
     try:
         return json.loads(answer)
     except RecursionError:
         raise PolicyError(f"HTTP {status} with JSON that is nested too deeply") from None
-    except ValueError:
-        beginning = answer[:_TITLE_BYTES].decode("utf-8", "replace").strip()
-        if not beginning.startswith("<"):
-            raise
-        title = re.search(r"<title[^>]{0,100}>([^<]{0,200})", beginning, re.IGNORECASE)
-        label = f" ({' '.join(title[1].split())!r})" if title else ""
-        raise PolicyError(
-            f"HTTP {status} with a page of HTML{label} instead of a completion: set the URL of the API, which usually "
-            "ends with /v1, and check the proxy"
-        ) from None
-
-
-def _headers(key: str, url: URL) -> dict[str, str]:
-    """OpenAI's, as its own client takes them from the environment. A server behind a password
-    (``https://me:secret@host/v1``) needs the credentials in its URL, not a key."""
-    pair = b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
-    owners = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-    return {
-        "Accept": "application/json",
-        "User-Agent": f"darkroom-toolkit/{version('darkroom-toolkit')}",
-        "Authorization": f"Basic {pair}" if url.user else f"Bearer {key or 'none'}",
-        **{name: owner for name, variable in owners.items() if (owner := os.environ.get(variable))},
-    }
-
-
-def _status_error(response: aiohttp.ClientResponse, answer: bytes) -> StatusError:
-    try:
-        body: Any = json.loads(answer)
-    except ValueError:  # a proxy's page
-        body = answer.decode("utf-8", "replace").strip()
-    error = body.get("error", body) if isinstance(body, dict) else body
-    fields = error if isinstance(error, dict) else {}
-    message = fields.get("message") or error
-    status = f"HTTP {response.status}"
-    names = (fields.get("code"), fields.get("type"))
-    return StatusError(f"{status}: {message}" if message else status, response.status, response.headers, names)
+    except ValueError as error:
+        page = _PAGE.match(answer[:_TITLE_BYTES].decode("utf-8", "replace"))
+        if page is None:
+            raise NoAnswer(f"the answer was cut off ({type(error).__name__}: {error})") from None
+    title = f" ({' '.join(page[1].split())!r})" if page[1] else ""
+    raise PolicyError(
+        f"HTTP {status} with a page of HTML{title} instead of a completion: set the URL of the API, which usually ends "
+        "with /v1, and check the proxy"
+    )

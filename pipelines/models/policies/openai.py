@@ -21,11 +21,13 @@ from typing import Any, Self
 
 from darkroom.pipelines.models.messages import ImagePart
 from darkroom.pipelines.models.policies.budget import BudgetPool, SpendTracker
+from darkroom.pipelines.models.policies.calls import REJECTED_KEY, EndpointCalls
 from darkroom.pipelines.models.policies.images import ImageEncoder, PixelLimits
 from darkroom.pipelines.models.policies.limiter import SharedCalls
 from darkroom.pipelines.models.policies.policy import (
     Completion,
     CompletionRequest,
+    NoAnswer,
     PolicyError,
     PolicyUnavailable,
     SentImage,
@@ -90,7 +92,7 @@ def read_answer(body: Any, n: int) -> EndpointAnswer:
         raise PolicyError(f"{problem}: {body}")
     choices = choices or [{}]  # paid for, and withheld
     if not completion and not any(map(_says_something, choices)):
-        failure = StatusError("HTTP 200 with an empty answer, and no tokens counted", 502, {}, (None, None))
+        failure = StatusError(502, None, where="HTTP 200 with an empty answer, and no tokens counted")
         return EndpointAnswer((), prompt, completion, model, failure)
     return EndpointAnswer(tuple(map(_completion, choices)), prompt, completion, model)
 
@@ -103,8 +105,7 @@ def _error(fields: Mapping[str, Any], finish_reason: Any) -> StatusError | None:
         if finish_reason not in _HICCUPS:
             return None
         status = 502
-    text = f"HTTP 200 with the error {status}, finish_reason {finish_reason!r}: {error.get('message') or held}"
-    return StatusError(text, status, {}, (error.get("code"), error.get("type")))
+    return StatusError(status, held, where=f"HTTP 200 with the error {status}, finish_reason {finish_reason!r}")
 
 
 def _says_something(choice: Mapping[str, Any]) -> bool:
@@ -230,8 +231,7 @@ class OpenAIPolicy:
         budget_pool: BudgetPool | None = None,
         shared: SharedCalls | None = None,
     ) -> None:
-        # aiohttp takes half a second, which commands that call no endpoint are spared
-        from darkroom.pipelines.models.policies.calls import EndpointCalls
+        # the SDK takes a second, which commands that call no endpoint are spared
         from darkroom.pipelines.models.policies.http_client import ChatClient
 
         self.endpoint = endpoint
@@ -246,7 +246,7 @@ class OpenAIPolicy:
         # a server may repeat the key in an error, and rejects are stored in tables
         clean = (lambda text: text.replace(key, "<key>")) if key else str
         self._calls = EndpointCalls(endpoint, self.budget_pool, clean, shared)
-        self._chat = ChatClient(endpoint.base_url, key)
+        self._chat = ChatClient(endpoint, key)
 
     @classmethod
     def on_ledger(cls, settings: EndpointSettings, store: ImageStore, ledger: Ledger, *, purse: str) -> Self:
@@ -265,10 +265,6 @@ class OpenAIPolicy:
 
     async def check(self) -> None:
         """Requests the list of models: any answer but a rejected key means that the endpoint is up."""
-        import aiohttp
-
-        from darkroom.pipelines.models.policies.calls import REJECTED_KEY
-
         at = self.endpoint
         if self._missing_key:
             raise PolicyUnavailable(f"no key for {at.base_url}: set the environment variable {at.key_variable}")
@@ -276,14 +272,15 @@ class OpenAIPolicy:
             model = at.model
             raise PolicyUnavailable(f"a budget in USD needs the prices of {model}, and none is set: it would never end")
         try:
-            status = await self._chat.models_status()
-        except (aiohttp.ClientError, TimeoutError) as error:
+            await self._chat.request_models()
+        except NoAnswer as error:
             raise PolicyUnavailable(
-                f"nothing answers at {at.base_url} ({type(error).__name__}). Start the server there, or {self.another}"
+                f"nothing answers at {at.base_url} ({error}). Start the server there, or {self.another}"
             ) from error
-        if status in REJECTED_KEY:
-            raise PolicyUnavailable(f"{at.base_url} refused the key in {at.key_variable} ({status}); set a valid one")
-        # else it answers; not every server lists its models (`transformers serve` without a cache does not)
+        except StatusError as error:  # it answers; not every server lists its models (`transformers serve` does not)
+            if error.status in REJECTED_KEY:
+                wrong = f"{at.base_url} refused the key in {at.key_variable} ({error.status}); set a valid one"
+                raise PolicyUnavailable(wrong) from None
 
     async def write(self, request: CompletionRequest) -> Completion:
         """One chat completion. Raises ``PolicyError``, or ``PolicyUnavailable`` when no further one is possible."""

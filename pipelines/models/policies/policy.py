@@ -23,15 +23,22 @@ class PolicyError(Exception):
     """One completion failed, after all retries."""
 
 
+class NoAnswer(Exception):
+    """No whole answer came: nothing listens, the connection was lost, the answer was cut off or no HTTP."""
+
+
 class StatusError(Exception):
-    """An HTTP error as an answer, or the same inside an HTTP 200. ``names``: what the endpoint calls it, its code and
-    its type; ``usage``: what it charged all the same."""
+    """An HTTP error as an answer, or the same inside an HTTP 200. ``error``: what the endpoint says of it."""
 
     usage = Usage()
+    """What the endpoint charged all the same."""
 
-    def __init__(self, text: str, status: int, headers: Mapping[str, str], names: tuple[Any, Any]) -> None:
-        super().__init__(text)
-        self.status, self.headers, self.names = status, headers, names
+    def __init__(self, status: int, error: Any, *, headers: Mapping[str, str] | None = None, where: str = "") -> None:
+        fields = error if isinstance(error, dict) else {}
+        where, message = where or f"HTTP {status}", fields.get("message") or error
+        super().__init__(f"{where}: {message}" if message else where)
+        self.status, self.headers = status, headers or {}
+        self.is_used_up = status == 429 and "insufficient_quota" in (fields.get("code"), fields.get("type"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def silent_port() -> Iterator[int]:
 
 
 def test_where_nothing_listens_the_policy_is_unavailable_at_once(store, silent_port):
-    import aiohttp  # noqa: F401  # its modules take a second on a slow machine
+    import openai  # noqa: F401  # its modules take a second on a slow machine
 
     started = time.perf_counter()
     with pytest.raises(PolicyUnavailable, match="DARKROOM_POLICY_URL"):
