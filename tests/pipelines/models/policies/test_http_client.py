@@ -13,8 +13,7 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from darkroom.pipelines.models.messages import ImagePart, Message, Text
 from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, PolicyError, PolicyUnavailable, http_client
