@@ -212,7 +212,7 @@ class BoxColumn:
     @cached_property
     def fitting(self) -> list[BoxFrame]:
         """The frames in which the boxes lie in their images, in the smallest unit that holds them, likeliest first."""
-        frames = ("corners", *_FULL) if self._are_corners.all() else get_args(BoxFrame)
+        frames: tuple[BoxFrame, ...] = ("corners", *_FULL) if self._are_corners.all() else get_args(BoxFrame)
         misfits: dict[BoxFrame, int] = {frame: self._count(self._is_misfit(frame)) for frame in frames}
         fits = [frame for frame, n in misfits.items() if n <= _TOLERATED * self.n_rows] if self.n_rows else []
         smallest = min(map(self._area, fits), default=0.0)

@@ -252,7 +252,7 @@ def _oracle(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
         protocol=recipe.protocol.name,
         max_rounds=recipe.max_rounds,
         seed=settings.seed,
-        prepare=lambda sample: recipe.prepare(sample, store),
+        prepare=lambda sample: recipe.prepared(sample, store),
     )
 
 
