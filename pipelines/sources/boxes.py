@@ -29,7 +29,7 @@ from darkroom.pipelines.sources.media import describe
 Order = Literal["corners", "xywh", "cxcywh", "yxyx"]
 Sides = tuple[float, float, float, float]
 
-_FULL = {"fractions": 1.0, "percent": 100.0, "thousandths": 1000.0}
+_FULL: Mapping[BoxFrame, float] = {"fractions": 1.0, "percent": 100.0, "thousandths": 1000.0}
 """The number of the whole width or height."""
 _FARTHEST = 2.0**53
 _TOLERATED = 0.02
