@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import re
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -108,28 +108,22 @@ def sandbox_digest(
 
     The same on every machine where these are the same: no path and no time goes in.
     """
-    spelled = json.dumps(vars(limits or Limits()))
-    modes = {"limits": spelled, "tier": choose_tier(tier), "scan": scan, "repair": repair}
-    return _digest(_source_digests(), added_libraries(), **modes)
-
-
-@lru_cache(maxsize=256)
-def _digest(sources: tuple[tuple[str, str], ...], added: tuple[str, ...], **modes: str) -> str:
-    """Asked for with every program that is run: to spell the sources anew takes longer than to run an empty one."""
     determinants = {
-        "sources": dict(sources),
-        "libraries": library_versions(added),
+        "sources": _source_digests(),
+        "libraries": library_versions(added_libraries()),
         "python": platform.python_version(),
         "machine": platform.machine(),
-        **modes,
-        "limits": json.loads(modes["limits"]),
+        "limits": vars(limits or Limits()),
+        "tier": choose_tier(tier),
+        "scan": scan,
+        "repair": repair,
     }
     return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()
 
 
 @cache
-def _source_digests() -> tuple[tuple[str, str], ...]:
+def _source_digests() -> dict[str, str]:
     files = [path for suffix in ("py", "toml") for path in sorted(_PACKAGE.glob(f"_*/*.{suffix}"))]
     # of the host's half, what changes what is observed
     files += [_PACKAGE / "neutral.py", _PACKAGE / "special_tokens.toml"]
-    return tuple((f"{path.parent.name}/{path.name}", hashlib.sha256(path.read_bytes()).hexdigest()) for path in files)
+    return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -112,7 +112,8 @@ def choose_tier(tier: str | None) -> Tier:
     return cast(Tier, chosen)
 
 
-CGROUP_VARIABLE, DELEGATED_CGROUPS = "DARKROOM_SANDBOX_CGROUP", "delegated cgroups"
+CGROUP_VARIABLE = "DARKROOM_SANDBOX_CGROUP"
+DELEGATED_CGROUPS = "delegated cgroups"
 FULL_TIER_ONLY = frozenset({"user namespaces", "mount namespaces", "pid, network, ipc, uts and cgroup namespaces"})
 LIBRARIES_OF_EXTRAS = "libraries of extras"
 OPTIONAL = frozenset({DELEGATED_CGROUPS, LIBRARIES_OF_EXTRAS})

@@ -14,8 +14,10 @@ from contextlib import suppress
 from itertools import count
 
 _IN_MEMORY = "/dev/shm"
-_PREFIX, _LOCK = "sandbox-", ".lock"
-_ATTEMPTS, _PAUSE_SECONDS = 100, 0.05
+_PREFIX = "sandbox-"
+_LOCK = ".lock"
+_ATTEMPTS = 100
+_PAUSE_SECONDS = 0.05
 
 
 def make_scratch() -> tuple[str, int]:

@@ -42,7 +42,8 @@ T = TypeVar("T")
 
 _BYTES_PER_PIXEL = 3
 _GUEST_STATUSES = STATUSES - {"killed", "protocol"}
-_MAX_OVER_LIMIT, _MAX_SIDE = 1 << 31, 65_535
+_MAX_OVER_LIMIT = 1 << 31
+_MAX_SIDE = 65_535
 _MAX_KIND, _MAX_NAME, _MAX_NOTE, _MAX_ERROR = 32, 256, 512, 4096
 _BYTES_PER_CHAR = 6
 """What JSON in UTF-8 spends on one character at most."""

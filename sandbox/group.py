@@ -123,10 +123,19 @@ class Group(Closing):
             pidfd = self._ask(request, [far.fileno(), window.fd])
             window.handed_over()
             unless_started.pop_all()
-        terms, ended, forget = self._terms, self._has_ended, self._sessions.discard
-        session = Session(near, window, pidfd, nonce, terms, work_folder, ended, forget)
+        ended, forget = self._has_ended, self._sessions.discard
+        session = Session(
+            near,
+            window,
+            self._terms,
+            pidfd=pidfd,
+            nonce=nonce,
+            work_folder=work_folder,
+            tree_ended=ended,
+            forget=forget,
+        )
         self._admit(session)
-        terms.meter.spawned(time.monotonic() - started)
+        self._terms.meter.spawned(time.monotonic() - started)
         return session
 
     def _has_ended(self) -> bool:

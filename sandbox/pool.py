@@ -120,9 +120,14 @@ class SandboxPool(Closing):
         fds = open_inputs(images, videos, limits)
         folder = self._new_folder("inputs") if self._scratch else None
         try:
-            repair, suffixes = repair or self._repair, [suffix_of(video) for video in videos]
             request = GroupRequest(
-                asdict(limits), self._scan, repair, folder or IMAGE_FOLDER, len(images), suffixes, list(names)
+                limits=asdict(limits),
+                scan=self._scan,
+                repair=repair or self._repair,
+                image_folder=folder or IMAGE_FOLDER,
+                n_images=len(images),
+                video_suffixes=[suffix_of(video) for video in videos],
+                names=list(names),
             )
             with self._lock:
                 channel = self._open_group(request, fds)

@@ -53,7 +53,8 @@ _ENVIRONMENT = {
     # huge pages: np.asarray of a 3 megapixel image takes 17 ms instead of 38
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=2",
 }
-_START_SECONDS, _END_SECONDS = 120.0, 10.0
+_START_SECONDS = 120.0
+_END_SECONDS = 10.0
 
 
 class ZygoteProcess:
@@ -77,8 +78,16 @@ class ZygoteProcess:
             start_new_session=True,  # what a terminal or Slurm sends to the host's group is the host's to decide on
         )
         far_end.close()
-        libraries = importable_modules(added_libraries())
-        config = ZygoteConfig(tier == "full", read_only_paths(), host_pidfd, scratch, sorted(switched_off), *libraries)
+        listed, importable = importable_modules(added_libraries())
+        config = ZygoteConfig(
+            namespaces=tier == "full",
+            read_only=read_only_paths(),
+            host_pidfd=host_pidfd,
+            scratch=scratch,
+            switched_off=sorted(switched_off),
+            libraries=listed,
+            importable=importable,
+        )
         self._control.send(json.dumps(asdict(config)).encode())
         os.close(host_pidfd)
         self._ready = False

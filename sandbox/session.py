@@ -99,17 +99,17 @@ class Session(Closing):
         self,
         channel: socket.socket,
         window: Window,
+        terms: GroupTerms,
+        *,
         pidfd: int,
         nonce: int,
-        terms: GroupTerms,
         work_folder: str | None,
         tree_ended: Callable[[], bool],
         forget: Callable[["Session"], None],
     ) -> None:
-        self._channel, self._pidfd, self._nonce, self._limits = Channel(channel), pidfd, nonce, terms.limits
-        self._window, self._clock = window, ProcessClock(pid_of(pidfd))
-        self._terms, self._work_folder, self._forget = terms, work_folder, forget
-        self._tree_ended = tree_ended
+        self._channel, self._window, self._clock = Channel(channel), window, ProcessClock(pid_of(pidfd))
+        self._terms, self._limits, self._pidfd, self._nonce = terms, terms.limits, pidfd, nonce
+        self._work_folder, self._tree_ended, self._forget = work_folder, tree_ended, forget
         self._lock = threading.RLock()  # guards the channel: one call at a time
         self._pidfd_lock = threading.Lock()  # guards the descriptor: `close` kills while a call holds _lock
         self._cgroup: SessionCgroup | None = None
@@ -269,4 +269,6 @@ class Session(Closing):
 
 
 def _lost(status: Status, error: str, seconds: float, *, broken: bool = True) -> Observation:
-    return Observation(status, "", (), error, seconds, (), (), broken=broken)
+    return Observation(
+        status=status, text="", images=(), error=error, seconds=seconds, edits=(), artefacts=(), broken=broken
+    )

@@ -23,21 +23,24 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from darkroom.sandbox._guest import lockdown
+from darkroom.sandbox._guest.errors import is_out_of_memory
 from darkroom.sandbox._guest.messages import IMAGE_FOLDER, DecodedImage
-from darkroom.sandbox._guest.output import is_out_of_memory
 from darkroom.sandbox._guest.proc import Proc
 from darkroom.sandbox._kernel import syscalls
 from darkroom.sandbox.limits import Deadline, Limits, ProcessClock
 
 SHARED_MODES = {"L": 1, "RGB": 3, "RGBA": 4}
 """Modes whose pixels sessions share, with their bytes per pixel."""
-MAX_SIDE, MAX_REASON = 65_535, 200
+MAX_SIDE = 65_535
+MAX_REASON = 200
 _SHARED_FORMATS = {"JPEG", "PNG"}
 _LEAST_MEMORY_MB = 1024
 _BYTES_PER_PIXEL = 16
 """Of Pillow's image, of its raw bytes and of OpenCV's array together."""
-_PNG_BITS, _BITS = 24, 8
-"""Where a PNG has its bits per sample, and how many OpenCV decodes as Pillow does."""
+_PNG_BITS = 24
+"""Where a PNG has its bits per sample."""
+_BITS = 8
+"""Bits per sample that OpenCV decodes as Pillow does."""
 _STRIP_BYTES = 1 << 18
 _PILLOW_OUT_OF_MEMORY = "out of memory error"
 
@@ -52,7 +55,8 @@ class Target(NamedTuple):
 
 def decode_in_child(cage: lockdown.Cage, targets: Sequence[Target], report_fd: int) -> NoReturn:
     try:
-        fds, limits = {fd for target in targets for fd in target}, cage.limits
+        limits = cage.limits
+        fds = {fd for target in targets for fd in target}
         roomy = replace(  # the need of any image within `max_pixels`, so that the image alone decides
             limits,
             memory_mb=max(limits.memory_mb, _LEAST_MEMORY_MB, limits.max_pixels * _BYTES_PER_PIXEL >> 20),

@@ -1,7 +1,7 @@
-"""Repairs that help a small model over trivial mistakes (Thyme, appendix A), and refusals of what the papers refuse.
+"""The repairs that help a small model over trivial mistakes (Thyme, appendix A), every one of them reported.
 
-Every repair is reported. Code that parses is never changed here. What does not parse is tried with ever larger repairs,
-and the first text that parses is what runs:
+Code that parses is never changed here. What does not parse is tried with ever larger repairs, and the first text that
+parses is what runs:
 
 1. A code fence or a pair of tags around the whole is stripped (`fences`). Two blocks with nothing between them run one
    after the other; with words between them they are an error.
@@ -21,13 +21,12 @@ also moves folders, and a prompt's absolute names of images move everywhere (`na
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from darkroom.sandbox._guest import source_layout
 from darkroom.sandbox._guest.differences import MAX_CHANGED_CHARS, n_changed_chars
-from darkroom.sandbox._guest.messages import ScanMode
 from darkroom.sandbox._guest.names import ImageLinks
 
 
@@ -188,90 +187,29 @@ def _drop_invisible(code: str) -> str:
     return "".join(parts)
 
 
-_STRIP_TAGS, _STRIP_FENCE = Step("strip_tag", source_layout.strip_tags), Step("strip_fence", source_layout.strip_fence)
+_STRIP_TAGS = Step("strip_tag", source_layout.strip_tags)
+_STRIP_FENCE = Step("strip_fence", source_layout.strip_fence)
 # of two blocks with nothing between them; a line break takes the tags' place
-_JOIN_TAGGED, _JOIN_FENCED = (
-    Step("strip_tag", partial(source_layout.TAG_SEAM.sub, "\n")),
-    Step("strip_fence", partial(source_layout.FENCE_SEAM.sub, "")),
-)
+_JOIN_TAGGED = Step("strip_tag", partial(source_layout.TAG_SEAM.sub, "\n"))
+_JOIN_FENCED = Step("strip_fence", partial(source_layout.FENCE_SEAM.sub, ""))
 _CHARACTERS = (
     Step("plain_quotes", partial(_QUOTED.sub, _plainly_quoted)),
     Step("invisible_characters", _drop_invisible),
 )
 """In code that parses, what they change stands in strings and comments only; so where they apply they are needed."""
-_DEDENT, _ALIGN = Step("dedent", source_layout.dedent), Step("align_first_line", source_layout.align_first_line)
+_DEDENT = Step("dedent", source_layout.dedent)
+_ALIGN = Step("align_first_line", source_layout.align_first_line)
 _TABS_OUT = Step("expand_tabs", source_layout.expand_tabs)
-_REINDENT, _REFORMAT = Step("autopep8", source_layout.reindent), Step("autopep8", source_layout.reformat)
+_REINDENT = Step("autopep8", source_layout.reindent)
+_REFORMAT = Step("autopep8", source_layout.reformat)
 _LAYOUTS: tuple[tuple[Step, ...], ...] = (
-    *((_DEDENT,), (_ALIGN,), (_TABS_OUT,), (_DEDENT, _TABS_OUT)),
-    *((_REINDENT,), (_DEDENT, _REINDENT), (_REFORMAT,), (_DEDENT, _REFORMAT)),
+    (_DEDENT,),
+    (_ALIGN,),
+    (_TABS_OUT,),
+    (_DEDENT, _TABS_OUT),
+    (_REINDENT,),
+    (_DEDENT, _REINDENT),
+    (_REFORMAT,),
+    (_DEDENT, _REFORMAT),
 )
 """Tried in turn, each on the same text."""
-
-
-# a courtesy to the model, never the boundary: names built at run time pass, and the kernel refuses what matters
-_FILE_CALLS = {
-    "os": {"remove", "unlink", "rmdir", "removedirs", "rename", "renames", "replace"},
-    "shutil": {"rmtree", "move"},
-    "pathlib.Path": {"unlink", "rmdir", "rename", "replace"},
-}
-_PROCESS_CALLS = {
-    "os": {"system", "popen", "fork", "forkpty", "kill", "killpg", "execv", "execve", "execvp", "execl", "execlp"}
-    | {"posix_spawn", "posix_spawnp", "spawnl", "spawnv", "spawnlp", "spawnvp"},
-    "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
-}
-_MODULES = {"os", "posix", "shutil", "pathlib", "subprocess"}
-
-
-class Blocked(Exception):
-    pass
-
-
-def refuse_dangerous_calls(tree: ast.Module, mode: ScanMode) -> None:
-    """Look for calls that the mode does not allow. Raises Blocked at the first."""
-    if mode == "off":
-        return
-    for line, name in _named_functions(tree):
-        module, _, function = name.rpartition(".")
-        if function in _PROCESS_CALLS.get(module, ()):
-            raise Blocked(f"{name} is not allowed: the sandbox starts no other program (line {line})")
-        if mode == "strict" and function in _FILE_CALLS.get(module, ()):
-            raise Blocked(f"{name} is not allowed: files are not deleted, moved or renamed here (line {line})")
-
-
-def _named_functions(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Every `module.function` that the code imports or names, with its line."""
-    nodes = [*ast.walk(tree)]  # takes longer than all that is done with it
-    names = _imported_names(nodes)
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom):
-            yield from ((node.lineno, f"{_canonical(node.module or '')}.{alias.name}") for alias in node.names)
-        elif isinstance(node, ast.Attribute):
-            base = _base_name(node.value, names)
-            if base is not None:
-                yield node.lineno, f"{base}.{node.attr}"
-
-
-def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    names = {module: _canonical(module) for module in _MODULES} | {"Path": "pathlib.Path"}
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            names |= {alias.asname: _canonical(alias.name) for alias in node.names if alias.asname}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-    return names
-
-
-def _base_name(node: ast.expr, names: dict[str, str]) -> str | None:
-    """`os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other value."""
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    function = node.func if isinstance(node, ast.Call) else None
-    name = names.get(function.id) if isinstance(function, ast.Name) else None
-    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-        name = f"{names.get(function.value.id, '')}.{function.attr}"
-    return name if name == "pathlib.Path" else None
-
-
-def _canonical(module: str) -> str:
-    return "os" if module == "posix" else module

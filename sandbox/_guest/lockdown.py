@@ -93,7 +93,8 @@ def _by_descriptor(fd: int) -> str:
 _STACK_BYTES = 16 << 20
 # frames of a video, opened all at once; each pair of sockets holds up to 425 kB of the kernel's memory
 _OPEN_FILES = 512
-_THREADS_PER_UID, _THREADS_OF_SHARED_UID = 64, 4096
+_THREADS_PER_UID = 64
+_THREADS_OF_SHARED_UID = 4096
 # the host ends every call on its own clock: this one only stops what would outlive a lost host
 _CPU_SECONDS = 3600
 

@@ -272,7 +272,8 @@ def seed_everything(seed: int) -> None:
 
 
 _ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{8,16}\b")
-_FIRST, _STEP = 0x7F0000000000, 0x10
+_FIRST_ADDRESS = 0x7F0000000000
+_ADDRESS_STEP = 0x10
 
 
 class Addresses:
@@ -286,4 +287,4 @@ class Addresses:
 
     def _settled(self, match: re.Match[str]) -> str:
         number = self._numbers.setdefault(int(match[0], 16), len(self._numbers) + 1)
-        return hex(_FIRST + _STEP * number)
+        return hex(_FIRST_ADDRESS + _ADDRESS_STEP * number)

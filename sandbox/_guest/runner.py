@@ -15,11 +15,13 @@ from typing import Any, NamedTuple, NoReturn
 
 from PIL import Image
 
-from darkroom.sandbox._guest import one_process, output, patched_modules
+from darkroom.sandbox._guest import errors, one_process, patched_modules
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.differences import rows_of
-from darkroom.sandbox._guest.edits import Blocked, SourceEdit, move_paths, parse_repaired, refuse_dangerous_calls
+from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
 from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, RepairMode, ScanMode, next_frame, send
+from darkroom.sandbox._guest.output import Output
+from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from darkroom.sandbox._guest.shared import CELL_PREFIX, NAMES_IMAGES, Inputs, hook_opencv, hook_pillow, opened, paths_of
 from darkroom.sandbox._guest.shown_images import (
     Budget,
@@ -50,7 +52,7 @@ class Runner:
 
     def __init__(self, limits: Limits, inputs: Inputs, *, scan: ScanMode, repair: RepairMode) -> None:
         self.limits, self._inputs, self._scan, self._is_repaired = limits, inputs, scan, repair != "off"
-        self._output = output.Output(limits.output_chars)
+        self._output = Output(limits.output_chars)
         self._images = ShownImages(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
         self._repairs, self._addresses = Repairs(enabled=self._is_repaired), patched_modules.Addresses()
         self._has_opened = False
@@ -146,34 +148,34 @@ class Runner:
             self._output.forget()
 
     def _execute(self, code: str, cell: str, edits: list[SourceEdit]) -> _Outcome:
-        interruption = output.Interruption()
+        interruption = errors.Interruption()
         try:
             with interruption:
                 try:
                     exec(self._compile(code, cell, edits), self._names)  # one dict: functions see the code's globals
                 finally:
                     self._output.flush()
-        except output.Interrupted as error:
-            return self._timeout(output.line_of(error, cell))
+        except errors.Interrupted as error:
+            return self._timeout(errors.line_of(error, cell))
         except Blocked as error:
             return _Outcome("blocked", f"PermissionError: {error}")
         except SystemExit as error:
             is_fine = error.code in (None, 0)
-            return _Outcome("ok") if is_fine else _Outcome("error", f"SystemExit: {output.text_of(error)}")
+            return _Outcome("ok") if is_fine else _Outcome("error", f"SystemExit: {errors.text_of(error)}")
         except BaseException as error:  # noqa: BLE001 - the code may raise anything
-            status = "memory" if output.is_out_of_memory(error) else "error"
-            return _Outcome(status, output.describe(error, cell))
+            status = "memory" if errors.is_out_of_memory(error) else "error"
+            return _Outcome(status, errors.describe(error, cell))
         return self._timeout("") if interruption.fired else _Outcome("ok")
 
     def _timeout(self, line: str) -> _Outcome:
         return _Outcome("timeout", f"TimeoutError: still running after {self.limits.seconds:g} s{line}")
 
     def _compile(self, code: str, cell: str, edits: list[SourceEdit]) -> types.CodeType:
-        output.remember_lines(cell, code)
+        errors.remember_lines(cell, code)
         tree, repairs = parse_repaired(code, cell, enabled=self._is_repaired)
         edits += repairs
         source = repairs[-1].after if repairs else code
-        output.remember_lines(cell, source)
+        errors.remember_lines(cell, source)
         refuse_dangerous_calls(tree, self._scan)
         self._repairs.instrument(tree)
         edits += move_paths(tree, self._folders, self._inputs.links)

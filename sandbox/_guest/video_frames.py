@@ -52,7 +52,8 @@ def turn_of(image: VideoFrame) -> Turn:
     return Turn(False, False, False)
 
 
-_CACHED_BYTES, _CACHED_FRAMES = 48 << 20, 24
+_CACHED_BYTES = 48 << 20
+_CACHED_FRAMES = 24
 
 
 class _Frame(NamedTuple):
@@ -72,7 +73,8 @@ class FrameSource:
         self.index = _read_index(self.video)
         width, height = self.video.size
         self._n_cached = min(max(_CACHED_BYTES * 2 // (3 * width * height + 1), 1), _CACHED_FRAMES)
-        self._cache, self._reformatter = OrderedDict[int, VideoFrame](), VideoReformatter()
+        self._cache = OrderedDict[int, VideoFrame]()
+        self._reformatter = VideoReformatter()
         self._turn: Turn | None = None
         self._last = _NO_FRAME
         self._decoded: Iterator[_Frame] = iter(())

@@ -38,7 +38,8 @@ from darkroom.sandbox._kernel import landlock, syscalls
 from darkroom.sandbox._kernel.seccomp import build_filter
 from darkroom.sandbox.limits import Limits
 
-_MAX_MESSAGE, _MAX_FDS = 1 << 16, 250
+_MAX_MESSAGE = 1 << 16
+_MAX_FDS = 250
 _INIT = 1
 _N_SESSION_FDS = 2
 _MAX_PROCESS_ID = 400

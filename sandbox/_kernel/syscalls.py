@@ -41,8 +41,13 @@ METADATA = frozenset(_DATA["metadata"].split())
 """Allowed calls that Landlock does not cover (truncate only since Linux 6.2): refused without a mount namespace."""
 
 
-CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
-CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
 OTHER_NAMESPACES = CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
@@ -63,7 +68,8 @@ _libc.syscall.restype = ctypes.c_long
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_MADV_COLLAPSE, _HUGE_PAGE = 25, 2 << 20
+_MADV_COLLAPSE = 25
+_HUGE_PAGE = 2 << 20
 _FAILED = ctypes.c_void_p(-1).value
 Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
 

@@ -28,8 +28,8 @@ import matplotlib as mpl
 import numpy as np
 from PIL import Image
 
+from darkroom.sandbox._guest.errors import describe, remember_lines
 from darkroom.sandbox._guest.messages import WORK_FOLDER
-from darkroom.sandbox._guest.output import describe, remember_lines
 from tests.sandbox.inputs import TRAJECTORIES, make_inputs
 
 mpl.use("Agg")

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from darkroom.sandbox._guest.edits import Blocked, refuse_dangerous_calls
+from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from tests.sandbox.attacks import ATTACKS
 
 HARMLESS = [

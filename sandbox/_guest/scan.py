@@ -1,0 +1,76 @@
+"""Refuses what the papers refuse (deleting, moving, renaming, starting programs) with a message that can be read.
+
+A courtesy to the model, never the boundary: names built at run time pass, and the kernel refuses what matters. Works on
+the syntax tree, so comments, strings and `re.compile` or `list.remove` are not mistaken for danger.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from darkroom.sandbox._guest.messages import ScanMode
+
+_FILE_CALLS = {
+    "os": {"remove", "unlink", "rmdir", "removedirs", "rename", "renames", "replace"},
+    "shutil": {"rmtree", "move"},
+    "pathlib.Path": {"unlink", "rmdir", "rename", "replace"},
+}
+_PROCESS_CALLS = {
+    "os": {"system", "popen", "fork", "forkpty", "kill", "killpg", "execv", "execve", "execvp", "execl", "execlp"}
+    | {"posix_spawn", "posix_spawnp", "spawnl", "spawnv", "spawnlp", "spawnvp"},
+    "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
+}
+_MODULES = {"os", "posix", "shutil", "pathlib", "subprocess"}
+
+
+class Blocked(Exception):
+    pass
+
+
+def refuse_dangerous_calls(tree: ast.Module, mode: ScanMode) -> None:
+    """Look for calls that the mode does not allow. Raises Blocked at the first."""
+    if mode == "off":
+        return
+    for line, name in _named_functions(tree):
+        module, _, function = name.rpartition(".")
+        if function in _PROCESS_CALLS.get(module, ()):
+            raise Blocked(f"{name} is not allowed: the sandbox starts no other program (line {line})")
+        if mode == "strict" and function in _FILE_CALLS.get(module, ()):
+            raise Blocked(f"{name} is not allowed: files are not deleted, moved or renamed here (line {line})")
+
+
+def _named_functions(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every `module.function` that the code imports or names, with its line."""
+    nodes = [*ast.walk(tree)]  # takes longer than all that is done with it
+    names = _imported_names(nodes)
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, f"{_canonical(node.module or '')}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            base = _base_name(node.value, names)
+            if base is not None:
+                yield node.lineno, f"{base}.{node.attr}"
+
+
+def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    names = {module: _canonical(module) for module in _MODULES} | {"Path": "pathlib.Path"}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.asname: _canonical(alias.name) for alias in node.names if alias.asname}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def _base_name(node: ast.expr, names: dict[str, str]) -> str | None:
+    """`os` of os.remove, `pathlib.Path` of Path(x).unlink and pathlib.Path(x).unlink; None for any other value."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    function = node.func if isinstance(node, ast.Call) else None
+    name = names.get(function.id) if isinstance(function, ast.Name) else None
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        name = f"{names.get(function.value.id, '')}.{function.attr}"
+    return name if name == "pathlib.Path" else None
+
+
+def _canonical(module: str) -> str:
+    return "os" if module == "posix" else module
