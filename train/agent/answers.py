@@ -1,16 +1,8 @@
-"""The agent: a question in, rollouts out. Turns and executions are on the workspace's ledger, and paid for once.
-
-Its image store keeps the latest files in memory. A question's image is read twice right after it came, for the model
-and for the sandbox, and each crop once: readers get the bytes that were stored, which are not opened and digested
-again. An image that comes with another question is not decoded again, and a plain PNG not at all, as sandbox and model
-decode it anyway.
-"""
+"""The agent: a question in, rollouts out. Turns and executions are on the workspace's ledger, and paid for once."""
 
 import asyncio
-import struct
+import io
 import tempfile
-import threading
-import zlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from PIL.PngImagePlugin import PngImageFile
 
 from darkroom.pipelines.generation.rollout import Rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
@@ -37,87 +31,35 @@ from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, open_policy, run_rollout, task_of
 from darkroom.train.evaluation.settings import AgentSettings
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_MODES = {(8, 0): "L", (8, 2): "RGB"}
-"""Modes that are stored unconverted, by bits of a channel and colour type; RGBA may be transparent."""
-_PLAIN = {b"IHDR", b"IDAT", b"IEND", b"bKGD", b"cHRM", b"gAMA", b"iCCP", b"pHYs", b"sBIT", b"sRGB", b"tIME"}
-"""Chunks that neither turn an image nor make it transparent or animated."""
+_BIT_DEPTH = 24
+"""The byte of a PNG that has the bits of a channel."""
+_CONVERTED = (b"acTL", b"eXIf", b"iTXt", b"tEXt", b"tRNS", b"zTXt")
+"""Names of chunks that may animate a PNG, turn it or make it transparent."""
 
 
-def plain_png(data: bytes) -> tuple[int, int, str] | None:
-    """Read width, height and Pillow's mode of a PNG that needs no conversion, each of whose chunks has the right CRC.
-    None for any other file. Pixels may still not decode where the writer of the file was wrong."""
-    if not data.startswith(_SIGNATURE):
+def plain_png(data: bytes) -> PngImageFile | None:
+    """Open a PNG that needs no conversion, each of whose chunks has the right CRC; None for any other file. Pixels may
+    still not decode where the writer of the file was wrong."""
+    try:
+        image: Any = PngImageFile(io.BytesIO(data))
+        start_of_pixels = image.tile[0][2]
+        image.fp.seek(start_of_pixels - 8)
+        names = image.png.verify()  # as the image's own method does, which keeps them to itself
+    except Exception:  # noqa: BLE001  # whatever a broken file makes Pillow raise: the store names the defect
         return None
-    start, kind, header, has_pixels = len(_SIGNATURE), b"", b"", False
-    while kind != b"IEND":
-        if start + 12 > len(data):
-            return None
-        length, kind = struct.unpack_from(">I4s", data, start)
-        end = start + 8 + length
-        crc = zlib.crc32(memoryview(data)[start + 4 : end]).to_bytes(4, "big")
-        if kind not in _PLAIN or (kind == b"IHDR") is bool(header) or data[end : end + 4] != crc:
-            return None
-        header = header or data[start + 8 : end]
-        has_pixels |= kind == b"IDAT"
-        start = end + 4
-    if len(header) != 13 or not has_pixels:
-        return None
-    width, height, depth, colours = struct.unpack_from(">IIBB", header)
-    mode = _MODES.get((depth, colours))
-    return (width, height, mode) if mode and width and height else None
+    is_plain = image.mode in ("L", "RGB") and data[_BIT_DEPTH] == 8 and set(names) == {b"IDAT"}
+    return image if is_plain and not any(name in data[:start_of_pixels] for name in _CONVERTED) else None
 
 
-MOST_BYTES = 128 * 2**20
-_END_BYTES = 64
-"""Last bytes of a file, its key before all of it is compared: with a digest as key a new file is digested twice."""
-
-
-class RecentImages(ImageStore):
-    """An image store that keeps the last ``most_bytes`` that were stored through it in memory."""
-
-    def __init__(self, store: ImageStore, *, most_bytes: int = MOST_BYTES) -> None:
-        super().__init__(store.url, store._cache)
-        self._most_bytes, self._n_bytes = most_bytes, 0
-        self._recent: OrderedDict[str, bytes] = OrderedDict()
-        self._sound: dict[bytes, ImageRef] = {}
-        """The decoded ones among them, by their end."""
-        self._lock = threading.Lock()  # images are stored and read in several threads
+class AgentImages(ImageStore):
+    """An image store that does not decode plain PNGs: sandbox and model do so anyway."""
 
     def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
-        """Store an image; a plain PNG whose CRCs are right is not decoded."""
-        earlier = self._sound.get(data[-_END_BYTES:])
-        if earlier and earlier.width * earlier.height <= max_pixels and self._recent.get(earlier.sha256) == data:
-            self._put(data)
-            return earlier
-        plain = plain_png(data)
-        if plain is not None:
-            width, height, mode = plain
-            if width * height <= max_pixels:
-                return ImageRef(self._put(data), width, height, mode, "PNG")
-        image = super().ingest(data, max_pixels=max_pixels)
-        if self._recent.get(image.sha256) == data:  # else it is another one, derived from it
-            self._sound[data[-_END_BYTES:]] = image
-        return image
-
-    def read(self, ref: ImageRef | VideoRef | str) -> bytes:
-        """Read a file, from memory where it is recent."""
-        data = self._recent.get(ref if isinstance(ref, str) else ref.sha256)
-        return super().read(ref) if data is None else data
-
-    def _put(self, data: bytes) -> str:
-        sha256 = super()._put(data)
-        with self._lock:
-            if sha256 in self._recent:
-                self._recent.move_to_end(sha256)
-            elif len(data) <= self._most_bytes:
-                self._recent[sha256] = data
-                self._n_bytes += len(data)
-            while self._n_bytes > self._most_bytes:
-                oldest = self._recent.popitem(last=False)[1]
-                self._n_bytes -= len(oldest)
-                self._sound.pop(oldest[-_END_BYTES:], None)
-        return sha256
+        """Store an image, as every store does."""
+        image = plain_png(data)
+        if image is None or image.width * image.height > max_pixels:
+            return super().ingest(data, max_pixels=max_pixels)
+        return ImageRef(self._put(data), image.width, image.height, image.mode, "PNG")
 
 
 KEPT = 1000
@@ -149,7 +91,7 @@ async def check(settings: AgentSettings, workspace: Workspace) -> None:
 class Agent:
     """A policy with its tools. ``open`` makes one."""
 
-    def __init__(self, images: RecentImages, ledger: Ledger, evaluated: EvaluatedPolicy) -> None:
+    def __init__(self, images: AgentImages, ledger: Ledger, evaluated: EvaluatedPolicy) -> None:
         self.images, self._evaluated = images, evaluated
         self._sandboxes = Sandboxes(images, ledger)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
@@ -158,7 +100,7 @@ class Agent:
     @asynccontextmanager
     async def open(cls, settings: AgentSettings, workspace: Workspace) -> AsyncIterator["Agent"]:
         """Open the policy. Raises ``PolicyUnavailable`` for no response of the model, ``TrainError`` for settings."""
-        images = RecentImages(workspace.images)
+        images = AgentImages(workspace.images.url, workspace.images._cache)
         evaluated = open_policy(settings.as_evaluation(), images)
         async with RecordedPolicy(evaluated.policy, workspace.ledger) as policy:
             await policy.check()
