@@ -6,9 +6,11 @@ A method is one paper's. The loss that its ``loss_type`` names is computed in ``
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import yaml
 from PIL import Image
 
 from darkroom.pipelines.generation.rollout import Rollout
@@ -110,6 +112,16 @@ class RolloutScore:
     parts: Mapping[str, float]
     is_trained: bool = True
     """False: it counts for the rewards of others, and is in no mean, no advantage and no loss."""
+
+
+_PRINTED = yaml.safe_load(Path(__file__).with_name("terms.yaml").read_text(encoding="utf-8"))
+
+
+def printed_terms(name: str) -> tuple[MethodDefaults, Mapping[str, str]]:
+    """The terms of a paper's method, and the places where the paper states them, as in ``terms.yaml``."""
+    entries: Mapping[str, tuple[Any, str | None]] = _PRINTED[name]
+    values = {term: value for term, (value, _) in entries.items() if value is not None}
+    return MethodDefaults(**values), {term: place for term, (_, place) in entries.items() if place}
 
 
 class Method:

@@ -1,7 +1,7 @@
 """Methods whose reward asks a judge for more than the answer: Thyme §4 with GRPO-ATS, CodeV §4 (TAPO)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, ClassVar, Literal
@@ -12,8 +12,7 @@ from darkroom.pipelines.records import Round
 from darkroom.train.rl import rewards
 from darkroom.train.rl.judging.code_rules import measured_lines, redlines, tool_scores
 from darkroom.train.rl.judging.judges import Judges, consistency, evidence, process, text_evidence
-from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
-from darkroom.train.rl.settings import MethodDefaults
+from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore, printed_terms
 
 Addition = Literal["consistency", "code", "process", "none"]
 
@@ -28,23 +27,7 @@ class ThymeMethod(Method):
     name: ClassVar[str] = "thyme"
     says: ClassVar[str] = "result x (1 + 0.5 consistency) + 0.5 format; temperature 0 inside code"
     protocol: ClassVar[str] = "thyme"
-    terms: ClassVar[MethodDefaults] = MethodDefaults(
-        learning_rate=5e-7,
-        generations=4,
-        max_rounds=4,
-        beta=0.001,
-        repetition_penalty=1.05,
-        scale="group",
-        loss_type="group",
-        adaptive_temperature=True,
-    )
-    sources: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("learning_rate", "epochs", "generations", "beta", "repetition_penalty"), "appendix C.1"),
-        **dict.fromkeys(("loss_type", "scale"), "§4.2"),
-        **dict.fromkeys(("temperature", "adaptive_temperature"), "§4.3"),
-        "max_rounds": "the released code",
-        "batch": "256 (appendix C.1)",
-    }
+    terms, sources = printed_terms("thyme")
     wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
@@ -98,14 +81,7 @@ class CodeVMethod(Method):
     name: ClassVar[str] = "codev"
     says: ClassVar[str] = "answer and, program by program, whether what it showed is evidence"
     protocol: ClassVar[str] = "thyme"
-    terms: ClassVar[MethodDefaults] = MethodDefaults(learning_rate=1e-6, generations=8, max_rounds=4)
-    sources: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("learning_rate", "generations", "temperature"), "§5.1"),
-        "loss_type": "eq. 4",
-        "scale": "§4.3",
-        "beta": "eqs. 1 and 4 have the term, its weight is unpublished",
-        "batch": "256, 200 steps (§5.1)",
-    }
+    terms, sources = printed_terms("codev")
     wants_judge: ClassVar[str] = (
         "whether an output is evidence for the question (without: redlines alone, where an answer is right)"
     )

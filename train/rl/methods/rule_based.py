@@ -1,14 +1,13 @@
 """Methods whose reward follows from rules: PyVision-RL §3, Look Less, Reason More §4.2, FIGR §3.3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar, Literal
 
 from darkroom.train.rl import rewards
 from darkroom.train.rl.judging.judges import Judges
-from darkroom.train.rl.methods.base import RUN_OUT, Method, RolloutOutcome, RolloutScore, rate
-from darkroom.train.rl.settings import MethodDefaults
+from darkroom.train.rl.methods.base import RUN_OUT, Method, RolloutOutcome, RolloutScore, printed_terms, rate
 from darkroom.train.runs import TrainError
 
 
@@ -26,15 +25,7 @@ class PyVisionMethod(Method):
     name: ClassVar[str] = "pyvision"
     says: ClassVar[str] = "1 + 0.1 per program, when right; groups with most spread are trained"
     protocol: ClassVar[str] = "pyvision"
-    terms: ClassVar[MethodDefaults] = MethodDefaults(
-        learning_rate=1e-6, generations=8, max_rounds=4, oversample=2.0, min_pixels=3_136, max_pixels=2_000_000
-    )
-    sources: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("learning_rate", "generations", "oversample", "min_pixels", "max_pixels"), "§3.4"),
-        "scale": "eq. 2",
-        "max_rounds": "figure 5",
-        "batch": "16 prompts, 700 steps (§3.4)",
-    }
+    terms, sources = printed_terms("pyvision")
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
         """The prompt of the field ``mode``."""
@@ -89,22 +80,7 @@ class AdaptiveMethod(Method):
     name: ClassVar[str] = "adaptive"
     says: ClassVar[str] = "necessity from forced and forbidden rollouts; free ones are paid for agreeing with it"
     protocol: ClassVar[str] = "tool_call"
-    terms: ClassVar[MethodDefaults] = MethodDefaults(
-        learning_rate=1e-6,
-        schedule="cosine",
-        generations=16,
-        max_rounds=6,
-        max_tokens=10_000,
-        top_p=0.95,
-        epochs=3.0,
-        scale="group",
-        loss_type="grpo",
-    )
-    sources: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("learning_rate", "schedule", "generations", "max_rounds"), "§5.1"),
-        **dict.fromkeys(("epochs", "beta", "temperature", "top_p", "max_tokens"), "table A1"),
-        "batch": "256 prompts (§5.1)",
-    }
+    terms, sources = printed_terms("adaptive")
 
     def __post_init__(self) -> None:
         self._aligned(correct=True, used_tool=True, necessary=True)
@@ -168,15 +144,7 @@ class FigrMethod(Method):
     name: ClassVar[str] = "figr"
     says: ClassVar[str] = "answer, format, and a drawing where the question's label says that one helps"
     protocol: ClassVar[str] = "tool_call"
-    terms: ClassVar[MethodDefaults] = MethodDefaults(
-        learning_rate=1e-6, generations=8, max_rounds=3, max_tokens=32_768, temperature=0.7, loss_type="grpo"
-    )
-    sources: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("max_rounds", "max_tokens", "temperature"), "§4.1"),
-        "loss_type": "eq. 9",
-        "scale": "eq. 8",
-        "beta": "eq. 9 has the term, its weight is unpublished",
-    }
+    terms, sources = printed_terms("figr")
 
     @property
     def shows_images(self) -> bool:
