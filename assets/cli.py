@@ -1,13 +1,12 @@
-"""The command ``darkroom``: its subcommands, in the order of use, and spellings of earlier versions.
-
-These stay as hidden aliases for one release, by today's names.
-"""
+"""The command ``darkroom``: its subcommands, in the order of use."""
 
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 from dotenv import load_dotenv
 
 from darkroom.annotation.cli import app as annotation_app
@@ -30,26 +29,7 @@ sandbox_app.command(name="serve")(serve_sandbox)
 annotation_app.command("pre-annotate", rich_help_panel="Campaign")(pre_annotate)
 annotation_app.command("finish", rich_help_panel="Campaign")(finish)
 
-OLD_SPELLINGS = Aliases(
-    commands={
-        "replay": "audit --only replay",
-        "conformance": "audit --only encoding",
-        "home": "ui --prepare",
-        "sources show": "sources list",
-        "annotate guide": "annotate report --guide",
-        "annotate record": "annotate export",
-        "annotate take-in": "annotate import",
-        "annotate payments": "annotate report --payments",
-    },
-    options={
-        "agent serve": {"--most-mb": "--max-request-mb"},
-        "audit": {"--limit": "--rows", "--least": "--min-match", "--report": "--out"},
-        "gallery": {"--limit": "--rows", "--beside": "--compare-with"},
-        "ingest": {"--videos": "--video"},
-        "inspect-mask": {"--html": "--out"},
-        "sandbox serve": {"--most-mb": "--max-request-mb"},
-    },
-)
+OLD_SPELLINGS = Aliases(**yaml.safe_load(Path(__file__).with_name("old_spellings.yaml").read_text(encoding="utf-8")))
 
 
 class _Darkroom(OrderedGroup):

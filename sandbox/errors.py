@@ -67,19 +67,8 @@ class ResourcesExhausted(SandboxError):
     """The machine lacked something; the same inputs may pass at another time, or with what the message asks for."""
 
     def __init__(self, reason: str, number: int | None = None) -> None:
-        remedy = _REMEDIES.get(number or 0, "try again when the machine is less busy")
-        super().__init__(f"this machine lacks what the sandbox needs: {reason}. To do: {remedy}")
-
-
-_OPEN_FILES = "raise the limit on open files (ulimit -n)"
-_MEMORY = "free memory, or run fewer groups and sessions at a time"
-_REMEDIES = {
-    errno.EMFILE: _OPEN_FILES,
-    errno.ENFILE: f"{_OPEN_FILES} and sysctl fs.file-max",
-    errno.ENOSPC: "free or enlarge the disk that is full, in the lite tier /dev/shm (docker: --shm-size)",
-    errno.EAGAIN: "raise the limit on processes (ulimit -u, a container's pids limit)",
-    errno.ENOMEM: _MEMORY,
-}
+        todo = remedy(errno.errorcode.get(number or 0, ""), otherwise="a busy machine")
+        super().__init__(f"this machine lacks what the sandbox needs: {reason}. To do: {todo}")
 
 
 @contextmanager
@@ -120,9 +109,10 @@ OPTIONAL = frozenset({DELEGATED_CGROUPS, LIBRARIES_OF_EXTRAS})
 """Used where they are there; no tier needs them."""
 
 
-def remedy(protection: str) -> str:
+def remedy(lack: str, *, otherwise: str = "a working start") -> str:
+    """What to do where a protection is missing, or this machine has too little (by the name of the error number)."""
     remedies = _remedies()
-    return remedies.get(protection, remedies["a working start"]).format_map(remedies)
+    return remedies.get(lack, remedies[otherwise]).format_map(remedies)
 
 
 @cache

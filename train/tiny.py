@@ -31,7 +31,8 @@ LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"
 DIGIT_SPLIT = r"</?[a-z_]+>|(?<!\d)\d(?=\d{2}(?!\d))|(?<=\D\d)\d(?=\d(?!\d))|(?<=\D\d\d)\d(?!\d)"
 """Tags, and every digit of a number of three digits, are tokens of their own: a coordinate is copied digit by digit."""
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *VISION_TOKENS)
-VOCABULARY, LONGEST_SIDE = 3000, 4
+VOCABULARY = 3000
+LONGEST_SIDE = 4
 SPREAD = 0.02
 """Standard deviation of the weights, as Qwen has it."""
 ArchName = Literal["qwen2_5_vl", "qwen3_vl"]

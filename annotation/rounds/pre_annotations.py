@@ -25,10 +25,11 @@ from darkroom.pipelines.models.policies import CompletionRequest, Policy, Policy
 from darkroom.pipelines.models.policies.policy import Completion
 from darkroom.pipelines.models.prompts import load_prompt
 from darkroom.pipelines.models.tasks import Task
-from darkroom.pipelines.records import PoolImage, PreAnnotation, Sample, Truth
+from darkroom.pipelines.records import PoolImage, PreAnnotation
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import box_from_frame
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import bare_sample
 from darkroom.pipelines.storage.stage_runs import Progress, StageReport
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
@@ -99,11 +100,10 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
             frame=FRAMES[self.campaign.pre_annotate],
         )
         messages = (message("system", system), message("user", ImagePart(item.image), user))
-        sample = Sample(
-            item.image.sha256, item.source, item.source_row, item.license, (item.image,), "", (), "", Truth(), ""
-        )
-        seed = seed_from("pre_annotate", item.image.sha256)
-        task = Task(item.image.sha256, "pre_annotate", sample, (), {}, messages, seed)
+        name, origin = item.image.sha256, {"source": item.source, "source_row": item.source_row}
+        sample = bare_sample(name, "", (item.image,), **origin, license=item.license)
+        seed = seed_from("pre_annotate", name)
+        task = Task(name, "pre_annotate", sample, images=(), hint={}, opening=messages, seed=seed)
         try:
             schema = PolicyRecord.model_json_schema()
             return await self.policy.write(CompletionRequest(messages, (), seed, task, schema=schema))

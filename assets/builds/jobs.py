@@ -27,7 +27,8 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import SandboxError, UserError
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-_SECONDS, _AWAY_SECONDS = 2.0, 600.0
+_SECONDS = 2.0
+_AWAY_SECONDS = 600.0
 _T = TypeVar("_T")
 _ENDINGS = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED}
 

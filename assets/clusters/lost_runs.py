@@ -24,7 +24,8 @@ _LAUNCH_SECONDS = 60.0
 """From the queue until the cluster knows the run, at most: its client is imported meanwhile."""
 _DECISION_SECONDS = 60.0
 """Dagster decides a moment after a run has failed."""
-_DAY, _OVERLAP = timedelta(days=1), timedelta(minutes=10)
+_DAY = timedelta(days=1)
+_OVERLAP = timedelta(minutes=10)
 """A first tick looks back a day, the next ones a little beyond the last: clocks of machines differ."""
 
 

@@ -18,8 +18,10 @@ from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
 from darkroom.sandbox.errors import UserError
 
 LOCAL, SLURM, KUBERNETES = "here", "slurm", "kubernetes"
-RUNS_ON_TAG, GPUS_TAG = "darkroom/runs_on", "darkroom/gpus"
-PARTITION_TAG, WILL_RETRY_TAG = "dagster/partition", "dagster/will_retry"
+RUNS_ON_TAG = "darkroom/runs_on"
+GPUS_TAG = "darkroom/gpus"
+PARTITION_TAG = "dagster/partition"
+WILL_RETRY_TAG = "dagster/will_retry"
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
 TRAIN = "train"

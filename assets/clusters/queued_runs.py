@@ -26,9 +26,12 @@ from darkroom.assets.clusters.placement import PARTITION_TAG, RUNS_ON_TAG, UNFIN
 from darkroom.pipelines.records.digest import digest
 
 MODULE, ATTRIBUTE, LOCATION = "darkroom.assets.definitions", "defs", "darkroom"
-_SELECTION_TAG, _REPEATED_BY_TAG = "darkroom/assets", "dagster/auto_retry_run_id"
-_STATEMENT_MILLISECONDS, _CONNECTION_SECONDS, _N_MORE_CONNECTIONS = 60_000, 3600, 20
-"""As Dagster's webserver has them, with more time for a statement."""
+_SELECTION_TAG = "darkroom/assets"
+_REPEATED_BY_TAG = "dagster/auto_retry_run_id"
+# as Dagster's webserver has them, with more time for a statement
+_STATEMENT_MILLISECONDS = 60_000
+_CONNECTION_SECONDS = 3600
+_N_MORE_CONNECTIONS = 20
 _Keys = Sequence[dg.AssetKey] | None
 _RunConfig = Mapping[str, Any] | None
 

@@ -26,7 +26,9 @@ _CONFIG_TAG = "dagster-ray/config"
 _UNKNOWN_JOB = "does not exist"
 _MEBIBYTE = 2**20
 _ASK = "import ray, sys; print('http://' + ray.init(sys.argv[1], log_to_driver=False).dashboard_url)"
-_ATTEMPTS, _SECONDS, _CONNECT_SECONDS = 3, 60.0, 10.0
+_ATTEMPTS = 3
+_SECONDS = 60.0
+_CONNECT_SECONDS = 10.0
 _CLIENT_PORT = 10001
 
 

@@ -15,7 +15,9 @@ import typer
 from darkroom.pipelines.command_line.console import print_line
 from darkroom.sandbox.errors import UserError
 
-_EXAMPLE, _N_QUESTIONS, _FAMILY = "example", 6, "crop"
+_EXAMPLE = "example"
+_N_QUESTIONS = 6
+_FAMILY = "crop"
 _FILES = {"README.md": "README.md", "compose.yaml": "compose.yaml", "gitignore": ".gitignore"}
 
 

@@ -101,7 +101,13 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
         with workspace.open() as opened:
             people = read_accepted(opened)
             dataset = RlDataset(
-                opened, _shards(opened), people.samples, mix, Screening(opened), people.annotators, people.from_drafts
+                workspace=opened,
+                partitions=_shards(opened),
+                annotated=people.samples,
+                mix=mix,
+                screening=Screening(opened),
+                annotators=people.annotators,
+                from_drafts=people.from_drafts,
             )
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)

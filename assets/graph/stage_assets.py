@@ -25,14 +25,16 @@ from darkroom.pipelines.storage.tables import TableKey, Tables, check_fingerprin
 from darkroom.pipelines.storage.workspace import Workspace
 
 OWNERS = ["team:data"]
-_DATA_VERSION_TAG, _PRIORITY_TAG = "dagster/data_version", "dagster/priority"
+_DATA_VERSION_TAG = "dagster/data_version"
+_PRIORITY_TAG = "dagster/priority"
 ROWS_CONSERVED = "rows_conserved"
 _N_LOG_LINES = 10
 _LOG_SECONDS = 30.0
 _LEAST_SECONDS = 2.0
 """Between two lines of the log: each is a transaction of Dagster's event log, for which the rows wait."""
 _AWAY = (StoreAway, LedgerUnavailable, OperationalError)
-_N_REPEATS, _REPEAT_SECONDS = 20, 15.0
+_N_REPEATS = 20
+_REPEAT_SECONDS = 15.0
 """Of a stage whose database or store is away: five minutes and what it takes to notice."""
 _N_LATEST = 3
 """Materialisations of a shard among which this run's own is looked for: others may have come since."""

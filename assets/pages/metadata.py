@@ -27,7 +27,8 @@ from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.stage_runs import StageReport, reason_of
 
-_N_GROUPS, _N_REASONS = 8, 100
+_N_GROUPS = 8
+_N_REASONS = 100
 THUMBNAIL_SIDE = 220
 N_PREVIEWED = 4
 N_EXAMPLES = 3
@@ -36,12 +37,17 @@ Metadata = dict[str, dg.MetadataValue]
 
 def stage_metadata(report: StageReport, *, path: str) -> dict[str, Any]:
     """Counts that the UI plots over time, the cost, and whether the table was reused."""
-    counts = {"rows_in": report.n_in, "rows_out": report.n_out, "rejected": report.n_rejected}
-    counts |= {"quarantined": report.n_quarantined, "not_applicable": report.n_not_applicable}
     return {
-        **{"dagster/row_count": report.n_out, "dagster/uri": dg.MetadataValue.path(path), **counts},
+        "dagster/row_count": report.n_out,
+        "dagster/uri": dg.MetadataValue.path(path),
+        "rows_in": report.n_in,
+        "rows_out": report.n_out,
+        "rejected": report.n_rejected,
+        "quarantined": report.n_quarantined,
+        "not_applicable": report.n_not_applicable,
         "cost_usd": dg.MetadataValue.float(report.usage.cost_usd),
-        **{"performed_now": report.performed, "reused": report.reused},
+        "performed_now": report.performed,
+        "reused": report.reused,
         "funnel": funnel({"in": report.n_in - report.n_not_applicable, "out": report.n_out}),
     }
 

@@ -11,7 +11,8 @@ from darkroom.pipelines.generation.judge_calibration import Calibrated, JudgedLa
 from darkroom.pipelines.inspection.audit import AuditReport
 from darkroom.pipelines.storage.stage_runs import reason_of
 
-_N_LISTED, _N_FINDINGS = 20, 50
+_N_LISTED = 20
+_N_FINDINGS = 50
 
 
 def print_calibration(console: Console, report: Calibrated) -> None:

@@ -116,6 +116,16 @@ class Sample:
     videos: tuple[VideoRef, ...] = ()
 
 
+def bare_sample(sample_id: str, question: str, images: tuple[ImageRef, ...] = (), **known: Any) -> Sample:
+    """A question without an answer; of its other fields the ``known`` ones, the rest empty."""
+    empty = {
+        "choices": (),
+        "truth": Truth(),
+        **dict.fromkeys(("source", "source_row", "license", "answer", "category"), ""),
+    }
+    return Sample(sample_id=sample_id, question=question, images=images, **{**empty, **known})
+
+
 @dataclass(frozen=True, slots=True)
 class TemporalSegment:
     """Frames ``first`` to ``end`` (exclusive) of ``sample.videos[video]``."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from darkroom.assets.definitions import SFT, definitions
+from darkroom.assets.clusters.placement import TRAIN
+from darkroom.assets.definitions import ANNOTATION, DATASETS, RELEASED, RL, RL_DATASET, SAMPLES, SFT, definitions
 from darkroom.assets.graph.families import stage_key
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.released import all_recipes
@@ -27,8 +28,11 @@ def keys(defs: dg.Definitions) -> set[str]:
     return {key.to_user_string() for key in defs.resolve_all_asset_keys()}
 
 
-def test_the_definitions_are_loadable() -> None:
-    dg.Definitions.validate_loadable(definitions())
+def test_the_definitions_are_loadable_and_hold_the_jobs_that_commands_run() -> None:
+    defs = definitions()
+    dg.Definitions.validate_loadable(defs)
+    jobs = {job.name for job in defs.resolve_all_job_defs()}
+    assert {SAMPLES, SFT, RELEASED, DATASETS, RL, RL_DATASET, TRAIN, ANNOTATION} <= jobs
 
 
 def test_loading_imports_no_library_that_takes_long_and_collects_garbage_afterwards() -> None:

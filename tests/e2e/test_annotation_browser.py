@@ -154,6 +154,7 @@ def test_an_empty_round_leads_back_to_the_other_tasks(page: Labelling, campaign:
     page.visitor.click("[aria-label='Close modal']")
     page.visitor.click("#darkroom-done")
     page.visitor.until_said("Nothing waits for you at the moment.")
+    assert page.visitor.run("location.pathname") == "/projects/"
 
 
 def test_what_is_closed_says_so_in_a_sentence(page: Labelling) -> None:

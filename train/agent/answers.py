@@ -18,7 +18,7 @@ from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.inspection.gallery import write_gallery
 from darkroom.pipelines.models.policies import PolicyUnavailable, RecordedPolicy
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
-from darkroom.pipelines.records import ImageRef, Sample, Trajectory, VideoRef, to_row
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory, to_row
 from darkroom.pipelines.records.reject_reasons import RETRYABLE, RowError
 from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.storage.images import ImageStore

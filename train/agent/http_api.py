@@ -19,9 +19,10 @@ from pydantic import BaseModel, Field
 from starlette.types import ASGIApp
 
 from darkroom.pipelines.models.policies.images import MEDIA_TYPES
-from darkroom.pipelines.records import Sample, Truth, Usage
+from darkroom.pipelines.records import Sample, Usage
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.samples import bare_sample
 from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.services.files import WholeText, decoded
 from darkroom.pipelines.services.listening import guarded, speak_json
@@ -97,7 +98,7 @@ def question_of(request: ChatRequest, store: ImageStore) -> Sample:
     except RowError as error:
         raise ServiceError("unreadable_image", str(error)) from error
     name = digest([SOURCE, text, [image.sha256 for image in images], [video.sha256 for video in videos]])
-    return Sample(name, SOURCE, name, "unknown", images, text, (), "", Truth(), "", videos)
+    return bare_sample(name, text, images, source=SOURCE, source_row=name, license="unknown", videos=videos)
 
 
 def _file(url: Url | str | None) -> bytes:

@@ -10,7 +10,6 @@ from PIL import Image
 
 from darkroom.pipelines.generation.rollout import Rollout, rollout
 from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity
-from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Observation
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.services.errors import ServiceError
@@ -22,7 +21,6 @@ from darkroom.train.rl.rollouts.active_rollout import ActiveRollout
 from darkroom.train.rl.rollouts.environment import SandboxEnvironment
 from darkroom.train.rl.rollouts.prompts import opening, prompt
 from darkroom.train.rl.rollouts.scoring import scored
-from darkroom.train.rl.rollouts.transcript import Transcript
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import JudgeDown, TrainError
 
@@ -48,9 +46,8 @@ class Episode:
         self.row, sample = row, row["asked"].sample
         environment = SandboxEnvironment(seed)
         environment.reset(**{**row, "mode": mode})
-        turns_seed = seed_from(sample.sample_id, seed)
-        task = Task(f"{sample.sample_id}/{seed}", "training", sample, sample.images, {}, (), turns_seed, mode=mode)
-        self.active = ActiveRollout(environment, task, Transcript([]), max_rounds, None)
+        name, turns_seed = f"{sample.sample_id}/{seed}", seed_from(sample.sample_id, seed)
+        self.active = ActiveRollout.of(environment, name, seed=turns_seed, max_rounds=max_rounds, repetition=None)
         self.used = time.monotonic()
         self._shows_images = shows_images
         self._turns: asyncio.Queue[Completion] = asyncio.Queue()

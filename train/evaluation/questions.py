@@ -165,10 +165,11 @@ def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:
         details.get(name) if name else None for name in (config.accepted, config.cycle, config.variants)
     )
     scoring = "grader" if sample.choices else config.scoring_by_category.get(sample.category, config.scoring)
+    own_rules = {"anls": None, "judged": Grader("judged")}
     return Question(
         benchmark=sample.source,
         sample=sample,
-        grader=None if scoring == "anls" else Grader("judged") if scoring == "judged" else _grader(sample),
+        grader=own_rules[scoring] if scoring in own_rules else _grader(sample),
         scoring=scoring,
         accepted=tuple(map(str, _listed(accepted))) or (sample.answer,),
         cycle="" if cycle is None else str(cycle),
@@ -180,7 +181,9 @@ def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:
 def _listed(value: Any) -> list[Any]:
     """Accepted answers as a list; a text may spell one."""
     several = list_in(value)
-    return several if several is not None else [] if value is None else [value]
+    if several is None:
+        return [] if value is None else [value]
+    return several
 
 
 def _grader(sample: Sample) -> Grader | None:

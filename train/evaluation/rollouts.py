@@ -163,7 +163,8 @@ def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task
         opening = words.opening(question_text(sample), prepared.images, sample.videos, mode=prepared.mode)
     except ValueError as error:  # a row's own mode, which the prompt does not have
         raise RowError(Reason.NOT_APPLICABLE, str(error)) from error
-    return Task(name, FAMILY, sample, prepared.images, prepared.hint, opening, seed, mode=prepared.mode)
+    images, hint, mode = prepared.images, prepared.hint, prepared.mode
+    return Task(name, FAMILY, sample, images=images, hint=hint, opening=opening, seed=seed, mode=mode)
 
 
 async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy, sandboxes: Sandboxes) -> Rollout:

@@ -74,7 +74,8 @@ class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer)
 
 Plan = Sequence[tuple[PlannedPhase, tuple[Path, ...]]]
 """Phases with their dataset folders."""
-_DONE, _WEIGHTS = "done.json", "weights"
+_DONE = "done.json"
+_WEIGHTS = "weights"
 
 
 @dataclass(frozen=True, slots=True)

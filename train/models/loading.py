@@ -118,9 +118,15 @@ def device_arguments() -> dict[str, Any]:
 def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[str, Any]:
     """Arguments of all trainers: reproducible, every step logged, two checkpoints kept."""
     return {
-        **{"output_dir": str(checkpoints), "seed": seed, "data_seed": seed, "logging_steps": 1, "disable_tqdm": True},
-        **{"save_strategy": "steps" if save_steps else "no", "save_steps": save_steps or 500, "save_total_limit": 2},
+        "output_dir": str(checkpoints),
+        "seed": seed,
+        "data_seed": seed,
+        "logging_steps": 1,
+        "save_strategy": "steps" if save_steps else "no",
+        "save_steps": save_steps or 500,
+        "save_total_limit": 2,
         "report_to": trackers() or "none",
+        "disable_tqdm": True,
         **device_arguments(),
     }
 

@@ -86,7 +86,9 @@ def thyme_code(result: float, executed: float, format: float, *, variant: Varian
 def thyme_result(correct: bool | None, *, variant: Variant = "paper") -> float:
     """Thyme's result reward: 1 for a right answer, else 0; ``correct`` is None where there is no answer. The code
     (``VQA_NORM=1``, its default) gives -1 for a wrong answer, so that no answer pays more."""
-    return 1.0 if correct else -1.0 if correct is not None and variant == "code" else 0.0
+    if correct is False and variant == "code":
+        return -1.0
+    return 1.0 if correct else 0.0
 
 
 def executed_share(n_executed: int, n_programs: int) -> float:

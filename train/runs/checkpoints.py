@@ -5,7 +5,6 @@ the same digest there, training is skipped. Until it is complete a checkpoint gr
 output; a restart with the same inputs resumes from the trainer's last checkpoint there.
 """
 
-import hashlib
 import json
 import shutil
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import replace_folder
+from darkroom.pipelines.storage.row_files import file_digest
 
 HISTORY = "training.json"
 _NOT_INPUT = {HISTORY, "loss.png", "reward.png", "metrics.png", "rollouts.html", "rollouts"}
@@ -39,7 +39,7 @@ class CheckpointInputs:
 def folder_digest(folder: Path, pattern: str = "*") -> str:
     """Digest names and contents of a folder's files (sha256); files are streamed, hidden ones and reports left out."""
     files = sorted(path for path in folder.rglob(pattern) if path.is_file() and _counts(path.relative_to(folder)))
-    return digest([[path.relative_to(folder).as_posix(), _file_digest(path)] for path in files])
+    return digest([[path.relative_to(folder).as_posix(), file_digest(path)] for path in files])
 
 
 def finished(output: Path, inputs: CheckpointInputs) -> dict[str, Any] | None:
@@ -102,11 +102,6 @@ def _is_json(path: Path) -> bool:
 
 def _counts(path: Path) -> bool:
     return not any(part.startswith(".") or part in _NOT_INPUT for part in path.parts)
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class RestoresCheckpoints:

@@ -23,7 +23,8 @@ from darkroom.train.runs.history import CodeVersion
 from darkroom.train.runs.reporting import is_number
 
 FOLDER, IMAGES, PAGE = "rollouts", "images", "rollouts.html"
-N_EXAMPLES, N_TABLED = 3, 8
+N_EXAMPLES = 3
+N_TABLED = 8
 _FILTERS = {"step": "Step", "kind": "Outcome", "category": "Mode"}
 _SIDE = 180
 
@@ -57,7 +58,7 @@ def _entry(rollout: Rollout, number: int) -> Entry:
         id=rollout["sample_id"],
         link=f"{rollout['step']}/{number}",
         step=f"step {rollout['step']}",
-        kind="answered" if not (broken or unanswered) else "broken" if broken else "no answer",
+        kind="broken" if broken else "no answer" if unanswered else "answered",
         family=rollout["protocol"],
         category=rollout["mode"] or "",
         question=rollout["question"],

@@ -28,10 +28,12 @@ N_ACROSS = 4
 MOST_PANELS = 32
 Steps = Sequence[dict[str, Any]]
 _ROOT = Path(__file__).resolve().parents[2]
-_INK, _SOFT = "#2f6f4f", "#999999"
+_INK = "#2f6f4f"
+_SOFT = "#999999"
 _N_MARKED = 50
 _AXES = ("step", "epoch")
-_MOST_ROWS, _TINY = 30, (240, 56)
+_MOST_ROWS = 30
+_TINY = (240, 56)
 _METHOD_PREFIXES = ("parts/", "groups/")
 """Prefixes of the metrics that a method of reinforcement learning adds."""
 COLUMNS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text())
@@ -163,4 +165,4 @@ def _draw(axes: Any, steps: Steps, column: str, *, epochs: bool) -> None:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

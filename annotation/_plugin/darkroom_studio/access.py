@@ -87,15 +87,14 @@ class AccessTable:
             return [self.shaped(entry, name, person_id=person_id, email=email) for entry in entries]
         if not isinstance(value, dict):
             return None
-        return {
-            key: shape.constants[key]
-            if key in shape.constants
-            else inner
-            if key not in shape.keys or shape.keys[key] is None
-            else self.shaped(inner, shape.keys[key] or "", person_id=person_id, email=email)
-            for key, inner in value.items()
-            if key in shape.keys or key in shape.constants
-        }
+        shaped = {}
+        for key, inner in value.items():
+            if key in shape.constants:
+                shaped[key] = shape.constants[key]
+            elif key in shape.keys:
+                nested = shape.keys[key]
+                shaped[key] = inner if nested is None else self.shaped(inner, nested, person_id=person_id, email=email)
+        return shaped
 
 
 def refusal(rule: AccessRule, parameters: Mapping[str, Iterable[str]], body: Any) -> str:

@@ -79,10 +79,18 @@ def overlaps(request: HttpRequest) -> HttpResponse:
 
 
 PAGE = 200
-_ANNOTATION = (
-    *("id", "result", "completed_by", "updated_by", "was_cancelled"),
-    *("ground_truth", "lead_time", "created_at", "updated_at"),
+_FIELDS = (
+    "id",
+    "result",
+    "completed_by",
+    "updated_by",
+    "was_cancelled",
+    "ground_truth",
+    "lead_time",
+    "created_at",
+    "updated_at",
 )
+"""Columns of an annotation."""
 _STORED = Annotation.objects.filter(task_id=OuterRef("id")).order_by()
 
 
@@ -103,7 +111,7 @@ def changes(request: HttpRequest) -> HttpResponse:
         # clocks are set back now and then, numbers are not
         changed = changed.filter(Q(updated_at__gt=moment) | Q(id__in=newer.values("task_id")))
     by_task: dict[int, list[dict[str, Any]]] = {number: [] for number in changed.values_list("id", flat=True)[:PAGE]}
-    annotations = Annotation.objects.filter(task_id__in=by_task).order_by("id").values("task_id", *_ANNOTATION)
+    annotations = Annotation.objects.filter(task_id__in=by_task).order_by("id").values("task_id", *_FIELDS)
     for annotation in annotations:
         by_task[annotation.pop("task_id")].append(annotation)
     return _answer([{"id": number, "annotations": entries} for number, entries in by_task.items()])

@@ -136,7 +136,9 @@ def _choice(name: str, entries: Sequence[Mapping[str, Any]], content: Content) -
 
 def _strings(name: str, value: Any, content: Content) -> list[str]:
     """A list of strings, or one; empty for nothing, a problem for anything else."""
-    parts = [] if value is None else [value] if isinstance(value, str) else value
+    if value is None:
+        return []
+    parts = [value] if isinstance(value, str) else value
     if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
         return parts
     content.add(f"The {name.replace('_', ' ')} is {_shown(value)}, not a text.", "broken_submission")

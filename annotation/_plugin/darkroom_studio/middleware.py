@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from django.template import Context, Engine
 from tasks.models import Annotation, Task
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-SUBMIT, EDIT = "api/tasks/<int:pk>/annotations/", "api/annotations/<int:pk>/"
+SUBMIT = "api/tasks/<int:pk>/annotations/"
+EDIT = "api/annotations/<int:pk>/"
 
 
 class SubmissionMiddleware:
@@ -66,13 +68,6 @@ class SubmissionMiddleware:
         return JsonResponse(answer, status=403)
 
 
-_STYLE, _ANNOTATOR_STYLE, _SIDE_PANELS, _LABEL_STREAM, _FORM, _BOX_SIZE, _BLIND_ANSWER, _ANNOTATOR, _ERROR = (
-    Path(__file__).with_name(name).read_text(encoding="utf-8")
-    for name in (
-        *("page.css", "annotator.css", "side_panels.js", "label_stream.js", "form.js"),
-        *("box_size.js", "blind_answer.js", "annotator.js", "error.html"),
-    )
-)
 TITLES = {403: "This is not open to you", 404: "There is no such page"}
 
 
@@ -92,14 +87,19 @@ def finish_page(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 def _inserts(user: Any) -> dict[bytes, str]:
     """Texts to insert into a page, by the tag that follows."""
-    styles, early, late = [_STYLE], [_SIDE_PANELS], [_FORM, _BOX_SIZE, _BLIND_ANSWER]
+    styles, early, late = ["page.css"], ["side_panels.js"], ["form.js", "box_size.js", "blind_answer.js"]
     if not user.is_staff:
-        styles.append(_ANNOTATOR_STYLE)
-        early.append(_LABEL_STREAM)
-        late.append(_ANNOTATOR)
+        styles.append("annotator.css")
+        early.append("label_stream.js")
+        late.append("annotator.js")
     scripts = {b"</head>": early, b"</body>": late}
-    inserts = {tag: "".join(f"<script>{script}</script>" for script in texts) for tag, texts in scripts.items()}
-    return inserts | {b"</head>": f"<style>{''.join(styles)}</style>{inserts[b'</head>']}"}
+    inserts = {tag: "".join(f"<script>{_text(name)}</script>" for name in names) for tag, names in scripts.items()}
+    return inserts | {b"</head>": f"<style>{''.join(map(_text, styles))}</style>{inserts[b'</head>']}"}
+
+
+@cache
+def _text(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _error_page(response: HttpResponse) -> HttpResponse:
@@ -107,5 +107,5 @@ def _error_page(response: HttpResponse) -> HttpResponse:
     detail = content.get("detail") if isinstance(content, dict) else None
     title = TITLES.get(response.status_code, "That did not work")
     values = {"status": response.status_code, "title": title, "detail": detail or ""}
-    page = Engine(autoescape=True).from_string(_ERROR).render(Context(values))
+    page = Engine(autoescape=True).from_string(_text("error.html")).render(Context(values))
     return HttpResponse(page, status=response.status_code)

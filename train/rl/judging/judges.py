@@ -23,9 +23,10 @@ from darkroom.pipelines.models.policies import Completion, CompletionRequest, Po
 from darkroom.pipelines.models.prompts import Prompt, bundled_prompt, escaped, nonce
 from darkroom.pipelines.models.self_consistency import Vote, collect_votes
 from darkroom.pipelines.models.tasks import question_text
-from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth, Votes
+from darkroom.pipelines.records import Grader, ImageRef, Sample, Votes
 from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import bare_sample
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.grading import grade
 from darkroom.pipelines.verification.grading.judged import grade_judged, rejection_reason
@@ -105,7 +106,7 @@ async def answer_share(text: str, sample: Sample, policy: Policy, *, n_votes: in
     expected = sample.answer.replace("<AND>", " AND ").replace("<OR>", " OR ")
     slots = {"question": escaped(question_text(sample)), "expected": escaped(expected), "given": escaped(text)}
     slots["nonce"] = nonce(sample.sample_id, text)
-    return await _graded(SHARE, slots, (), policy, n_votes, _ShareGrade, lambda grade: grade.tenths / 10)
+    return await _graded(SHARE, slots, policy, n_votes, form=_ShareGrade, score=lambda grade: grade.tenths / 10)
 
 
 async def consistency(thought: str, answer: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
@@ -115,7 +116,7 @@ async def consistency(thought: str, answer: str, question: str, policy: Policy, 
     if not end or not answer.strip():
         return Opinion(0.0)
     slots = {"question": escaped(question), "thought": escaped(end), "answer": escaped(answer)}
-    return await _yes_or_no(CONCLUSION, {**slots, "nonce": nonce(question, end, answer)}, (), policy, n_votes)
+    return await _yes_or_no(CONCLUSION, {**slots, "nonce": nonce(question, end, answer)}, policy, n_votes)
 
 
 async def process(thought: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
@@ -125,7 +126,7 @@ async def process(thought: str, question: str, policy: Policy, *, n_votes: int =
         return Opinion(0.0)
     slots = {"question": escaped(question), "thought": escaped(thought), "nonce": nonce(question, thought)}
     return await _graded(
-        PROCESS, slots, (), policy, n_votes, _ThoughtGrades, lambda grade: (grade.logic + grade.text) / 20
+        PROCESS, slots, policy, n_votes, form=_ThoughtGrades, score=lambda grade: (grade.logic + grade.text) / 20
     )
 
 
@@ -134,9 +135,11 @@ async def text_evidence(
 ) -> Opinion:
     """Grade printed output as evidence for the question: coordinates, simple statistics (CodeV §4.3). The judge sees
     the question and the first ``OUTPUT_CHARS`` characters of the output, never code or thought."""
-    scores, text = MATCHES[rubric], output.strip()[:OUTPUT_CHARS]
+    text = output.strip()[:OUTPUT_CHARS]
     slots = {"question": escaped(question), "output": escaped(text), "nonce": nonce(question, text)}
-    return await _graded(EVIDENCE_TEXT, slots, (), policy, n_votes, _EvidenceGrade, lambda grade: scores[grade.match])
+    return await _graded(
+        EVIDENCE_TEXT, slots, policy, n_votes, form=_EvidenceGrade, score=lambda grade: MATCHES[rubric][grade.match]
+    )
 
 
 async def evidence(
@@ -147,14 +150,15 @@ async def evidence(
     It sees the question and the image, never code or thought. The score is the mean of all votes' ``MATCHES``; a round
     with several images has that of the best one: CodeV rewards *any* useful evidence.
     """
-    scores = MATCHES[rubric]
-    slots = {"question": escaped(question)}
-    return await _graded(EVIDENCE, slots, (image,), policy, n_votes, _EvidenceGrade, lambda grade: scores[grade.match])
+    slots, scores = {"question": escaped(question)}, MATCHES[rubric]
+    return await _graded(
+        EVIDENCE, slots, policy, n_votes, form=_EvidenceGrade, score=lambda grade: scores[grade.match], images=(image,)
+    )
 
 
 async def shows_target(question: str, image: ImageRef, policy: Policy, *, n_votes: int = 1) -> Opinion:
     """Judge if the image clearly shows anything the question names (CodeV appendix 8): 1.0 or 0.0, by most votes."""
-    return await _yes_or_no(TARGET, {"question": escaped(question)}, (image,), policy, n_votes)
+    return await _yes_or_no(TARGET, {"question": escaped(question)}, policy, n_votes, images=(image,))
 
 
 async def check_judge(policy: Policy) -> None:
@@ -185,7 +189,7 @@ _Grade = TypeVar("_Grade", _EvidenceGrade, _ThoughtGrades, _ShareGrade)
 
 
 async def _yes_or_no(
-    prompt: Prompt, slots: Mapping[str, str], images: tuple[ImageRef, ...], policy: Policy, n_votes: int
+    prompt: Prompt, slots: Mapping[str, str], policy: Policy, n_votes: int, *, images: tuple[ImageRef, ...] = ()
 ) -> Opinion:
     with _judge_errors(policy):
         votes = await collect_votes(policy, _turn(prompt, slots, images), yes_or_no, n_votes=n_votes, what=prompt.name)
@@ -195,11 +199,12 @@ async def _yes_or_no(
 async def _graded(
     prompt: Prompt,
     slots: Mapping[str, str],
-    images: tuple[ImageRef, ...],
     policy: Policy,
     n_votes: int,
+    *,
     form: type[_Grade],
     score: Callable[[_Grade], float],
+    images: tuple[ImageRef, ...] = (),
 ) -> Opinion:
     scores: list[float] = []
 
@@ -218,7 +223,7 @@ def _turn(
     prompt: Prompt, slots: Mapping[str, str], images: tuple[ImageRef, ...], schema: Mapping[str, Any] = SCHEMA
 ) -> CompletionRequest:
     row = digest([prompt.name, dict(slots), [image.sha256 for image in images]])
-    stand_in = Sample(row, "", "", "", images, slots["question"], (), "", Truth(), "")  # all that a judge may see
+    stand_in = bare_sample(row, slots["question"], images)  # all that a judge may see
     return judge_turn(prompt, slots, stand_in, row=row, seed=seed_from("judge", row), images=images, schema=schema)
 
 

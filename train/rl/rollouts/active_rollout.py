@@ -36,6 +36,15 @@ class ActiveRollout:
     """None: a rollout in circles goes on."""
     n_rounds: int = 0
 
+    @classmethod
+    def of(
+        cls, environment: SandboxEnvironment, name: str, *, seed: int, max_rounds: int, repetition: Repetition | None
+    ) -> "ActiveRollout":
+        """A rollout on the row of ``environment``, from its prompt on; ``name`` tells it from others of the batch."""
+        sample, mode = environment._row["asked"].sample, environment._row["mode"]
+        task = Task(name, "training", sample, images=sample.images, hint={}, opening=(), seed=seed, mode=mode)
+        return cls(environment, task, Transcript([]), max_rounds, repetition)
+
     @property
     def protocol(self) -> Protocol:
         """The protocol of its row."""

@@ -14,7 +14,6 @@ from accelerate.utils import gather_object
 from trl.data_utils import prepare_multimodal_messages
 
 from darkroom.pipelines.generation.rollout import Rollout
-from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.verification.repetition import Repetition
@@ -30,7 +29,7 @@ from darkroom.train.rl.rollouts.active_rollout import (
 )
 from darkroom.train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from darkroom.train.rl.rollouts.sampling import Ending, TurnWatcher, greedily, repetition_rule, watched
-from darkroom.train.rl.rollouts.transcript import GeneratedTurn, Transcript, processed_once
+from darkroom.train.rl.rollouts.transcript import GeneratedTurn, processed_once
 from darkroom.train.rl.rollouts.vllm_engine import ServerTurns, VllmServer, in_segments
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import EngineDown, TrainError
@@ -120,13 +119,11 @@ class RolloutGenerator(MixedGRPOTrainer):
 
     def _active_rollout(self, environment: SandboxEnvironment, number: int) -> ActiveRollout:
         environment.special_tokens = self._special_tokens
-        row = environment._row
-        sample: Sample = row["asked"].sample
+        sample: Sample = environment._row["asked"].sample
         name = f"{sample.sample_id}/{environment._slot}"
         seed = seed_from(*self._seed_parts, sample.sample_id, number)
-        task = Task(name, "training", sample, sample.images, {}, (), seed, mode=row["mode"])
         watch = None if self._repetition is None else Repetition(self._repetition)
-        return ActiveRollout(environment, task, Transcript([]), self._settings.max_rounds, watch)
+        return ActiveRollout.of(environment, name, seed=seed, max_rounds=self._settings.max_rounds, repetition=watch)
 
     def _tokenize_prompts(self, prompts: list[Any]) -> tuple[Any, Any, Any]:
         tokenized = super()._tokenize_prompts(prompts)

@@ -109,8 +109,6 @@ def processed_once(image_processor: Any) -> Iterator[None]:
 class _PatchCache:
     process: Any
     _patches_by_pixels: dict[Any, Any] = field(default_factory=dict)
-    _digests: dict[int, tuple[Image.Image, bytes]] = field(default_factory=dict)
-    """Digests by the identity of images, which are held so that it stays theirs."""
 
     def preprocess(self, images: Any, **options: Any) -> Any:
         """Process images in place of the processor's method of this name."""
@@ -125,13 +123,8 @@ class _PatchCache:
         return BatchFeature({name: join(parts) for name, parts in columns.items()})
 
     def _patches(self, image: Image.Image, options: dict[str, Any]) -> Any:
-        key = (self._digest(image), repr(sorted(options.items())))
+        pixels = blake2b(image.tobytes(), digest_size=16).digest()
+        key = (image.mode, image.size, pixels, repr(sorted(options.items())))
         if key not in self._patches_by_pixels:
             self._patches_by_pixels[key] = self.process([image], **options)
         return self._patches_by_pixels[key]
-
-    def _digest(self, image: Image.Image) -> bytes:
-        if id(image) not in self._digests:
-            name = f"{image.mode} {image.width} {image.height} ".encode()
-            self._digests[id(image)] = image, blake2b(name + image.tobytes(), digest_size=16).digest()
-        return self._digests[id(image)][1]

@@ -145,7 +145,9 @@ class VllmServer:
         same_names = ("repetition_penalty", "top_p", "top_k", "logprobs", "structured_outputs_regex")
         arguments = {
             **{name: getattr(settings, name) for name in same_names},
-            **{"n": 1, "max_tokens": n_tokens, "min_p": settings.min_p or 0.0},
+            "n": 1,
+            "max_tokens": n_tokens,
+            "min_p": settings.min_p or 0.0,
             "temperature": 0.0 if segment.greedy else settings.temperature,
             "generation_kwargs": {**settings.generation_kwargs, **stop_arguments(segment), "seed": seed},
         }
