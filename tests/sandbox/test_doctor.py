@@ -165,7 +165,6 @@ def test_the_digest_is_stable_and_follows_limits_and_tier() -> None:
 
 @pytest.mark.parametrize("first", [10, 10.0])
 def test_the_digest_does_not_depend_on_how_a_limit_is_spelled(first: float) -> None:
-    digest._digest.cache_clear()
     assert sandbox_digest(Limits(seconds=first)) == sandbox_digest(Limits(seconds=10)) == sandbox_digest()
     assert sandbox_digest(Limits(wall_seconds=20)) == sandbox_digest(Limits(wall_seconds=20.0))
 
