@@ -56,13 +56,6 @@ class Proc:
         with self._open("self/status") as lines:
             return next(int(line.split()[1]) for line in lines if line.startswith(b"Threads:"))
 
-    def writable_memory(self) -> list[tuple[int, int]]:
-        """First address, and the one after the last, of the heap and of every anonymous mapping."""
-        with self._open("self/maps") as lines:
-            rows = [line.split() for line in lines]
-        areas = [row[0].split(b"-") for row in rows if row[1] == b"rw-p" and row[5:] in ([], [b"[heap]"])]
-        return [(int(first, 16), int(end, 16)) for first, end in areas]
-
     def limit_processes(self, most: int) -> None:
         """Limit the caller's pid namespace (Linux 6.14); containers show /proc/sys read-only."""
         try:

@@ -90,8 +90,8 @@ class Runner:
     def _settle(self, work_folder: str) -> None:
         self._saved = SavedFiles(work_folder)
         folders = {WORK_FOLDER: work_folder}
-        for path in [*(image.decoded.path for image in self._inputs.images), *self._inputs.video_paths][:1]:
-            folders[IMAGE_FOLDER] = os.path.dirname(path)
+        if paths := [*(image.decoded.path for image in self._inputs.images), *self._inputs.video_paths]:
+            folders[IMAGE_FOLDER] = os.path.dirname(paths[0])
         self._folders = {folder: real for folder, real in folders.items() if folder != real}  # in the lite tier
         self._inputs.links.settle(work_folder)
         libraries = {sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}

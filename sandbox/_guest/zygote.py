@@ -69,8 +69,6 @@ def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc
         syscalls.unmount(WORK_FOLDER)
     _freeze()
     gc.disable()
-    for first, end in proc.writable_memory():
-        syscalls.collapse(first, end)  # a fork copies one entry per page: fewer, larger pages make it cheaper
     _require_one_thread(proc)
     session_filter = build_filter(metadata_calls=True, process_id=_INIT) if config.namespaces else None
     tree = Tree(config, identity, proc, proc.pid_namespace(), session_filter)

@@ -68,8 +68,6 @@ _libc.syscall.restype = ctypes.c_long
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_MADV_COLLAPSE = 25
-_HUGE_PAGE = 2 << 20
 _FAILED = ctypes.c_void_p(-1).value
 Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
 
@@ -220,13 +218,6 @@ def seal(fd: int, seals: int) -> None:
 def restore(address: int, n_bytes: int) -> None:
     """Give up what was written to such a mapping: it shows the file again. Raises OSError."""
     _checked(_libc.madvise(address, n_bytes, mmap.MADV_DONTNEED), "madvise")
-
-
-def collapse(first: int, end: int) -> None:
-    """Put memory into huge pages as far as the kernel can (Linux 6.1 and newer); it works as well without."""
-    first, end = -(-first // _HUGE_PAGE) * _HUGE_PAGE, end // _HUGE_PAGE * _HUGE_PAGE
-    if first < end:
-        _libc.madvise(first, end - first, _MADV_COLLAPSE)
 
 
 def bytes_at(address: int, n_bytes: int) -> "memoryview[int]":

@@ -183,7 +183,7 @@ def code(rollouts: Sequence[ScoredRollout]) -> Code:
     return Code(
         tool_use=_estimate(rollouts, lambda scored: bool(scored.rollout.rounds)),
         ratio=_estimate(
-            rollouts, lambda scored: any(t.observation.status not in _NOT_EXECUTED for t in scored.rollout.rounds)
+            rollouts, lambda scored: any(turn.observation.status not in _NOT_EXECUTED for turn in scored.rollout.rounds)
         ),
         pass_rate=_mean([turn.observation.status == "ok" for turn in programs]),
         lines=_mean([sum(bool(line.strip()) for line in turn.code.splitlines()) for turn in programs]),
@@ -200,7 +200,8 @@ def tools(rollouts: Sequence[ScoredRollout]) -> dict[Tool, int]:
 
 def tools_by_round(scored: ScoredRollout) -> list[frozenset[Tool]]:
     """The kinds of each code round of a rollout."""
-    untouched = {image.round for image in scored.seen} - {i.round for i in scored.seen if not i.is_untouched}
+    touched = {image.round for image in scored.seen if not image.is_untouched}
+    untouched = {image.round for image in scored.seen} - touched
     turns = enumerate(scored.rollout.rounds)
     return [tools_of(turn.code, turn.observation, untouched=number in untouched) for number, turn in turns]
 

@@ -83,12 +83,21 @@ def faithfulness(
     whole_share: float | None = None,
 ) -> Faithfulness:
     """Faithfulness by ``shows``. With ``whole_share`` only located parts of at most that proportion count as crops."""
-    crops = [[c for c in scored.seen if whole_share is None or c.is_part(whole_share)] for scored in rollouts]
-    faithful = [scored for scored, seen in zip(rollouts, crops, strict=True) if any(shows(scored, c) for c in seen)]
-    n, n_right = len(rollouts), sum(scored.score.right for scored in rollouts)
-    both, n_without = sum(scored.score.right for scored in faithful), sum(not scored.seen for scored in rollouts)
-    counts = (len(faithful), n - len(faithful) - n_without, n_without)
-    return Faithfulness(wilson(both, n_right), wilson(both, n), *(count / max(n, 1) for count in counts))
+
+    def is_faithful(scored: ScoredRollout) -> bool:
+        crops = (crop for crop in scored.seen if whole_share is None or crop.is_part(whole_share))
+        return any(shows(scored, crop) for crop in crops)
+
+    faithful = [scored for scored in rollouts if is_faithful(scored)]
+    n, n_faithful, n_without = len(rollouts), len(faithful), sum(not scored.seen for scored in rollouts)
+    n_both = sum(scored.score.right for scored in faithful)
+    return Faithfulness(
+        given_correct=wilson(n_both, sum(scored.score.right for scored in rollouts)),
+        over_all=wilson(n_both, n),
+        faithful=n_faithful / max(n, 1),
+        unfaithful=(n - n_faithful - n_without) / max(n, 1),
+        no_image=n_without / max(n, 1),
+    )
 
 
 def with_boxes(rollouts: Iterable[ScoredRollout]) -> list[ScoredRollout]:

@@ -57,8 +57,10 @@ def relaxed(answer: str, expected: str) -> float:
 def mean_relative_accuracy(answer: str, expected: str) -> float:
     """Proportion of thresholds θ for which the relative error is below 1 - θ (VSI-Bench, arXiv 2412.14171, §3.3)."""
     number, expected_number = _value(answer), _value(expected)
-    if number is None or not expected_number:
-        return float(number == expected_number == 0)
+    if number is None or expected_number is None:
+        return 0.0
+    if not expected_number:
+        return float(not number)
     error = abs(number - expected_number) / abs(expected_number)
     return sum(error < 1 - threshold for threshold in THRESHOLDS) / len(THRESHOLDS)
 
@@ -66,15 +68,18 @@ def mean_relative_accuracy(answer: str, expected: str) -> float:
 def close(answer: str, expected: str) -> float | None:
     """Numbers at most 0.001 apart (DynaMath); None where ``expected`` is no number."""
     expected_number, number = _value(expected), _value(answer)
-    is_close = number is not None and expected_number is not None and abs(number - expected_number) <= CLOSE
-    return None if expected_number is None else float(is_close)
+    if expected_number is None:
+        return None
+    return float(number is not None and abs(number - expected_number) <= CLOSE)
 
 
 def rounded(answer: str, expected: str, precision: int | None) -> float | None:
     """A number rounded to ``precision`` decimals, or cut to a whole one (MathVista); None for other answers."""
     expected_number, number = _value(expected), _value(answer)
-    if expected_number is None or number is None:
-        return None if expected_number is None else 0.0
+    if expected_number is None:
+        return None
+    if number is None:
+        return 0.0
     scale = 10 ** (precision or 0)
     return float((Fraction(round(number * scale), scale) if precision else int(number)) == expected_number)
 
