@@ -3,8 +3,6 @@
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
@@ -249,36 +247,24 @@ def trajectories_preview(
 
 
 def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> str:
-    small, scale = _reduced(_Stored(ref, store))
-    thumbnail = small.copy()
+    thumbnail, scale = _reduced(ref, store)
     for box in boxes:
         x1, y1, x2, y2 = (round(side * scale) for side in box)
         ImageDraw.Draw(thumbnail).rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
     return embedded(thumbnail, "JPEG", quality=80)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """An image, whichever object its store is: every stage of a family opens another one."""
-
-    ref: ImageRef
-    store: ImageStore = field(compare=False)
-
-
-@lru_cache(maxsize=256)
-def _reduced(image_of: _Stored) -> tuple[Image.Image, float]:
-    """At most ``THUMBNAIL_SIDE`` a side, and its scale. Several stages of a family show the same large images."""
-    image = image_of.store.open(image_of.ref).convert("RGB")
+def _reduced(ref: ImageRef, store: ImageStore) -> tuple[Image.Image, float]:
+    """At most ``THUMBNAIL_SIDE`` a side, and its scale."""
+    image = store.open(ref).convert("RGB")
     scale = min(1.0, THUMBNAIL_SIDE / max(image.size))
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     return image.resize(size, Image.Resampling.BOX), scale
 
 
 def _examples(captioned: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
-    first = enumerate(islice(captioned, N_EXAMPLES), 1)
-    return {f"example_{n}": _example(_Stored(ref, store), text) for n, (ref, text) in first}
-
-
-@lru_cache(maxsize=256)
-def _example(image_of: _Stored, text: str) -> dg.MetadataValue:
-    return dg.MetadataValue.md(inline_example(_reduced(image_of)[0], cell(text)[:200]))
+    examples = {}
+    for n, (ref, text) in enumerate(islice(captioned, N_EXAMPLES), 1):
+        example = inline_example(_reduced(ref, store)[0], cell(text)[:200])
+        examples[f"example_{n}"] = dg.MetadataValue.md(example)
+    return examples
