@@ -38,9 +38,14 @@ class LabelStudioClient:
         self.url = url.rstrip("/")
         self._token, self._seconds, self._pauses = token, seconds, pauses
         # no proxy reaches this machine's servers
-        self._trust_env = trusts = httpx2.URL(self.url).host not in ("127.0.0.1", "::1", "localhost")
-        headers, limits = {"Authorization": f"Token {token}"}, httpx2.Limits(keepalive_expiry=KEEPALIVE_SECONDS)
-        self._http = httpx2.Client(base_url=self.url, headers=headers, timeout=seconds, limits=limits, trust_env=trusts)
+        self._trust_env = httpx2.URL(self.url).host not in ("127.0.0.1", "::1", "localhost")
+        self._http = httpx2.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Token {token}"},
+            timeout=seconds,
+            limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_SECONDS),
+            trust_env=self._trust_env,
+        )
         self._clients = ExitStack()
         self._clients.callback(self._http.close)
         self._connection_errors: tuple[type[Exception], ...] = (httpx2.HTTPError, OSError)
@@ -149,8 +154,12 @@ class LabelStudioClient:
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
         options: Any = {"max_retries": 0, "timeout_in_seconds": int(IMPORT_SECONDS)}
-        request: Any = {"id": project_id, "request": list(tasks), "return_task_ids": True, "request_options": options}
-        return list(self._once(lambda: self._sdk.projects.import_tasks(**request)).task_ids or [])
+        answer = self._once(
+            lambda: self._sdk.projects.import_tasks(
+                id=project_id, request=list(tasks), return_task_ids=True, request_options=options
+            )
+        )
+        return list(answer.task_ids or [])
 
     def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
         for row in self._pages("tasks", task_id, project=project_id):

@@ -127,7 +127,8 @@ def measure(
     minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
     rounds_of = grouped((event.at[:10], event.round) for event in events if event.at)
     accepted = [state for state in states if state.stage == "accepted"]
-    cases, planted = list(measured_cases(states)), [check for state in states for check in state.planted_checks]
+    cases = list(measured_cases(states))
+    planted = [check for state in states for check in state.planted_checks]
     judged = [(check.verdict, v.expert_verdict) for v in all_versions if v.expert_verdict for check in v.cross_checks]
     return Quality(
         n_items=len(states),
@@ -173,9 +174,13 @@ def measure(
 
 
 def _box_iou(moves: Iterable[FieldChange]) -> float | None:
-    pairs = [[[Box(*box) for box in json.loads(text)] for text in (move.before, move.after)] for move in moves]
-    defined = [overlap for before, after in pairs if (overlap := mean_iou(before, after)) is not None]
+    overlaps = [mean_iou(_boxes(move.before), _boxes(move.after)) for move in moves]
+    defined = [overlap for overlap in overlaps if overlap is not None]
     return fmean(defined) if defined else None
+
+
+def _boxes(text: str) -> list[Box]:
+    return [Box(*corners) for corners in json.loads(text)]
 
 
 def _reasons(all_versions: Iterable[Version]) -> dict[str, dict[str, int]]:

@@ -121,7 +121,8 @@ class _PoolBuilder:
         if image.sha256 in digests:
             raise RowError(Reason.DUPLICATE, "the same image was there before")
         digests.add(image.sha256)
-        view, size = None, shown_size(image.width, image.height)
+        view = None
+        size = shown_size(image.width, image.height)
         if size != pixels.size:
             pixels = pixels.resize(size, Image.Resampling.LANCZOS)
             view = self.workspace.images.add_view(pixels, parent=image.sha256, made_by="annotation view")
@@ -192,8 +193,14 @@ def require_size(image: ImageRef, campaign: Campaign) -> None:
 
 def reject_item(item: PoolImage, error: RowError, *, stage: str, row: Mapping[str, Any] | None = None) -> Reject:
     """A pool image rejected by a stage; ``row`` is its record so far (default: the image)."""
-    content, origin = to_row(item) if row is None else dict(row), {"source": item.source, "source_row": item.source_row}
-    return reject(error.reason, error.evidence, stage=stage, row=content, **origin)
+    return reject(
+        error.reason,
+        error.evidence,
+        stage=stage,
+        row=to_row(item) if row is None else dict(row),
+        source=item.source,
+        source_row=item.source_row,
+    )
 
 
 def write_trial_images(workspace: Workspace) -> int:

@@ -143,19 +143,21 @@ class SubmissionReader:
 
     def read(self, tasks: Sequence[RecordTask], size: tuple[int, int]) -> list[ReadTask]:
         """Read all tasks of one item; ``size`` is (width, height) of its image."""
-        frozen, read = frozen_bases(tasks), []
+        frozen = frozen_bases(tasks)
+        read = []
         for task in tasks:
             terms = self.terms.get(task.terms, self.default)
-            read.append(ReadTask(task, terms, []))
+            rules = ImageRules.of(terms, *size)
+            annotations = []
             for versions in task.annotations:
                 version = versions[0] if task.request.planted_error else frozen_version(versions, frozen)
                 submission: Submission | RowError
                 try:
-                    rules = ImageRules.of(terms, *size)
                     submission = read_submission(version.raw, round=task.request.round, rules=rules)
                 except RowError as error:
                     submission = error
-                read[-1].annotations.append(ReadAnnotation(version, versions[-1], submission))
+                annotations.append(ReadAnnotation(version, versions[-1], submission))
+            read.append(ReadTask(task, terms, annotations))
         return read
 
 

@@ -138,10 +138,12 @@ def same_answer(scored: ScoredRollout, answer: str) -> bool:
 
 def effect(controlled: Sequence[Counterfactual]) -> Effect:
     """Summarise the controls of one kind."""
-    answered = [(one_run.scored.score.right, one_run.changed) for one_run in controlled if one_run.answer is not None]
-    kinds = ({True, False}, {True}, {False})
-    changes = ([changed for right, changed in answered if right in kind] for kind in kinds)
-    everything, of_right, of_wrong = (wilson(sum(changed), len(changed)) for changed in changes)
+    answered = [one_run for one_run in controlled if one_run.answer is not None]
+    right = [one_run for one_run in answered if one_run.scored.score.right]
+    wrong = [one_run for one_run in answered if not one_run.scored.score.right]
+    everything, of_right, of_wrong = (
+        wilson(sum(one_run.changed for one_run in runs), len(runs)) for runs in (answered, right, wrong)
+    )
     return Effect(everything, of_right, of_wrong, len(controlled), len(controlled) - len(answered))
 
 

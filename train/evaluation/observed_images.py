@@ -138,7 +138,8 @@ class ImageTracer:
             boxes = []
             for box in _spelled_boxes(code, image, number):
                 excess = abs(box.width * pixels.height - box.height * pixels.width)
-                boxes += [box] if excess <= max(*pixels.size, box.width, box.height) else []
+                if excess <= max(*pixels.size, box.width, box.height):
+                    boxes.append(box)
             if not boxes:
                 continue
             original = self._store.open(image)

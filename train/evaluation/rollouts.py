@@ -169,10 +169,15 @@ def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task
 
 async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy, sandboxes: Sandboxes) -> Rollout:
     """Run one rollout; a failed turn or execution is its error."""
-    names, protocol = names_of(task, evaluated), evaluated.protocol_of(question)
-    async with sandboxes.session(task.images, task.sample.videos, seed=task.seed, names=names) as opened:
-        session, limit = ViewableSession(opened), evaluated.max_rounds
-        return await rollout(task, policy=evaluated.policy, protocol=protocol, session=session, max_rounds=limit)
+    names = names_of(task, evaluated)
+    async with sandboxes.session(task.images, task.sample.videos, seed=task.seed, names=names) as session:
+        return await rollout(
+            task,
+            policy=evaluated.policy,
+            protocol=evaluated.protocol_of(question),
+            session=ViewableSession(session),
+            max_rounds=evaluated.max_rounds,
+        )
 
 
 def names_of(task: Task, evaluated: EvaluatedPolicy) -> tuple[str, ...]:

@@ -97,16 +97,26 @@ def collate(examples: Sequence[Mapping[str, Any]], *, processor: Any, template: 
     """
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    conversations, special = [example["messages"] for example in examples], processor.tokenizer.special_tokens_map
     rendered: Any = render_jinja_template(
-        conversations=conversations, chat_template=template, return_assistant_tokens_mask=True, **special
+        conversations=[example["messages"] for example in examples],
+        chat_template=template,
+        return_assistant_tokens_mask=True,
+        **processor.tokenizer.special_tokens_map,
     )
     texts, spans = rendered
     images = [list(example["images"]) for example in examples]
-    all_images = images if any(images) else None  # the processor refuses a batch whose every list is empty
-    form = {"return_tensors": "pt", "padding": True, "padding_side": "right", "add_special_tokens": False}
-    form |= {"return_offsets_mapping": True, "return_text_replacement_offsets": True}
-    batch: dict[str, Any] = dict(processor(text=texts, images=all_images, **form))
+    batch: dict[str, Any] = dict(
+        processor(
+            text=texts,
+            images=images if any(images) else None,  # the processor refuses a batch whose every list is empty
+            return_tensors="pt",
+            padding=True,
+            padding_side="right",
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+            return_text_replacement_offsets=True,
+        )
+    )
     offsets, replaced = batch.pop("offset_mapping"), batch.pop("text_replacement_offsets", None)
     ids = batch["input_ids"]
     trained = ids.new_zeros(ids.shape, dtype=bool)

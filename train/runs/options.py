@@ -86,11 +86,12 @@ def assigned(texts: Any) -> dict[str, Any]:
     """Read ``["trainer.epsilon_high=0.28", …]``, a JSON object, or a mapping. Raises ``TrainError``."""
     if isinstance(texts, str):
         try:
-            texts, text = json.loads(texts or "{}"), texts
+            values = json.loads(texts or "{}")
         except ValueError as error:
             raise TrainError(f"trainer: expected a JSON object; {error}; found {texts}") from error
-        if not isinstance(texts, dict):
-            raise TrainError(f'trainer: expected a JSON object, as in {{"weight_decay": 0.1}}; found {text}')
+        if not isinstance(values, dict):
+            raise TrainError(f'trainer: expected a JSON object, as in {{"weight_decay": 0.1}}; found {texts}')
+        texts = values
     if isinstance(texts, Mapping):
         return {str(name): value for name, value in texts.items()}
     pairs = [str(text).removeprefix("trainer.").partition("=")[::2] for text in texts or ()]

@@ -119,9 +119,13 @@ def _verdict(entry: IndexedRow, tokens: Tokens | RowMisfit, reader: RowReader, m
     about = (place, row["trajectory_id"], row["family"])
     if isinstance(tokens, RowMisfit):
         return RowVerdict(*about).refused(tokens)
-    n_trained = sum(label != IGNORED for label in tokens.labels)
-    n_of_images = tokens.ids.count(reader.processor.image_token_id)
-    verdict = RowVerdict(*about, len(tokens.ids), n_trained, len(row["images"]), n_of_images)
+    verdict = RowVerdict(
+        *about,
+        n_tokens=len(tokens.ids),
+        n_trained=sum(label != IGNORED for label in tokens.labels),
+        n_images=len(row["images"]),
+        n_image_tokens=tokens.ids.count(reader.processor.image_token_id),
+    )
     try:
         _check_image_tokens(row, tokens, reader)
         _check_trained(row, tokens, reader)

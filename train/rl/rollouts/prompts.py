@@ -87,8 +87,13 @@ def question_of(row: Row) -> GradedQuestion:
     except (Unrenderable, RowError) as error:
         raise TrainError(f"row {row['sample_id']}: {error.evidence}; export the dataset again") from error
     is_search = row.get("visual_search")
-    is_search = asks_visual_search(sample) if is_search is None else is_search
-    return GradedQuestion(sample, grader, row.get("suitable"), row.get("necessity_prior"), is_search)
+    return GradedQuestion(
+        sample=sample,
+        grader=grader,
+        suitable=row.get("suitable"),
+        necessity_prior=row.get("necessity_prior"),
+        visual_search=asks_visual_search(sample) if is_search is None else is_search,
+    )
 
 
 def opening(

@@ -79,9 +79,15 @@ class SampleLog:
         }
 
     def _round(self, turn: Round, outcome: RolloutOutcome) -> dict[str, Any]:
-        observation, images = turn.observation, [outcome.pixels[image.sha256] for image in turn.observation.images]
-        texts = {"thought": turn.thought, "code": turn.code, "status": observation.status, "text": observation.text}
-        return {**texts, "error": observation.error, "images": self._kept(images)}
+        observation = turn.observation
+        return {
+            "thought": turn.thought,
+            "code": turn.code,
+            "status": observation.status,
+            "text": observation.text,
+            "error": observation.error,
+            "images": self._kept([outcome.pixels[image.sha256] for image in observation.images]),
+        }
 
     def _kept(self, images: Sequence[Image.Image]) -> list[str]:
         names = []

@@ -50,9 +50,12 @@ def held_out_accuracy(trainer: Any, rows: Sequence[Any], *, size: int) -> dict[s
     right, answered, used_tool, n_whole, n_broken = accelerator.reduce(counts, reduction="sum").tolist()
     if not n_whole:
         raise TrainError(f"all {n_broken:.0f} held-out rollouts are broken: the sandbox failed in each")
-    figures = {"eval_accuracy": right, "eval_answered": answered, "eval_tool_use": used_tool}
-    broken_rate = n_broken / (n_whole + n_broken)
-    return {**{name: count / n_whole for name, count in figures.items()}, "eval_broken_rate": broken_rate}
+    return {
+        "eval_accuracy": right / n_whole,
+        "eval_answered": answered / n_whole,
+        "eval_tool_use": used_tool / n_whole,
+        "eval_broken_rate": n_broken / (n_whole + n_broken),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +113,13 @@ class GrpoRun:
         return read_steps(trainer.state.log_history, "grpo")
 
     def _check_lengths(self, processor: Any) -> None:
-        settings, context = self.settings, loading.context_length(self.job.model)
-        limits: dict[str, Any] = {"protocol": settings.protocol, "max_tokens": settings.max_tokens}
-        limits |= {"context": context, "wording": settings.prompt}
-        check_lengths(self.job.dataset, processor, modes=set(self.method.modes(settings.generations)), **limits)
+        limits: dict[str, Any] = {
+            "protocol": self.settings.protocol,
+            "max_tokens": self.settings.max_tokens,
+            "context": loading.context_length(self.job.model),
+            "wording": self.settings.prompt,
+        }
+        check_lengths(self.job.dataset, processor, modes=set(self.method.modes(self.settings.generations)), **limits)
         if self.evaluated is not None:
             (folder,), part = self.evaluated
             check_lengths(folder, processor, modes=("free",), part=part, **limits)
