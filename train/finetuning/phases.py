@@ -177,10 +177,14 @@ class SftRun:
         if settings.freeze_vision:
             loaded.model.visual.requires_grad_(False)  # the tower and its projector
         rows, cache = open_dataset(*prepared.folders).select(prepared.rows), RowCache(self.reader)
-        parts = {"train_dataset": presented(rows, cache.present, decode=False), "data_collator": cache.collate}
-        adapter = loading.lora_config(settings.lora, vision=not settings.freeze_vision)
-        processor = self.reader.processor
-        return StepwiseSFTTrainer(loaded, args=arguments, processing_class=processor, peft_config=adapter, **parts)
+        return StepwiseSFTTrainer(
+            loaded,
+            args=arguments,
+            data_collator=cache.collate,
+            train_dataset=presented(rows, cache.present, decode=False),
+            processing_class=self.reader.processor,
+            peft_config=loading.lora_config(settings.lora, vision=not settings.freeze_vision),
+        )
 
 
 def _config(phase: PlannedPhase, settings: SftSettings, folder: Path, save_steps: int) -> Any:
