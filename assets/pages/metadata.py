@@ -263,7 +263,7 @@ def _reduced(ref: ImageRef, store: ImageStore) -> tuple[Image.Image, float]:
 
 
 def _examples(captioned: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
-    examples = {}
+    examples: dict[str, dg.MetadataValue] = {}
     for n, (ref, text) in enumerate(islice(captioned, N_EXAMPLES), 1):
         example = inline_example(_reduced(ref, store)[0], cell(text)[:200])
         examples[f"example_{n}"] = dg.MetadataValue.md(example)

@@ -29,8 +29,9 @@ from darkroom.pipelines.sources.media import describe
 Order = Literal["corners", "xywh", "cxcywh", "yxyx"]
 Sides = tuple[float, float, float, float]
 
-_FULL: Mapping[BoxFrame, float] = {"fractions": 1.0, "percent": 100.0, "thousandths": 1000.0}
+_FULL = {"fractions": 1.0, "percent": 100.0, "thousandths": 1000.0}
 """The number of the whole width or height."""
+_AS_CORNERS: tuple[BoxFrame, ...] = ("corners", "fractions", "percent", "thousandths")
 _FARTHEST = 2.0**53
 _TOLERATED = 0.02
 """Proportion of rows whose boxes a frame may get wrong and still fit."""
@@ -212,7 +213,7 @@ class BoxColumn:
     @cached_property
     def fitting(self) -> list[BoxFrame]:
         """The frames in which the boxes lie in their images, in the smallest unit that holds them, likeliest first."""
-        frames: tuple[BoxFrame, ...] = ("corners", *_FULL) if self._are_corners.all() else get_args(BoxFrame)
+        frames: tuple[BoxFrame, ...] = _AS_CORNERS if self._are_corners.all() else get_args(BoxFrame)
         misfits: dict[BoxFrame, int] = {frame: self._count(self._is_misfit(frame)) for frame in frames}
         fits = [frame for frame, n in misfits.items() if n <= _TOLERATED * self.n_rows] if self.n_rows else []
         smallest = min(map(self._area, fits), default=0.0)
