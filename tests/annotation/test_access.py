@@ -136,4 +136,4 @@ def test_a_table_of_a_file_is_read(tmp_path: Path) -> None:
     path.write_text("public: []\npeople: [{route: a/, methods: [GET], parameters: {x: [1]}}]\nanswers: {}\n")
     rule = AccessTable.load(path).find("a/", "GET")
     assert rule is not None
-    assert (rule.parameters, rule.public) == ({"x": (1,)}, False)
+    assert (rule.parameters, rule.public) == ({"x": [1]}, False)

@@ -2,7 +2,7 @@
 
 Pure: it decides on names and values, and knows neither Django nor Label Studio.
 
-    - {route: "api/tasks/<int:pk>/", methods: [GET], parameters: [project], own: {pk: task}, answer: task}
+    - {route: "api/tasks/<int:pk>/", methods: [GET], parameters: {project}, own: {pk: task}, answer: task}
 
 A route is Django's own, as its resolver names it, so that no spelling of an address is classified differently from the
 view that answers it. A route that is not in the table is closed to everybody but staff.
@@ -10,7 +10,7 @@ view that answers it. A route that is not in the table is closed to everybody bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -26,10 +26,10 @@ class AccessRule:
     """Permissions of people without staff rights on one route; everything not named is refused."""
 
     route: str
-    methods: tuple[str, ...]
-    parameters: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """Query parameters, with their only values."""
-    body: tuple[str, ...] = ()
+    methods: Sequence[str]
+    parameters: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
+    """Query parameters, with their only values; None: any."""
+    body: Sequence[str] = ()
     """Keys of the JSON body of a write."""
     ignores_body: bool = False
     """Whether Label Studio gets an empty body, whatever was sent."""
@@ -58,22 +58,18 @@ class AnswerShape:
 class AccessTable:
     """Rules by route, and shapes by name."""
 
-    rules: Mapping[str, tuple[AccessRule, ...]]
+    rules: Mapping[str, Sequence[AccessRule]]
     shapes: Mapping[str, AnswerShape]
 
     @classmethod
     def load(cls, path: Path = FILE) -> AccessTable:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        rules: dict[str, tuple[AccessRule, ...]] = {}
-        for public, rows in ((True, content["public"]), (False, content["people"])):
-            for row in rows:
-                rule = _rule(row, public=public)
-                rules[rule.route] = (*rules.get(rule.route, ()), rule)
-        shapes = {}
-        for name, row in content["answers"].items():
-            keys = {**dict.fromkeys(row.get("keys") or ()), **(row.get("nested") or {})}
-            shapes[name] = AnswerShape(keys, row.get("owner", ""), row.get("constants") or {})
-        return cls(rules, shapes)
+        rules: dict[str, list[AccessRule]] = {}
+        for row in content["public"]:
+            rules.setdefault(row["route"], []).append(AccessRule(**row, public=True))
+        for row in content["people"]:
+            rules.setdefault(row["route"], []).append(AccessRule(**row))
+        return cls(rules, {name: AnswerShape(**row) for name, row in content["answers"].items()})
 
     def find(self, route: str, method: str) -> AccessRule | None:
         """The rule for people without staff rights; None: closed."""
@@ -111,23 +107,6 @@ def refusal(rule: AccessRule, parameters: Mapping[str, Iterable[str]], body: Any
         return "The body of this request must be a JSON object."
     unknown = sorted(set(body) - set(rule.body))
     return f"Only the admin of this server may set {', '.join(map(repr, unknown))}." if unknown else ""
-
-
-def _rule(row: Mapping[str, Any], *, public: bool) -> AccessRule:
-    parameters = row.get("parameters") or {}
-    if not isinstance(parameters, dict):
-        parameters = dict.fromkeys(parameters)
-    return AccessRule(
-        route=row["route"],
-        methods=tuple(row["methods"]),
-        parameters={name: None if values is None else tuple(values) for name, values in parameters.items()},
-        body=() if row.get("body") == "ignored" else tuple(row.get("body") or ()),
-        ignores_body=row.get("body") == "ignored",
-        own=row.get("own") or {},
-        answer=row.get("answer") or "",
-        constant=row.get("constant"),
-        public=public,
-    )
 
 
 def _signer(entry: Any, key: str) -> Any:
