@@ -183,19 +183,30 @@ def _account_row(user: Any) -> dict[str, Any]:
     }
 
 
-@staff_only
-def remove(request: HttpRequest) -> HttpResponse:
+def account_change(change: Callable[[Any, dict[str, Any]], dict[str, Any]]) -> View:
+    """The view that changes the account of a POST, and answers with its address and what ``change`` returns."""
+
+    @staff_only
+    @wraps(change)
+    def view(request: HttpRequest) -> HttpResponse:
+        if request.method != "POST":
+            return JsonResponse({"detail": "POST only"}, status=405)
+        try:
+            body = json.loads(request.body)
+            with transaction.atomic():
+                user = User.objects.filter(email=body["email"].strip().lower(), is_staff=False).first()
+                if user is None:
+                    raise ValueError(f"no annotator, checker or expert has the account {body['email']}")
+                return JsonResponse({"email": user.email, **change(user, body)})
+        except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
+            return _bad_request(error)
+
+    return view
+
+
+@account_change
+def remove(user: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Deactivate an account; answer how many open tasks were released."""
-    return _change_account(request, _deactivate)
-
-
-@staff_only
-def password(request: HttpRequest) -> HttpResponse:
-    """Set a password; sessions with the old one end."""
-    return _change_account(request, _set_password)
-
-
-def _deactivate(user: Any, body: dict[str, Any]) -> dict[str, Any]:
     user.is_active = False
     user.save(update_fields=["is_active"])
     Token.objects.filter(user=user).delete()
@@ -204,25 +215,13 @@ def _deactivate(user: Any, body: dict[str, Any]) -> dict[str, Any]:
     return {"n_released": n_released}
 
 
-def _set_password(user: Any, body: dict[str, Any]) -> dict[str, Any]:
+@account_change
+def password(user: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Set a password; sessions with the old one end."""
     validate_password(body["password"], user)
     user.set_password(body["password"])
     user.save(update_fields=["password"])
     return {}
-
-
-def _change_account(request: HttpRequest, change: Any) -> HttpResponse:
-    if request.method != "POST":
-        return JsonResponse({"detail": "POST only"}, status=405)
-    try:
-        body = json.loads(request.body)
-        with transaction.atomic():
-            user = User.objects.filter(email=body["email"].strip().lower(), is_staff=False).first()
-            if user is None:
-                raise ValueError(f"no annotator, checker or expert has the account {body['email']}")
-            return JsonResponse({"email": user.email, **change(user, body)})
-    except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
-        return _bad_request(error)
 
 
 def _bad_request(error: Exception) -> JsonResponse:

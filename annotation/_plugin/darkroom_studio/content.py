@@ -184,7 +184,7 @@ def _check_rules(content: Content, rules: Mapping[str, Any], *, filled: Collecti
     kind = rules["kind"]
     if kind in CHECKING and content.verdict not in VERDICTS:
         content.add(f"Choose a verdict: {', '.join(VERDICTS)}.")
-    if kind == "cross_check" and not _is_visible(content.texts["blind_answer"]):
+    if kind == "cross_check" and not is_visible(content.texts["blind_answer"]):
         content.add("Your own answer is missing: answer the question before you judge the record.")
     if kind in CHECKING and content.verdict == "reject":
         _check_reasons(content, rules.get("reasons"))
@@ -204,7 +204,7 @@ def _check_reasons(content: Content, options: Any) -> None:
 
 def _check_record(content: Content, rules: Mapping[str, Any], filled: Collection[str]) -> None:
     for name in ("question", "answer"):
-        if not _is_visible(content.texts[name]):
+        if not is_visible(content.texts[name]):
             content.add(f"The {name} is empty.")
     options = rules.get("categories")
     if not content.category:
@@ -220,7 +220,7 @@ def _check_record(content: Content, rules: Mapping[str, Any], filled: Collection
         content.add(f"The answer says {_shown(answer)}, the count {content.count}.")
 
 
-def _is_visible(text: str) -> bool:
+def is_visible(text: str) -> bool:
     """Look for a printable character that is no space."""
     return any(letter.isprintable() and not letter.isspace() for letter in text)
 

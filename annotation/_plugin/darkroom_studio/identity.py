@@ -43,11 +43,8 @@ def _task(number: int, user: Any) -> bool:
     Not every task of an open project: whoever reads them one by one sees which image comes twice, and so which of its
     checks has a planted error.
     """
-    if TaskLock.objects.filter(task_id=number, user=user).exists():
-        return True
-    if own_annotations(user).filter(task_id=number).exists():
-        return True
-    if AnnotationDraft.objects.filter(task_id=number, user=user).exists():
+    begun = (TaskLock.objects.filter(user=user), own_annotations(user), AnnotationDraft.objects.filter(user=user))
+    if any(rows.filter(task_id=number).exists() for rows in begun):
         return True
     histories = LabelStreamHistory.objects.filter(user=user, project__tasks=number)
     return any(entry["taskId"] == number for history in histories for entry in history.data or ())

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .content import find_errors, read_content
+from .content import find_errors, is_visible, read_content
 
 LOG_PAGE = 10_000
 """Most lines of the log in one answer."""
@@ -116,7 +116,7 @@ def served_task(task: Mapping[str, Any], settled: str) -> dict[str, Any]:
 
 def answer_problem(answer: Any) -> str:
     """Say in a sentence why something is no answer of a checker; empty for an answer."""
-    if not isinstance(answer, str) or not any(letter.isprintable() and not letter.isspace() for letter in answer):
+    if not isinstance(answer, str) or not is_visible(answer):
         return "Answer the question first."
     if len(answer) > LONGEST:
         return f"Your answer has {len(answer):,} characters; at most {LONGEST:,} are kept."
