@@ -22,6 +22,8 @@ import jinja2
 import yaml
 from markdown_it import MarkdownIt
 
+from darkroom.annotation._plugin.darkroom_studio.permissions import OPEN_TO
+
 _HERE = Path(__file__).parent
 GUIDES = {"en": _HERE / "GUIDE.md", **{path.stem.partition(".")[2]: path for path in sorted(_HERE.glob("GUIDE.*.md"))}}
 """The guide by language (ISO 639-1): a new file adds one."""
@@ -37,13 +39,11 @@ class Choice(NamedTuple):
     hint: str = ""
 
 
-def _choices(name: str) -> tuple[Choice, ...]:
-    return tuple(Choice(*option) for option in _TABLES["options"][name])
-
-
 _TABLES = yaml.safe_load((_HERE / "forms.yaml").read_text(encoding="utf-8"))
-CATEGORIES, VERDICTS, REASONS = _choices("categories"), _choices("verdicts"), _choices("reasons")
-REVIEW_REASONS, MATCHES, SUITABILITIES = _choices("review_reasons"), _choices("matches"), _choices("suitabilities")
+OPTIONS = {name: tuple(Choice(*option) for option in options) for name, options in _TABLES["options"].items()}
+"""The options of every choice."""
+CATEGORIES = OPTIONS["categories"]
+REASONS = OPTIONS["reasons"]
 
 
 class RoundForm(NamedTuple):
@@ -51,13 +51,11 @@ class RoundForm(NamedTuple):
 
     template: str
     title: str
-    roles: tuple[str, ...]
     n_excluded: int
+    roles: tuple[str, ...]
 
 
-ROUND_FORMS = {
-    name: RoundForm(**{**shown, "roles": tuple(shown["roles"])}) for name, shown in _TABLES["rounds"].items()
-}
+ROUND_FORMS = {name: RoundForm(**shown, roles=OPEN_TO[name]) for name, shown in _TABLES["rounds"].items()}
 
 
 @cache
@@ -78,10 +76,9 @@ def names(choices: tuple[Choice, ...]) -> tuple[str, ...]:
 
 def form(round: str) -> str:
     """The labelling configuration of a round (XML)."""
-    options = {name: _choices(name) for name in _TABLES["options"]}
     quantity = next(category.title for category in CATEGORIES if category.name == "quantity")
     template = templates(_HERE / "templates").get_template(f"{ROUND_FORMS[round].template}.xml.jinja")
-    return template.render(round=round, quantity=quantity, **options).strip()
+    return template.render(round=round, quantity=quantity, **OPTIONS).strip()
 
 
 def instructions(round: str, language: str = "en") -> str:

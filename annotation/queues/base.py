@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from darkroom.annotation._plugin.darkroom_studio.content import read_verdict
-from darkroom.annotation.label_studio.forms import MATCHES, REVIEW_REASONS, ROUND_FORMS, SUITABILITIES, names, templates
+from darkroom.annotation.label_studio.forms import OPTIONS, ROUND_FORMS, names, templates
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
@@ -43,9 +43,9 @@ class QueueForm(NamedTuple):
 
 
 FORMS = {
-    "review": QueueForm("verdict", ("accept", "reject"), names(REVIEW_REASONS)),
-    "verify": QueueForm("match", names(MATCHES)),
-    "suitability": QueueForm("helps", names(SUITABILITIES)),
+    "review": QueueForm("verdict", ("accept", "reject"), names(OPTIONS["review_reasons"])),
+    "verify": QueueForm("match", names(OPTIONS["matches"])),
+    "suitability": QueueForm("helps", names(OPTIONS["suitabilities"])),
 }
 
 
@@ -158,8 +158,11 @@ def shards_of(tables: Tables, asset: tuple[str, ...], source: str = "") -> list[
     return [key for key in tables.keys(asset) if not source or source_of(key.partition) == source]
 
 
-def item_page(sample: Sample, trajectory: Trajectory | None = None) -> str:
-    """HTML for Label Studio's ``HyperText``: the problem without its answer, or a trajectory; all text is escaped."""
+def page_task(sample: Sample, trajectory: Trajectory | None = None) -> dict[str, Any]:
+    """The data of a task with a page, HTML for Label Studio's ``HyperText``; all text is escaped.
+
+    It shows the problem without its answer, or a trajectory.
+    """
     page = templates(Path(__file__).with_name("templates")).get_template("page.html.jinja")
     article = entry_of_record(sample, trajectory).html(Markup('src="/darkroom/images/{}"').format)
-    return page.render(article=Markup(article))
+    return {"page": page.render(article=Markup(article))}

@@ -14,7 +14,7 @@ from darkroom.annotation.label_studio.protocol import TaskServer
 from darkroom.annotation.queues.base import (
     MakeTask,
     QueueVerdict,
-    item_page,
+    page_task,
     read_verdicts,
     sample_ids,
     shards_of,
@@ -58,7 +58,7 @@ class ReviewQueue:
         for recipe in recipes:
             rows = self._trajectories(recipe.family)
             for row_id in sample_ids(rows, seed=self.campaign.seed, queue=ROUND, n_rows=n_rows):
-                items[row_id] = partial(_task, *rows[row_id])
+                items[row_id] = partial(page_task, *rows[row_id])
         return sync_queue(TaskExchange(self.journal, server, self.campaign), ROUND, items)
 
     def materialize(self, recipes: Sequence[Recipe]) -> dict[str, StageReport]:
@@ -114,7 +114,3 @@ def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, An
                 "reviewer": verdict.person,
                 "reason": "; ".join([*sorted(blamed), *([verdict.comment] if verdict.comment else [])]),
             }
-
-
-def _task(sample: Sample, trajectory: Trajectory) -> dict[str, Any]:
-    return {"page": item_page(sample, trajectory)}

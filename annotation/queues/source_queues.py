@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from darkroom.annotation.label_studio.protocol import TaskServer
 from darkroom.annotation.queues.base import (
     MakeTask,
-    item_page,
+    page_task,
     read_verdicts,
     sample_ids,
     shards_of,
@@ -30,7 +30,7 @@ from darkroom.annotation.rounds.task_exchange import SyncCounts, TaskExchange
 from darkroom.pipelines.generation.stage import SAMPLES, Shard
 from darkroom.pipelines.records import Sample, SuitabilityReview, Verification
 from darkroom.pipelines.rl import labels
-from darkroom.pipelines.rl.suitability import VOTES, agreement, reviews_key
+from darkroom.pipelines.rl.suitability import REVIEWS, VOTES, agreement
 from darkroom.pipelines.storage.stage_runs import StageReport, store_rows
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
@@ -44,7 +44,7 @@ LABELS = {"yes": "accept", "no": "reject"}
 
 @dataclass(frozen=True, slots=True)
 class SourceQueue(ABC):
-    """A queue of one source's samples; its verdicts are a table of ``kind`` with one partition per source."""
+    """A queue of one source's samples; its verdicts are ``table``, of ``kind``, with one partition per source."""
 
     workspace: Workspace
     campaign: Campaign
@@ -53,11 +53,12 @@ class SourceQueue(ABC):
 
     round: ClassVar[str]
     kind: ClassVar[type[Any]]
+    table: ClassVar[tuple[str, ...]]
 
     @property
-    @abstractmethod
     def key(self) -> TableKey:
-        """The source's table."""
+        """The source's partition of the table."""
+        return TableKey(self.table, self.source)
 
     @abstractmethod
     def takes(self, sample: Sample) -> bool:
@@ -103,10 +104,7 @@ class VerificationQueue(SourceQueue):
 
     round: ClassVar[str] = "verify"
     kind: ClassVar[type[Verification]] = Verification
-
-    @property
-    def key(self) -> TableKey:
-        return TableKey(labels.VERIFICATIONS, self.source)
+    table: ClassVar[tuple[str, ...]] = labels.VERIFICATIONS
 
     def takes(self, sample: Sample) -> bool:
         return bool(sample.images) and not sample.videos  # the page shows no video
@@ -145,10 +143,7 @@ class SuitabilityQueue(SourceQueue):
 
     round: ClassVar[str] = "suitability"
     kind: ClassVar[type[SuitabilityReview]] = SuitabilityReview
-
-    @property
-    def key(self) -> TableKey:
-        return reviews_key(self.source)
+    table: ClassVar[tuple[str, ...]] = REVIEWS
 
     @property
     def labels(self) -> Path:
@@ -159,7 +154,7 @@ class SuitabilityQueue(SourceQueue):
         return not sample.images and not sample.videos and self.category in ("", sample.category)
 
     def task(self, sample: Sample) -> Mapping[str, Any]:
-        return {"page": item_page(sample)}
+        return page_task(sample)
 
     def materialize(self) -> StageReport:
         verdicts = read_verdicts(self.journal, self.round).verdicts

@@ -48,7 +48,7 @@ def test_a_record_form_has_the_fields_that_submissions_are_read_by(round: str) -
 
 @pytest.mark.parametrize("round", ["cross_check", "accept"])
 def test_a_check_offers_every_verdict_and_reason(round: str) -> None:
-    assert aliases(round, "verdict") == list(forms.names(forms.VERDICTS))
+    assert aliases(round, "verdict") == list(forms.names(forms.OPTIONS["verdicts"]))
     assert aliases(round, "reason") == list(forms.names(forms.REASONS))
 
 
@@ -58,9 +58,9 @@ def test_only_a_cross_check_asks_for_an_answer_of_ones_own() -> None:
 
 def test_the_queues_offer_what_their_verdicts_know() -> None:
     assert aliases("review", "verdict") == ["accept", "reject"]
-    assert aliases("review", "reason") == list(forms.names(forms.REVIEW_REASONS))
-    assert aliases("verify", "match") == list(forms.names(forms.MATCHES))
-    assert aliases("suitability", "helps") == list(forms.names(forms.SUITABILITIES))
+    assert aliases("review", "reason") == list(forms.names(forms.OPTIONS["review_reasons"]))
+    assert aliases("verify", "match") == list(forms.names(forms.OPTIONS["matches"]))
+    assert aliases("suitability", "helps") == list(forms.names(forms.OPTIONS["suitabilities"]))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from PIL import Image
 
 from darkroom.annotation._plugin.darkroom_studio.content import share_of, to_corners
-from darkroom.annotation.rounds.next_tasks import largest_square, to_percent
+from darkroom.annotation.rounds.next_tasks import to_percent
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
 from tests.image_files import encoded
@@ -138,10 +138,3 @@ def _as_stored(upright: Image.Image, orientation: int) -> Image.Image:
 
 def test_the_share_is_that_of_the_drawn_rectangle() -> None:
     assert share_of({"width": 50, "height": 10}) == pytest.approx(0.05)
-
-
-@given(sides, sides, st.floats(0.001, 1))
-def test_the_largest_square_covers_at_most_its_share(width: int, height: int, share: float) -> None:
-    side = largest_square(share, width, height)
-    assert side * side <= share * width * height + 1e-6 * width * height
-    assert (side + 1) ** 2 > int(share * width * height)

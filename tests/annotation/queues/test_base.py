@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.annotation.label_studio.forms import REVIEW_REASONS
+from darkroom.annotation.label_studio.forms import OPTIONS
 from darkroom.annotation.queues.base import QueueVerdicts, read_verdicts
 from darkroom.annotation.queues.review import labels_of
 from darkroom.annotation.rounds.journal import Journal
@@ -115,5 +115,5 @@ def test_a_verdict_becomes_labels_of_the_checks_that_it_speaks_of(journal: Journ
 def test_every_reason_that_can_be_blamed_can_be_chosen() -> None:
     from darkroom.annotation.queues.review import BLAMED
 
-    known = {reason.name for reason in REVIEW_REASONS}
+    known = {reason.name for reason in OPTIONS["review_reasons"]}
     assert {reason for reasons in BLAMED.values() for reason in reasons} <= known

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.annotation.queues.base import item_page
+from darkroom.annotation.queues.base import page_task
 from darkroom.annotation.queues.source_queues import CHECK, DISPUTED, SuitabilityQueue, VerificationQueue
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
@@ -82,7 +82,7 @@ def test_problems_of_the_category_go_out_once_and_a_larger_number_keeps_the_smal
 
 
 def test_the_page_shows_the_problem_and_neither_its_answer_nor_a_vote(workspace: Workspace) -> None:
-    page = item_page(problem(3, images=(ImageRef("a" * 64, 9, 9, "RGB", "PNG"),)))
+    page = page_task(problem(3, images=(ImageRef("a" * 64, 9, 9, "RGB", "PNG"),)))["page"]
     assert "Tom walks 3 &lt;km&gt; north" in page
     assert f"/darkroom/images/{'a' * 64}" in page
     assert "SECRET" not in page
@@ -173,4 +173,4 @@ def test_what_checked_labels_set_aside_as_disputed_is_found(
 
 def test_a_page_is_readable_in_the_dark_theme_too() -> None:
     """Its text has the theme's colour, so no background of its own covers what is behind it."""
-    assert "background: #" not in item_page(problem(3))
+    assert "background: #" not in page_task(problem(3))["page"]
