@@ -98,8 +98,7 @@ class Doctor:
                 if each.wrong_overlap:
                     self.server.set_overlaps(each.wrong_overlap)
                 if each.unpulled:
-                    project_id, last_task, _ = each.project
-                    self.journal.set_project(each.round, project_id, last_task=last_task)
+                    self.journal.set_project(each.round, each.project._replace(watermark=""))
 
     def _round(self, round: str, project: RoundProject) -> RoundReport:
         report = RoundReport(round, project)

@@ -162,8 +162,8 @@ class Journal(JournalFile):
         row = self._db.execute(query, (round,)).fetchone()
         return RoundProject(*row) if row else None
 
-    def set_project(self, round: str, project_id: int, *, last_task: int = 0, watermark: str = "") -> None:
-        self._write("insert or replace into projects values (?, ?, ?, ?)", [(round, project_id, last_task, watermark)])
+    def set_project(self, round: str, project: RoundProject) -> None:
+        self._write("insert or replace into projects values (?, ?, ?, ?)", [(round, *project)])
 
     def add_versions(
         self, task_id: int, annotations: Sequence[Mapping[str, Any]], *, roles: Mapping[int, Sequence[str]] = NOTHING

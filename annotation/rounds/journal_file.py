@@ -77,8 +77,8 @@ class RoundProject(NamedTuple):
     """The project of a round: its number on the server, the last task stored, and when changes were last pulled."""
 
     project_id: int
-    last_task: int
-    watermark: str
+    last_task: int = 0
+    watermark: str = ""
 
 
 class StoredTask(NamedTuple):

@@ -109,34 +109,34 @@ class TaskExchange:
         created = self.server.create_project(
             self.campaign.name, round, n_excluded=N_EXCLUDED[round], language=self.campaign.language
         )
-        self.journal.set_project(round, created)
+        self.journal.set_project(round, RoundProject(created))
 
     def _recover_tasks(self, round: str) -> None:
         """Store tasks of an interrupted import; of two for one request, delete the younger."""
-        project_id, last, watermark = self._project(round)
-        listed = list(self.server.tasks_after(project_id, last))
+        project = self._project(round)
+        listed = list(self.server.tasks_after(project.project_id, project.last_task))
         if not listed:
             return
         n_excluded = self.journal.n_excluded([task.key for task in listed])
         ours = [task for task in listed if task.key in n_excluded]
         data = {task.key: digest(task.data) for task in ours if task.data}
-        self.journal.add_tasks(project_id, [(task.key, task.task_id) for task in ours], data=data)
+        self.journal.add_tasks(project.project_id, [(task.key, task.task_id) for task in ours], data=data)
         valid = self.journal.task_ids([task.key for task in ours])
         for task in ours:
             if valid[task.key] != task.task_id and task.n_annotations <= n_excluded[task.key]:
                 self.server.delete_task(task.task_id)
-        last = max(task.task_id for task in listed)
-        self.journal.set_project(round, project_id, last_task=last, watermark=watermark)
+        self.journal.set_project(round, project._replace(last_task=max(task.task_id for task in listed)))
         self._set_overlaps(round)
 
     def _pull_changes(self, round: str) -> int:
-        project_id, last, watermark = self._project(round)
+        project = self._project(round)
+        watermark = project.watermark
         started, n_new = self.server.now(), 0  # changes during paging are pulled again next time
         if watermark and started < datetime.fromisoformat(watermark):
             watermark = ""  # the server's clock was set back: what changed since then is before the watermark
         since = datetime.fromisoformat(watermark) - timedelta(seconds=OVERLAP_SECONDS) if watermark else None
         changes = self.server.changed_since(
-            project_id,
+            project.project_id,
             since.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if since else "",
             n_excluded=FEWEST_EXCLUDED[round],
             last_annotation=self.journal.last_annotation,
@@ -145,20 +145,20 @@ class TaskExchange:
             with self.journal.transaction():
                 for changed in batch:
                     n_new += self.journal.add_versions(changed.task_id, changed.annotations, roles=changed.roles)
-        self.journal.set_project(round, project_id, last_task=last, watermark=started.isoformat())
+        self.journal.set_project(round, project._replace(watermark=started.isoformat()))
         return n_new
 
     def _import(self, round: str, pending: Sequence[PendingTask]) -> None:
-        project_id, last, watermark = self._project(round)
-        task_ids = self.server.import_tasks(project_id, [task.task for task in pending])
+        project = self._project(round)
+        task_ids = self.server.import_tasks(project.project_id, [task.task for task in pending])
         if len(task_ids) != len(pending):
             raise AnnotationError(
-                f"{len(pending)} tasks were sent to project {project_id}, {len(task_ids)} arrived; sync again"
+                f"{len(pending)} tasks were sent to project {project.project_id}, {len(task_ids)} arrived; sync again"
             )
         keys = [task.request.key(self.campaign.name) for task in pending]
         data = {key: digest(task.task["data"]) for key, task in zip(keys, pending, strict=True)}
-        self.journal.add_tasks(project_id, zip(keys, task_ids, strict=True), data=data)
-        self.journal.set_project(round, project_id, last_task=max(last, *task_ids), watermark=watermark)
+        self.journal.add_tasks(project.project_id, zip(keys, task_ids, strict=True), data=data)
+        self.journal.set_project(round, project._replace(last_task=max(project.last_task, *task_ids)))
         self._set_overlaps(round)
 
     def _set_overlaps(self, round: str) -> None:

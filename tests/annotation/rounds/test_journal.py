@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.journal_file import TaskRequest
+from darkroom.annotation.rounds.journal_file import RoundProject, TaskRequest
 from darkroom.annotation.rounds.submissions import ROUNDS
 
 RAW = {"completed_by": 2, "updated_by": None, "result": [], "was_cancelled": False, "lead_time": 1.0}
@@ -66,7 +66,7 @@ def test_what_is_gone_from_the_server_does_not_count_and_may_come_back(journal: 
 
 def test_a_forgotten_project_keeps_what_was_submitted(journal: Journal) -> None:
     journal.request([demand("a"), demand("b")], campaign="c")
-    journal.set_project("annotate", 9)
+    journal.set_project("annotate", RoundProject(9))
     journal.add_tasks(9, [(demand("a").key("c"), 1), (demand("b").key("c"), 2)])
     journal.add_versions(1, [{"id": 5, **RAW}])
     journal.forget_project("annotate")
