@@ -37,7 +37,6 @@ class Agreement:
     high: float
     n_units: int
     """Units with two values or more."""
-    n_values: int
 
     def __str__(self) -> str:
         return f"{self.alpha:.2f} ({self.low:.2f} to {self.high:.2f})"
@@ -62,7 +61,7 @@ def alpha(units: Sequence[Sequence[Hashable | None]], *, seed: int = 0) -> Agree
         return None
     resamples = np.random.default_rng(seed).multinomial(len(pairable), n_of_kind[0] / len(pairable), _N_RESAMPLES)
     low, high = np.percentile(_alphas(counts, resamples), [2.5, 97.5])
-    return Agreement(float(observed[0]), float(low), float(high), len(pairable), sum(map(len, pairable)))
+    return Agreement(float(observed[0]), float(low), float(high), len(pairable))
 
 
 def _alphas(counts: NDArray[np.float64], n_of_kind: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -94,7 +94,7 @@ def measure_annotators(
         settled = [v.outcome for v in written if v.author.attempt == 0 and v.outcome != "waiting"]
         by_round, planted_errors = Counter(event.round for event in valid), share_of(cases, "planted_errors")
         golds = {"gold": planted_errors.of} if planted_errors.of else {}
-        quality = AnnotatorQuality(
+        row = AnnotatorQuality(
             email=email,
             name=(person.name if person else "") or email,
             role=person.role if person else _role(by_round, bool(golds)),
@@ -112,7 +112,7 @@ def measure_annotators(
             n_blocked=n_blocked[email],
             n_skipped=n_skipped[email],
         )
-        rows.append(quality)
+        rows.append(row)
     return tuple(sorted(rows, key=lambda row: (row.role, row.email)))
 
 
@@ -151,10 +151,8 @@ def by_frequency(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-COLUMNS = (
-    *("account", "name", "role", "from", "until", *ROUNDS),
-    *("planted_checks", "submissions", "records_accepted", "active_hours"),
-)
+_FIGURES = ("planted_checks", "submissions", "records_accepted", "active_hours")
+COLUMNS = ("account", "name", "role", "from", "until", *ROUNDS, *_FIGURES)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

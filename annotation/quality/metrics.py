@@ -128,7 +128,7 @@ def measure(
     rounds_of = grouped((event.at[:10], event.round) for event in events if event.at)
     accepted = [state for state in states if state.stage == "accepted"]
     cases = list(measured_cases(states))
-    planted = [check for state in states for check in state.planted_checks]
+    caught = grouped((check.error, check.caught) for state in states for check in state.planted_checks)
     judged = [(check.verdict, v.expert_verdict) for v in all_versions if v.expert_verdict for check in v.cross_checks]
     return Quality(
         n_items=len(states),
@@ -154,10 +154,7 @@ def measure(
         boxes_kept=proportion_of(
             all(change.name != "boxes" for change in event.changes) for event in checks if event.verdict != "reject"
         ),
-        planted_errors={
-            error: proportion_of(check.caught for check in planted if check.error == error)
-            for error in sorted({check.error for check in planted})
-        },
+        planted_errors={error: proportion_of(caught[error]) for error in sorted(caught)},
         people=measure_annotators(states, blocked=blocked, people=people),
         reasons=_reasons(all_versions),
         invalid=by_frequency(Counter(entry.reason.value for state in states for entry in state.invalid)),
@@ -196,8 +193,8 @@ def _without_numbers(text: str) -> str:
 
 def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
     rows = []
-    for category in {state.fields.category for state in states if state.fields}:
-        members = [state for state in states if state.fields and state.fields.category == category]
+    by_category = grouped((state.fields.category, state) for state in states if state.fields)
+    for category, members in by_category.items():
         events = [event for state in members for event in state.history]
         n_accepted = sum(state.stage == "accepted" for state in members)
         blind = proportion_of(e.blind_match for e in events if e.blind_match is not None)

@@ -140,15 +140,13 @@ def people_rows(quality: Quality) -> list[dict[str, str | int | float | None]]:
 
 def summary(quality: Quality) -> str:
     """The headline as a short markdown table (Dagster hides long texts)."""
-    alpha = str(quality.verdicts) if quality.verdicts else "–"
-    iou = "–" if quality.box_iou is None else f"{quality.box_iou:.2f}"
     lines = [
         ("accepted", f"{quality.n_accepted:,} of {quality.n_items:,}"),
         ("blind answers match", _counted(quality.blind)),
         ("accepted as first written", _counted(quality.first_pass)),
-        ("verdict agreement (alpha)", alpha),
+        ("verdict agreement (alpha)", str(quality.verdicts or "–")),
         *((_PANELS[panel.round], str(panel.alpha or "–")) for panel in quality.panels if not panel.category),
-        ("boxes before and after a fix (IoU)", iou),
+        ("boxes before and after a fix (IoU)", number(quality.box_iou, 2)),
         ("planted errors caught", _counted(quality.planted_errors_caught)),
     ]
     return "\n".join(["| measure | value |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in lines)])

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 from darkroom.annotation._plugin.darkroom_studio.content import WRITING
-from darkroom.annotation.rounds.submissions import RecordState
+from darkroom.annotation.rounds.submissions import RecordState, Stage
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
@@ -15,7 +15,6 @@ V = TypeVar("V")
 MEASURES = ("first_pass", "blind", "upheld", "planted_errors")
 """Shares in which people are compared: fields of ``AnnotatorQuality``."""
 VersionOutcome = Literal["waiting", "unchanged", "fixed", "rejected"]
-Fate = Literal["waiting", "accepted", "rejected"]
 
 
 class Version(NamedTuple):
@@ -25,7 +24,7 @@ class Version(NamedTuple):
     author: AnnotationEvent
     cross_checks: tuple[AnnotationEvent, ...] = ()
     acceptances: tuple[AnnotationEvent, ...] = ()
-    fate: Fate = "waiting"
+    fate: Stage = "waiting"
     has_passed: bool = False
     """Whether the cross-check let it through."""
 
@@ -101,7 +100,7 @@ def versions(state: RecordState) -> Iterator[Version]:
         yield current._replace(fate=_fate(state, current), has_passed=has_passed)
 
 
-def _fate(state: RecordState, last: Version) -> Fate:
+def _fate(state: RecordState, last: Version) -> Stage:
     """The fate of the last version; a record that only void checks ended was not rejected by anybody."""
     if state.stage == "accepted":
         return "accepted"

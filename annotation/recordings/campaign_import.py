@@ -81,12 +81,13 @@ class RecordedCampaign:
         folder = self.workspace.annotation / RECORDED / self.campaign.name
         with Journal(folder) as journal:
             self.replay(journal, say=say)
-            name, annotators = self.campaign.name, self.recording.annotators
             yield AnnotationStages(
-                *(self.workspace, self.campaign, journal),
-                lambda project, task: f"task {task} in the recording of {name}",
+                workspace=self.workspace,
+                campaign=self.campaign,
+                journal=journal,
+                task_url=lambda _, task: f"task {task} in the recording of {self.campaign.name}",
                 partition=RECORDED,
-                annotators=annotators,
+                annotators=self.recording.annotators,
             )
 
     def _check(self, item: PoolImage) -> None:
@@ -105,14 +106,11 @@ class RecordedServer:
     """A recording as a ``TaskServer``; tasks that it does not have are accepted and stay without submissions."""
 
     def __init__(self, recording: Recording, *, handed_out: Iterable[int] = ()) -> None:
+        self.url = f"recording of {recording.campaign.name}"
         self._recording = recording
         self._id_of = {task.key: task.id for task in recording.tasks}
         self._handed_out = set(handed_out)
         self._n_served: Counter[int] = Counter()
-
-    @property
-    def url(self) -> str:
-        return f"recording of {self._recording.campaign.name}"
 
     @property
     def is_exhausted(self) -> bool:

@@ -128,8 +128,8 @@ def _result(name: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
 def rules_shown(item: PoolImage, max_share: float) -> str:
     """The size rule in pixels of this image."""
     image, view = item.image, item.shown
-    side = largest_square(max_share, image.width, image.height)
     pixels = int(max_share * image.width * image.height)
+    side = math.isqrt(pixels)
     reduced = "" if view.width == image.width else f" You see it reduced to {view.width:,} × {view.height:,}."
     return (
         f"**This image has {image.width:,} × {image.height:,} pixels.**{reduced} No box may cover more than "
@@ -180,8 +180,3 @@ def to_percent(box: tuple[int, int, int, int], original_width: int, original_hei
         "height": 100 * pixels.height / original_height,
         "rotation": 0,
     }
-
-
-def largest_square(share: float, width: int, height: int) -> int:
-    """The side in pixels of the largest square that covers at most ``share`` of the image."""
-    return math.isqrt(int(share * width * height))
