@@ -226,10 +226,11 @@ def report(
     from darkroom.annotation.quality.metrics import measure
     from darkroom.annotation.quality.report import write_report
     from darkroom.annotation.rounds.image_pool import left_out
+    from darkroom.annotation.rounds.tables import AnnotationStages
 
-    with open_campaign() as opened:
-        states = [row.state for row in opened.stages().read().records]
-        workspace, people = opened.workspace, opened.journal.people().values()
+    with open_workspace() as workspace, AnnotationStages.of_workspace(workspace) as stages:
+        states = [row.state for row in stages.read().records]
+        people = stages.journal.people().values()
         path = out or workspace.annotation / ("payments.csv" if payments else "report.html")
         if payments:
             first, end = (day.date() if day else None for day in (since, until))
@@ -237,8 +238,8 @@ def report(
             write_payments(rows, path)
             facts: dict[str, object] = {"payments": path, "people": rows}
         else:
-            quality = measure(states, blocked=opened.journal.blocked_submissions(), people=people)
-            write_report(quality, path, title=opened.campaign.name, left_out=left_out(workspace))
+            quality = measure(states, blocked=stages.journal.blocked_submissions(), people=people)
+            write_report(quality, path, title=stages.campaign.name, left_out=left_out(workspace))
             fields = ("n_items", "until", "funnel", "waiting", "n_accepted", "n_rejected", "n_reworked")
             facts = {"report": path, **{name: getattr(quality, name) for name in fields}}
         if as_json:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from darkroom.annotation.rounds.campaign import Campaign
     from darkroom.annotation.rounds.journal import Journal
     from darkroom.annotation.rounds.sync import SyncPreview
-    from darkroom.annotation.rounds.tables import AnnotationStages
     from darkroom.pipelines.storage.workspace import Workspace
 
 
@@ -25,12 +24,6 @@ class OpenCampaign(NamedTuple):
     workspace: Workspace
     campaign: Campaign
     journal: Journal
-
-    def stages(self) -> AnnotationStages:
-        from darkroom.annotation.label_studio.server import find_task_url
-        from darkroom.annotation.rounds.tables import AnnotationStages
-
-        return AnnotationStages(self.workspace, self.campaign, self.journal, find_task_url(self.workspace))
 
 
 @contextmanager

@@ -4,10 +4,12 @@ Each holds the records that reached its stage, in their current state. A waiting
 waits for; a rejected one has the reasons.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
+from darkroom.annotation.label_studio.server import find_task_url
 from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign, annotation_digest
 from darkroom.annotation.rounds.image_pool import POOL, reject_item, require_pool
 from darkroom.annotation.rounds.journal import Journal
@@ -53,6 +55,13 @@ class AnnotationStages:
     task_url: Callable[[int, int], str]
     partition: str = "all"
     annotators: Annotators = "people"
+
+    @classmethod
+    @contextmanager
+    def of_workspace(cls, workspace: Workspace) -> Iterator[Self]:
+        """The stages of the workspace's own campaign. Raises ``AnnotationError``."""
+        with Journal(workspace.annotation) as journal:
+            yield cls(workspace, Campaign.load(workspace.annotation), journal, find_task_url(workspace))
 
     def read(self) -> CampaignSnapshot:
         """Every image of the pool with its state. Raises ``AnnotationError`` without a pool."""

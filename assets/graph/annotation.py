@@ -1,7 +1,6 @@
 """Human annotation in the UI: the image pool, the tables of the rounds, and the sensor that syncs with Label Studio."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.server import connect, find_task_url
+from darkroom.annotation.label_studio.server import connect
 from darkroom.annotation.quality.metrics import Quality, measure
 from darkroom.annotation.quality.report import figures, people_rows, plots, summary
 from darkroom.annotation.recordings.campaign_import import RecordedCampaign
@@ -24,7 +23,7 @@ from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, Annotati
 from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
 from darkroom.assets.pages.declared_metadata import table_columns
-from darkroom.assets.pages.metadata import plot, samples_examples, samples_preview, stage_metadata
+from darkroom.assets.pages.metadata import plot, samples_pages, stage_metadata
 from darkroom.pipelines.records import Annotated, PoolImage, PreAnnotation, Reject
 from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.tables import TableKey
@@ -75,8 +74,7 @@ class AnnotationSettings(dg.Config):
         if recorded is None:
             return {"annotations": "campaign of this workspace"}
         note = {"note": recorded.recording.note} if recorded.recording.note else {}
-        name = "bundled" if self.recording == "bundled" else self.recording
-        return {"annotations": f"recorded export, {name}", **note}
+        return {"annotations": f"recorded export, {self.recording}", **note}
 
 
 @_stage(POOL)
@@ -120,7 +118,9 @@ def annotation_rounds(
     """The submissions, from one reading of the journal."""
     with workspace.open() as opened:
         recorded = config.recorded(opened)
-        with _stages(context, opened, recorded) as stages:
+        # a recording is imported first
+        stages_of = recorded.stages(say=context.log.info) if recorded else AnnotationStages.of_workspace(opened)
+        with stages_of as stages:
             reading = stages.read()
             reports = stages.materialize(reading)
             states, journal = [record.state for record in reading.records], stages.journal
@@ -134,25 +134,12 @@ def annotation_rounds(
             yield dg.MaterializeResult(asset_key=_key(REFUSED), metadata={**counted, **config.origin(recorded)})
 
 
-@contextmanager
-def _stages(
-    context: dg.AssetExecutionContext, workspace: Workspace, recorded: RecordedCampaign | None
-) -> Iterator[AnnotationStages]:
-    """The stages of the recording, which is imported first, or of the workspace's own campaign."""
-    if recorded is not None:
-        with recorded.stages(say=context.log.info) as stages:
-            yield stages
-    else:
-        with Journal(workspace.annotation) as journal:
-            yield AnnotationStages(workspace, Campaign.load(workspace.annotation), journal, find_task_url(workspace))
-
-
 def _finished(
     stages: AnnotationStages, report: StageReport, n_in: int, quality: Quality, origin: dict[str, Any]
 ) -> dg.MaterializeResult:
     tables, images, key = stages.workspace.tables, stages.workspace.images, report.key
     samples = [to_sample(row, campaign=stages.campaign.name) for row in tables.read(key, Annotated)]
-    details = {**origin, **samples_examples(samples, images), "preview": samples_preview(samples, images)}
+    details = {**origin, **samples_pages(samples, images)}
     if key.asset == ACCEPTED.asset:
         details |= {"quality": dg.MetadataValue.md(summary(quality)), **figures(quality)}
         if rows := people_rows(quality):
