@@ -1,6 +1,6 @@
 """The datasets that ship, SFT and RL, and the experts' reviews that decide what ships."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -111,10 +111,10 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
             )
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
+            samples = (row.sample for row in opened.tables.stream(KEY, RLRow))
             details: dict[str, Any] = {
                 **pages.rl_dataset_metadata(opened.tables.stream(KEY, RLRow)),
-                **pages.samples_examples(_rl_samples(opened.tables), opened.images),
-                "preview": pages.samples_preview(_rl_samples(opened.tables), opened.images),
+                **pages.samples_pages(samples, opened.images),
                 "megabytes": _megabytes(shipped),
                 **dataset_columns("prompts", {SAMPLES_KEY: Sample, dg.AssetKey(Candidates.asset): Candidates.kind}),
             }
@@ -146,9 +146,8 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
             context.log.info("%d verdicts received, tasks sent: %s", synced.n_versions, dict(synced.imported))
             n_waiting = read_verdicts(journal, REVIEW).n_waiting
             proportions = {family: acceptance(read_reviews(opened.tables, family)) for family in reports}
-        head, rows = ("family", "reviewed", "accepted", "share"), []
-        for family, accepted in proportions.items():
-            rows.append((family, accepted.of, accepted.n, str(accepted)))
+        head = ("family", "reviewed", "accepted", "share")
+        rows = [(family, accepted.of, accepted.n, str(accepted)) for family, accepted in proportions.items()]
         shares = pages.table(head, rows) if rows else dg.MetadataValue.text("no family")
         n_rows = sum(report.n_out for report in reports.values())
         return dg.MaterializeResult(metadata={"dagster/row_count": n_rows, "waiting": n_waiting, "acceptance": shares})
@@ -184,10 +183,6 @@ def _shipped_metadata(
         f"{family}_megabytes": _megabytes(shipped),
         f"{family}_preview": pages.trajectories_preview(previewed, questions, workspace.images),
     }
-
-
-def _rl_samples(tables: Tables) -> Iterator[Sample]:
-    return (row.sample for row in tables.stream(KEY, RLRow))
 
 
 def _megabytes(shipped: Shipped) -> dg.MetadataValue:

@@ -10,7 +10,7 @@ import dagster as dg
 
 from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF
 from darkroom.assets.graph.resources import DraftSettings, VerdictSettings
-from darkroom.assets.graph.stage_assets import SPECS, StageContext, StageInputs, stage_asset, stage_result
+from darkroom.assets.graph.stage_assets import SPECS, StageInputs, stage_asset, stage_result
 from darkroom.assets.pages import metadata as pages
 from darkroom.assets.pages.declared_metadata import code_references
 from darkroom.pipelines.generation import engine, stage
@@ -36,26 +36,26 @@ def samples_asset() -> dg.AssetsDefinition:
     )
 
 
-def ensure_samples(run: StageContext) -> None:
+def ensure_samples(work: StageInputs) -> None:
     """Read the run's shard if that is not done yet, as the asset ``samples`` does; for the stages after it. No job
     holds both, their partitions differ: this saves a run per shard."""
-    recorded = dg.AssetRecordsFilter(asset_key=SAMPLES, asset_partitions=[run.partition])
-    is_read = run.workspace.tables.exists(TableKey(stage.SAMPLES, run.partition))
-    if is_read and run.context.instance.fetch_materializations(recorded, limit=1).records:
+    recorded = dg.AssetRecordsFilter(asset_key=SAMPLES, asset_partitions=[work.partition])
+    is_read = work.workspace.tables.exists(TableKey(stage.SAMPLES, work.partition))
+    assert work.context is not None, "samples are read in a run"
+    if is_read and work.context.instance.fetch_materializations(recorded, limit=1).records:
         return
-    result = _read_shard(run)
+    result = _read_shard(work)
     tags = {"dagster/data_version": result.data_version.value} if result.data_version else {}
-    run.context.log_event(dg.AssetMaterialization(SAMPLES, None, result.metadata, run.partition, tags))
+    work.context.log_event(dg.AssetMaterialization(SAMPLES, None, result.metadata, work.partition, tags))
 
 
-def _read_shard(run: StageContext) -> dg.MaterializeResult:
-    tables, images = run.workspace.tables, run.workspace.images
-    catalog = Catalog(run.workspace.sources)
-    source, shard = catalog.partitions()[run.partition]
-    report = engine.intake(run.workspace, catalog.open(source), shard, run.partition)
-    samples = tables.read(TableKey(stage.SAMPLES, run.partition), Sample)
-    details = {**pages.samples_examples(samples, images), "preview": pages.samples_preview(samples, images)}
-    return stage_result(tables, report, n_in=report.n_in, details=details)
+def _read_shard(work: StageInputs) -> dg.MaterializeResult:
+    tables, images = work.workspace.tables, work.workspace.images
+    catalog = Catalog(work.workspace.sources)
+    source, shard = catalog.partitions()[work.partition]
+    report = engine.intake(work.workspace, catalog.open(source), shard, work.partition)
+    samples = tables.read(TableKey(stage.SAMPLES, work.partition), Sample)
+    return stage_result(tables, report, n_in=report.n_in, details=pages.samples_pages(samples, images))
 
 
 def family_assets(recipe: Recipe) -> list[dg.AssetsDefinition]:
@@ -115,14 +115,13 @@ def _stage(
 ) -> dg.AssetsDefinition:
     spec = SPECS[stage]
 
-    def perform(run: StageContext) -> dg.MaterializeResult:
+    def perform(work: StageInputs) -> dg.MaterializeResult:
         if upstream == SAMPLES:
-            ensure_samples(run)
-        work = run.work
-        report = work_on_family(work, recipe, stage)
-        n_in = run.workspace.tables.n_rows(TableKey(tuple(upstream.path), run.partition))
+            ensure_samples(work)
+        report, tables = work_on_family(work, recipe, stage), work.workspace.tables
+        n_in = tables.n_rows(TableKey(tuple(upstream.path), work.partition))
         details = _details(_family(work, recipe), stage, report)
-        return stage_result(run.workspace.tables, report, n_in=n_in, details=details)
+        return stage_result(tables, report, n_in=n_in, details=details)
 
     return stage_asset(
         stage_key(recipe.family, stage),
@@ -157,8 +156,8 @@ def _details(family: Family, stage: str, report: StageReport) -> dict[str, Any]:
 
 
 def _rejects(recipe: Recipe, partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
-    def perform(run: StageContext) -> dg.MaterializeResult:
-        work, tables = run.work, run.workspace.tables
+    def perform(work: StageInputs) -> dg.MaterializeResult:
+        tables = work.workspace.tables
         family, report = _family(work, recipe), work_on_family(work, recipe, REJECTS)
         n_rejects = tables.n_rows(family.samples_key) - tables.n_rows(family.key("trajectories"))
         rejects, details = tables.read(report.key, Reject), {"funnel": family_funnel(family)}

@@ -10,7 +10,7 @@ import pydantic
 
 from darkroom.assets.graph.families import ensure_samples
 from darkroom.assets.graph.partitions import SHARDS_OF
-from darkroom.assets.graph.stage_assets import SPECS, StageContext, StageInputs, stage_asset, stage_result
+from darkroom.assets.graph.stage_assets import SPECS, StageInputs, stage_asset, stage_result
 from darkroom.assets.pages.metadata import rl_stage_metadata
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.generation.stage import Shard
@@ -63,13 +63,12 @@ def rl_settings(asset: str) -> type[dg.Config]:
 def _asset(kind: Any) -> dg.AssetsDefinition:
     spec = SPECS[kind.asset]
 
-    def perform(run: StageContext) -> dg.MaterializeResult:
+    def perform(work: StageInputs) -> dg.MaterializeResult:
         if kind is Candidates:
-            ensure_samples(run)
-        work = run.work
+            ensure_samples(work)
         stage, shard = rl_stage(work, kind.asset), _shard(work)
         report, n_in = shard.materialize(stage), len(stage.rows(shard))
-        return stage_result(run.workspace.tables, report, n_in=n_in, details=rl_stage_metadata(shard, kind.asset))
+        return stage_result(work.workspace.tables, report, n_in=n_in, details=rl_stage_metadata(shard, kind.asset))
 
     return stage_asset(
         dg.AssetKey([kind.asset]),

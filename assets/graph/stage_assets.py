@@ -50,27 +50,13 @@ class StageInputs(NamedTuple):
     """The resource of a role that the asset declares."""
     settings: Any
     """The launchpad's; None where the asset has none."""
-    progress: Callable[[StageProgress], None] | None = None
-
-
-class StageContext(NamedTuple):
-    """One materialisation of a stage: the open workspace, and the launchpad's settings (None where it has none)."""
-
-    context: dg.AssetExecutionContext
-    workspace: Workspace
-    settings: Any
+    context: dg.AssetExecutionContext | None = None
+    """The run's; None where no run is launched to look at a stage."""
 
     @property
-    def partition(self) -> str:
-        """The shard: ``demo-0000``."""
-        partition: str = self.context.partition_key
-        return partition
-
-    @property
-    def work(self) -> StageInputs:
-        """The stage's inputs, with progress lines."""
-        policies = partial(getattr, self.context.resources)
-        return StageInputs(self.workspace, self.partition, policies, self.settings, progress_lines(self.context))
+    def progress(self) -> Callable[[StageProgress], None] | None:
+        """Progress lines of the run, whose pace is counted from here on."""
+        return progress_lines(self.context) if self.context is not None else None
 
 
 class StageSpec(NamedTuple):
@@ -98,7 +84,7 @@ SPECS = {
 def stage_asset(
     key: dg.AssetKey,
     spec: StageSpec,
-    perform: Callable[[StageContext], dg.MaterializeResult],
+    perform: Callable[[StageInputs], dg.MaterializeResult],
     *,
     record: type[Any],
     deps: Sequence[dg.AssetKey],
@@ -139,7 +125,8 @@ def stage_asset(
         chosen = settings(**context.op_execution_context.op_config) if settings else None
         with repeated_while_away(context), context.resources.workspace.open() as workspace:
             _check_own_tables(context, workspace.tables, deps)
-            return perform(StageContext(context, workspace, chosen))
+            policies = partial(getattr, context.resources)
+            return perform(StageInputs(workspace, context.partition_key, policies, chosen, context))
 
     return stage
 

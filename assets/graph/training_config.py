@@ -24,8 +24,7 @@ _SAVE_STEPS = "Save a checkpoint every so many steps, from which a cancelled run
 def _option(model: type[ProgramSettings], name: str, default: Any = None) -> Any:
     """The field ``name`` of a program's settings, for the launchpad; None is the program's own default."""
     field = model.model_fields[name]
-    names = ("ge", "le")
-    bounds = {bound: getattr(extra, bound) for extra in field.metadata for bound in names if hasattr(extra, bound)}
+    bounds = {name: getattr(extra, name) for extra in field.metadata for name in ("ge", "le") if hasattr(extra, name)}
     return Field(default=default, description=field.description, **bounds)
 
 

@@ -207,11 +207,19 @@ _RL_FIGURES: Mapping[str, Callable[[Shard, Mapping[str, Any]], Metadata]] = {
 }
 
 
-def samples_examples(samples: Iterable[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
-    """A few samples small enough for the UI to show them on the asset's page itself."""
-    questions = ((sample, numbered_marks([sample.question])[0]) for sample in samples if sample.images)
-    captioned = ((sample.images[0], f"{question} → **{sample.answer}**") for sample, question in questions)
-    return _examples(captioned, store)
+def samples_pages(samples: Iterable[Sample], store: ImageStore) -> Metadata:
+    """The first samples with images: a few small enough for the UI to show them on the asset's page itself, and a
+    preview, in which the target's boxes are drawn."""
+    first = list(islice((sample for sample in samples if sample.images), max(N_EXAMPLES, N_PREVIEWED)))
+    captions = (f"{numbered_marks([sample.question])[0]} → **{sample.answer}**" for sample in first)
+    examples = _examples(zip((sample.images[0] for sample in first), captions, strict=True), store)
+    rows = []
+    for sample in first[:N_PREVIEWED]:
+        boxes = [box.box for box in sample.truth.boxes if box.image == 0]
+        image = _thumbnail(sample.images[0], store, boxes)
+        rows.append((image, cell(sample.question), cell(sample.answer), sample.source_row))
+    preview = dg.MetadataValue.md(markdown_table(("image", "question", "answer", "row"), rows))
+    return {**examples, "preview": preview}
 
 
 def trajectories_examples(
@@ -221,16 +229,6 @@ def trajectories_examples(
     rows = (row for row in trajectories if row.shown_images)
     captioned = ((row.shown_images[-1], f"{questions.get(row.sample_id, '')} → **{row.answer}**") for row in rows)
     return _examples(captioned, store)
-
-
-def samples_preview(samples: Iterable[Sample], store: ImageStore) -> dg.MetadataValue:
-    """The first samples with images; the target's boxes are drawn in."""
-    rows = []
-    for sample in islice((sample for sample in samples if sample.images), N_PREVIEWED):
-        boxes = [box.box for box in sample.truth.boxes if box.image == 0]
-        image = _thumbnail(sample.images[0], store, boxes)
-        rows.append((image, cell(sample.question), cell(sample.answer), sample.source_row))
-    return dg.MetadataValue.md(markdown_table(("image", "question", "answer", "row"), rows))
 
 
 def trajectories_preview(
