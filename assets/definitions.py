@@ -8,7 +8,7 @@ _COLLECTS = gc.isenabled()
 # what is loaded stays: looking through it for garbage would be a fifth of the time
 gc.disable()
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -162,12 +162,17 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[Any]:
         selections[ANNOTATION] = assets(*rounds)
         selections[FINISHED_ANNOTATIONS] = assets(*rounds, "rl_dataset")
         selections[RECORDED_ANNOTATIONS] = assets("/".join(POOL.asset), *rounds)
-    bundled = {"ops": {step: {"config": settings} for step, settings in BUNDLED_RECORDING.items()}}
-    config, tags = {RECORDED_ANNOTATIONS: bundled}, {TRAIN: RunSettings.from_environment().training_tags()}
+    config = {RECORDED_ANNOTATIONS: op_config(BUNDLED_RECORDING)}
+    tags = {TRAIN: RunSettings.from_environment().training_tags()}
     return [
         dg.define_asset_job(name, selection, config.get(name), _DESCRIPTIONS[name], tags.get(name))
         for name, selection in selections.items()
     ]
+
+
+def op_config(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A run's config with the settings of its assets, by op name."""
+    return {"ops": {step: {"config": config} for step, config in settings.items()}} if settings else {}
 
 
 @dg.definitions

@@ -17,7 +17,7 @@ from darkroom.assets.clusters.run_launcher import check_placement
 from darkroom.assets.clusters.worker import host_of, worker_tags
 from darkroom.assets.dagster_home import instance as dagster_home
 from darkroom.assets.dagster_home.daemon import daemon
-from darkroom.assets.definitions import definitions
+from darkroom.assets.definitions import definitions, op_config
 from darkroom.assets.graph.partitions import update_partitions
 from darkroom.assets.terminal.progress import progress_bar
 from darkroom.assets.terminal.run_lines import FirstTrajectory, OnAsset, RunLines, materialization_line
@@ -64,12 +64,44 @@ class Jobs:
         """Run a job on the cluster, with a run for each shard on which something is left to do."""
         job = self._definitions.resolve_job_def(name)
         if shards := self.unfinished(name, partitions, only or sorted(job.asset_layer.selected_asset_keys)):
-            materialize_on_cluster(job, self._instance, self.console, self.runs_on, shards, only=only)
+            self._run_on_cluster(job, shards, only=only)
 
     def run_on_cluster(self, name: str, *, settings: Mapping[str, Any] | None = None) -> None:
         """Run a job that has no shards on the cluster."""
-        job, config = self._definitions.resolve_job_def(name), _config(settings)
-        materialize_on_cluster(job, self._instance, self.console, self.runs_on, [""], run_config=config)
+        self._run_on_cluster(self._definitions.resolve_job_def(name), [""], run_config=op_config(settings))
+
+    def _run_on_cluster(
+        self,
+        job: dg.JobDefinition,
+        partitions: Sequence[str],
+        *,
+        only: Sequence[dg.AssetKey] | None = None,
+        run_config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Queue a run for each of the ``partitions`` and wait for all; Ctrl-C cancels them, a killed command leaves
+        them.
+
+        A shard that failed stops no other. A job without partitions has one, "". Raises ``MaterializationFailed`` with
+        the message of each.
+        """
+        runs, failures = QueuedRuns(self._instance, job, self.runs_on), list[str]()
+        queueing = f"{job.name} … queueing {len(partitions):,} runs"
+        with daemon(self._instance) as watch, self.console.status(queueing) as status:
+            try:
+                # the first shards are worked on while the others are queued
+                _patiently(status, lambda: runs.submit(partitions, only, run_config))
+                while runs.n_open():
+                    watch.ensure()
+                    _patiently(status, lambda: _note_ended(self.console, self._instance, runs, failures))
+                    n_ended, n_running = len(partitions) - runs.n_open(), _patiently(status, runs.n_running)
+                    ended = f"{n_ended:,} of {len(partitions):,} ended, {n_running:,} running"
+                    status.update(f"{job.name} on {self.runs_on} … {ended}")
+                    time.sleep(_SECONDS)
+            except KeyboardInterrupt:
+                runs.cancel()
+                raise
+        if failures:
+            raise MaterializationFailed("\n".join(failures))
 
     def unfinished(self, name: str, partitions: Sequence[str], keys: Sequence[dg.AssetKey]) -> list[str]:
         """The shards on which one of the stages ``keys`` has work to do. Prints how many the others are, as those of
@@ -129,7 +161,7 @@ def materialize(
     lines = RunLines(console, title, len(job.nodes) if only is None else len(only), on_asset)
     instance.add_event_listener(run_id, lines.record)
     with lines.live():
-        config, tags = {**_QUIET, **_config(settings)}, worker_tags(run_id)
+        config, tags = {**_QUIET, **op_config(settings)}, worker_tags(run_id)
         run = job.execute_in_process(
             config, instance, partition, raise_on_error=False, run_id=run_id, tags=tags, asset_selection=only
         )
@@ -137,44 +169,6 @@ def materialize(
         raise KeyboardInterrupt
     if not run.success:
         raise MaterializationFailed("\n".join(failures_here(run)))
-
-
-def _config(settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"ops": {step: {"config": config} for step, config in settings.items()}} if settings else {}
-
-
-def materialize_on_cluster(
-    job: dg.JobDefinition,
-    instance: dg.DagsterInstance,
-    console: Console,
-    runs_on: str,
-    partitions: Sequence[str],
-    *,
-    only: Sequence[dg.AssetKey] | None = None,
-    run_config: Mapping[str, Any] | None = None,
-) -> None:
-    """Queue a run for each of the ``partitions`` and wait for all; Ctrl-C cancels them, a killed command leaves them.
-
-    A shard that failed stops no other. A job without partitions has one, "". Raises ``MaterializationFailed`` with the
-    message of each.
-    """
-    runs, failures = QueuedRuns(instance, job, runs_on), list[str]()
-    with daemon(instance) as watch, console.status(f"{job.name} … queueing {len(partitions):,} runs") as status:
-        try:
-            # the first shards are worked on while the others are queued
-            _patiently(status, lambda: runs.submit(partitions, only, run_config))
-            while runs.n_open():
-                watch.ensure()
-                _patiently(status, lambda: _note_ended(console, instance, runs, failures))
-                n_ended, n_running = len(partitions) - runs.n_open(), _patiently(status, runs.n_running)
-                ended = f"{n_ended:,} of {len(partitions):,} ended, {n_running:,} running"
-                status.update(f"{job.name} on {runs_on} … {ended}")
-                time.sleep(_SECONDS)
-        except KeyboardInterrupt:
-            runs.cancel()
-            raise
-    if failures:
-        raise MaterializationFailed("\n".join(failures))
 
 
 def _patiently(status: Status, ask: Callable[[], _T]) -> _T:

@@ -45,10 +45,6 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]) -> Self:
         return cls(inst_data=inst_data)
 
-    def check(self, runs_on: str) -> None:
-        """Raises ``PlacementError`` if a run cannot get there."""
-        self._at(runs_on)
-
     def launch_run(self, context: LaunchRunContext) -> None:
         """Record the placement first, so that the run is looked for where it was launched.
 
@@ -67,7 +63,7 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
                 context = context._replace(dagster_run=run._replace(job_code_origin=origin))
         self._instance.add_run_tags(run.run_id, {RUNS_ON_TAG: runs_on})
         try:
-            self._at(runs_on).launch_run(context)
+            self.at(runs_on).launch_run(context)
         except ClusterUnavailable as error:
             raise DagsterUserCodeUnreachableError(str(error)) from error
 
@@ -94,9 +90,10 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
             launcher.join(timeout)
 
     def _of(self, run: dg.DagsterRun) -> RunLauncher:
-        return self._at(run.tags.get(RUNS_ON_TAG, LOCAL))
+        return self.at(run.tags.get(RUNS_ON_TAG, LOCAL))
 
-    def _at(self, runs_on: str) -> RunLauncher:
+    def at(self, runs_on: str) -> RunLauncher:
+        """The launcher of a place. Raises ``PlacementError`` if a run cannot get there."""
         if runs_on not in self._launchers:
             launcher = _launcher(runs_on, RunSettings.from_environment())
             launcher.register_instance(self._instance)
@@ -136,4 +133,4 @@ def check_placement(instance: dg.DagsterInstance, runs_on: str) -> None:
             f"dagster.yaml names another launcher: put `run_launcher: {{module: {__name__}, class: "
             "PlacedRunLauncher}` there"
         )
-    launcher.check(runs_on)
+    launcher.at(runs_on)
