@@ -33,7 +33,7 @@ def rejects(n_rows: int, source: str, stage: str = "samples") -> Iterator[Reject
 def test_of_many_rejects_the_first_are_listed_and_the_others_counted(workspace: Workspace, console: Console) -> None:
     keys = [TableKey(SAMPLES, f"streets-000{n}") for n in range(2)]
     for key in keys:
-        facts = {"n_in": 40, "n_out": 0}
+        facts = {"n_in": 40, "n_out": 0, "n_not_applicable": 0}
         workspace.tables.write(key, Sample, [], rejects(40, "streets"), inputs="", facts=facts)
     print_intake(console, workspace, keys)
     text = console.export_text()
