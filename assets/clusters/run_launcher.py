@@ -93,7 +93,7 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
         return self.at(run.tags.get(RUNS_ON_TAG, LOCAL))
 
     def at(self, runs_on: str) -> RunLauncher:
-        """The launcher of a place. Raises ``PlacementError`` if a run cannot get there."""
+        """The launcher for ``runs_on``. Raises ``PlacementError`` if a run cannot get there."""
         if runs_on not in self._launchers:
             launcher = _launcher(runs_on, RunSettings.from_environment())
             launcher.register_instance(self._instance)
