@@ -24,7 +24,7 @@ from tests.pipelines.sources import releases
 T = TypeVar("T")
 STUDIO = "people's work in Label Studio: tests/e2e/annotation"
 DOWNLOADED = "a download, which the user makes"
-OWN_IMAGES = "builds from the user's images: tests/e2e/test_readme_commands.py"
+OWN_IMAGES = "builds from the user's images: tests/e2e/test_readme_commands.py, tests/assets/commands/test_sources.py"
 NOT_RUN = {
     r"^(ui|sandbox serve)$|^(agent|environment) serve |--serve$|^sandbox serve --stdio": "serves until it is stopped",
     r"^serve (MODEL$|[\w/.-]+/)": "starts a model's server: tests/e2e/test_serve.py, test_transformers_serve.py",
@@ -37,7 +37,7 @@ NOT_RUN = {
     r"^rl mmk12": DOWNLOADED,
     r"visual_probe|--benchmark": DOWNLOADED,
     r"^publish crop ann/street-crops$": "uploads",
-    r"^materialize photos|--boxes bbox|^explain photos:": OWN_IMAGES,
+    r"^materialize photos|--boxes bbox|^explain photos:|^sources check photos/": OWN_IMAGES,
     r"mirror": "a family of the user's: tests/test_families_page.py",
     r"^gallery crop --rejects$": "20 s; of that family tests/test_families_page.py runs it",
     r"^calibrate .*--labelled": "people's verdicts in a file",

@@ -102,7 +102,7 @@ def arena(full_tier: None, corner: Path) -> Iterator[Arena]:
             session = remote.session()  # the client's connection is there before the host is looked at
             session.run("print(1)")
             session.close()
-            for executor in (waiting, arena.pool._terms.admission.executor):
+            for executor in (waiting, arena.pool._terms.executor):
                 start_all_threads(executor)
             while descendants(arena.pool.pid) - before:
                 time.sleep(0.05)
