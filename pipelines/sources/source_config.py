@@ -26,7 +26,7 @@ class DatasetInfo(BaseModel):
     asks: str
     """The kind of its questions."""
     columns_from: str
-    """The place where its columns were read."""
+    """Origin of its columns: the card, or code that reads it."""
     on_card: bool = False
     """True if that was its card; if not, it was public code or its first shard."""
     get: str = ""
