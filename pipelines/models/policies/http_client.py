@@ -26,7 +26,7 @@ IDLE_SECONDS = 4.0
 """Connections that were idle for longer are not used again: servers close them after five."""
 _PIECE_BYTES = 2**17
 """What the socket does not take at once is copied, so it gets pieces and may say when to go on."""
-_PAGE = re.compile(r"\s*<(?:.*?<title[^>]{0,100}>([^<]{0,200}))?", re.IGNORECASE | re.DOTALL)
+_PAGE = re.compile(r"\A\s*<(?:.*?<title[^>]{0,100}>([^<]{0,200}))?", re.IGNORECASE | re.DOTALL)
 _TITLE_BYTES = 4096
 """Of a page, in which its title is looked for."""
 _MARK = uuid4().hex

@@ -14,8 +14,8 @@ from typing import Any
 from darkroom.pipelines.models.parsing import parsed
 from darkroom.pipelines.models.protocols.markup import Malformed, excerpt
 
-_FUNCTION = re.compile(r"\s*<function=([\w.-]{1,64})>")
-_FENCE = re.compile(r"\s*```(?:json|tool_call)?[ \t]*\n")
+_FUNCTION = re.compile(r"\A\s*<function=([\w.-]{1,64})>")
+_FENCE = re.compile(r"\A\s*```(?:json|tool_call)?[ \t]*\n")
 _BRACKETS = re.compile(r"[\s}\]]*")
 _DECODER = json.JSONDecoder(strict=False)  # strings may contain unescaped line ends
 _ERRORS = (ValueError, RecursionError)
