@@ -147,7 +147,7 @@ def _calls(message: Mapping[str, Any]) -> str:
 
 
 def _thought_and_text(message: Mapping[str, Any]) -> tuple[str, str]:
-    """What was thought, in a field, in parts or before ``</think>``, and what was said then. Text that opens a thought
+    """The thought, of a field, of parts or before ``</think>``, and the text after it. Text that opens a thought
     and never ends it is said: code may be in it."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []

@@ -164,9 +164,12 @@ class EndpointSettings(EnvironmentSettings):
 
     @field_validator("extra")
     @classmethod
-    def _is_an_object(cls, extra: str) -> str:
-        if not isinstance(json.loads(extra or "{}"), dict):
+    def _adds_fields(cls, extra: str) -> str:
+        added = json.loads(extra or "{}")
+        if not isinstance(added, dict):
             raise ValueError('expected a JSON object, such as {"reasoning_effort": "low"}')
+        if own := added.keys() & {"model", "messages", "n", "stream"}:
+            raise ValueError(f"{', '.join(sorted(own))} cannot be replaced")
         return extra
 
     @classmethod

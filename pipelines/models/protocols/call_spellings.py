@@ -50,7 +50,9 @@ def spelled_call(text: str) -> SpelledCall | Malformed:
     if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
         return Malformed(f"the call has no name: {excerpt(text)}")
     if (more := fields.keys() - _PARTS) or {"arguments", "parameters"} <= fields.keys():
-        return Malformed(f"the call has {', '.join(sorted(more)) or 'arguments and parameters'}: {excerpt(text)}")
+        return Malformed(
+            f"the call has {', '.join(sorted(map(str, more))) or 'arguments and parameters'}: {excerpt(text)}"
+        )
     if "parameters" in fields:
         mended.append("parameters")
     arguments = fields.get("arguments", fields.get("parameters"))
@@ -105,5 +107,5 @@ def _mended(text: str) -> tuple[Any, list[str]] | None:
         return None
     try:
         return ast.literal_eval(statements[0].value), [*mended, "Python's spelling"]
-    except _ERRORS:
+    except (TypeError, *_ERRORS):  # TypeError: a list as a key
         return None

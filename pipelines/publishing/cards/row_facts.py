@@ -48,7 +48,7 @@ class SampleFacts:
 
     @property
     def intake(self) -> list[str]:
-        """How intake read the boxes and chose labels, and what it derived."""
+        """The choices of intake: frames of boxes, labels, derived fields."""
         return [*self.choices, *(f"{n} rows with an image {step}" for step, n in sorted(self.derived.items()))]
 
 

@@ -99,7 +99,7 @@ class MsSwiftReward:
 
 
 def score(response: str, truth: Mapping[str, Any]) -> float:
-    """Whether the response ends in the right answer.
+    """Return whether the response ends in the right answer.
 
     Raises `NeedsToolkit` for kinds that are not graded here alone, `OSError` where the service does not answer.
     """
@@ -113,7 +113,7 @@ def score(response: str, truth: Mapping[str, Any]) -> float:
 
 
 def final_answer(response: str) -> str | None:
-    r"""What the words behind the last observation end in: the last <answer>, else the last \boxed; None without one."""
+    r"""The end of the words behind the last observation: the last <answer>, else the last \boxed; None without one."""
     words = _OBSERVED.split(response)[-1]
     tagged = _TAGGED.findall(words)
     if tagged:
@@ -124,7 +124,7 @@ def final_answer(response: str) -> str | None:
 
 @functools.cache
 def has_toolkit() -> bool:
-    """Whether Darkroom is installed here."""
+    """Return whether Darkroom is installed here."""
     try:
         return importlib.util.find_spec("darkroom.pipelines.verification.grading") is not None
     except ModuleNotFoundError:  # there is no pipelines, or it is something else
@@ -219,7 +219,7 @@ def _words(text: str) -> str:
 
 
 def _braced(text: str, start: int) -> str | None:
-    """What stands from `start` to the brace that closes there; None without one."""
+    """The text from `start` to the brace that closes there; None without one."""
     depth = 1
     for place in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)

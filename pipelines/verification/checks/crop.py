@@ -39,7 +39,7 @@ def executed_code(turn: Round) -> str:
     for edit in turn.observation.edits:
         if edit.kind == "clamp_box":
             boxes += f"\n{edit.after}"
-        elif edit.before:
+        elif edit.before and not edit.kind.startswith("tool call"):  # that one is how the model spelled the code's call
             code = neutralise(code).replace(edit.before, edit.after)
     return code + boxes
 

@@ -322,6 +322,7 @@ def test_refusals_in_other_words_are_of_their_rows(chat, open_policy, turn):
         ),
         ("temperature=1.0 is not supported with this model", 5, """DARKROOM_POLICY_EXTRA='{"temperature": null}'"""),
         ("maximum context length is 4096 tokens, request 17 has 9000", 20, "request 17"),
+        ("there is no such model; please stop", 20, "please stop. Check the endpoint"),
     ],
 )
 def test_an_endpoint_that_refuses_every_request_stops_the_stage_with_its_sentence(
@@ -344,7 +345,9 @@ def test_a_field_of_null_is_left_out(chat, open_policy, turn):
     assert (sent["max_completion_tokens"], sent["reasoning_effort"]) == (9, "low")
 
 
-@pytest.mark.parametrize("extra", ["[1]", "{", "7"])
+@pytest.mark.parametrize(
+    "extra", ["[1]", "{", "7", '{"n": 4}', '{"stream": true}', '{"messages": []}', '{"model": "a"}']
+)
 def test_extra_fields_are_a_json_object(extra):
     with pytest.raises(PolicyUnavailable, match="DARKROOM_JUDGE_EXTRA is "):
         EndpointSettings.from_environment("JUDGE", {"DARKROOM_JUDGE_EXTRA": extra})
