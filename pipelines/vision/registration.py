@@ -9,8 +9,9 @@ exact to about half a degree. Decontamination proposes similarities from an inde
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import cv2
@@ -144,8 +145,7 @@ def degrees_between(angle: float, reference: float) -> float:
 def _fit_orb(gray: Gray, gray_shown: Gray) -> _Fit | None:
     """The similarity that enough ORB features agree on. A rim lets features near the image's edge be found."""
     rimmed = [cv2.copyMakeBorder(levels, _RIM, _RIM, _RIM, _RIM, cv2.BORDER_REPLICATE) for levels in (gray, gray_shown)]
-    orb = cv2.ORB.create(nfeatures=_N_ORB_FEATURES, fastThreshold=8)
-    (points, words), (points_shown, words_shown) = (_detected(orb, levels) for levels in rimmed)
+    (points, words), (points_shown, words_shown) = (_detected(_orb, levels) for levels in rimmed)
     if words is None or words_shown is None:
         return None
     pairs = cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True).match(words, words_shown)
@@ -161,9 +161,9 @@ def _fit_orb(gray: Gray, gray_shown: Gray) -> _Fit | None:
 
 def _fit_sift(gray: Gray, gray_shown: Gray) -> _Fit | None:
     """The same by SIFT features of levelled images, which tell small enlarged parts and low contrast."""
-    sift = cv2.SIFT.create(nfeatures=_N_SIFT_FEATURES)
-    levelled = [cv2.equalizeHist(levels) for levels in (gray, gray_shown)]
-    (points, words), (points_shown, words_shown) = (_detected(sift, levels) for levels in levelled)
+    (points, words), (points_shown, words_shown) = (
+        _detected(_sift, cv2.equalizeHist(levels)) for levels in (gray, gray_shown)
+    )
     if min(len(points), len(points_shown)) < _MIN_SIFT_INLIERS:
         return None
     nearest = cv2.BFMatcher().knnMatch(words, words_shown, k=2)
@@ -177,9 +177,20 @@ def _fit_sift(gray: Gray, gray_shown: Gray) -> _Fit | None:
     return _Fit(matrix, _MIN_SIFT_AGREEMENT, 0.0, _hull(places, gray.shape) if many else None)
 
 
-def _detected(detector: cv2.Feature2D, gray: NDArray[Any]) -> tuple[Any, Any]:
-    """Points and descriptors. OpenCV's types ask for a mask."""
-    return detector.detectAndCompute(gray, np.full_like(gray, 255))
+_orb = partial(cv2.ORB.create, nfeatures=_N_ORB_FEATURES, fastThreshold=8)
+_sift = partial(cv2.SIFT.create, nfeatures=_N_SIFT_FEATURES)
+
+
+def _detected(detector: Callable[[], cv2.Feature2D], gray: NDArray[Any]) -> tuple[Any, Any]:
+    return _detected_in(detector, np.asarray(gray, np.uint8).tobytes(), gray.shape)
+
+
+@lru_cache(maxsize=8)
+def _detected_in(detector: Callable[[], cv2.Feature2D], levels: bytes, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Points and descriptors; kept for a while, as the checks of a row compare the same images. OpenCV's types ask for
+    a mask."""
+    gray = np.frombuffer(levels, np.uint8).reshape(shape)
+    return detector().detectAndCompute(gray, np.full_like(gray, 255))
 
 
 def _similarity(

@@ -169,7 +169,7 @@ def _beside(match: re.Match[str]) -> time | None:
 
 def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | None:
     half = match["half"] or ""
-    if part := match["part"]:
+    if not half and (part := match["part"]):
         half = "a" if "morning" in part else "p"
     if not (hour < 24 and minute < 60 and second < 60) or (half and not 1 <= hour <= 12):
         return None
