@@ -22,9 +22,9 @@ STUBBORN = """
     time.sleep(600)
 """
 ORDERLY = """
-    import os, signal, sys, time
+    import os, pathlib, signal, sys, time
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
-    open(sys.argv[1], "w").write(str(os.getpid()))
+    pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))  # a file that nobody closes would swallow the exit
     for _ in range(6000): time.sleep(0.1)  # a signal just before a sleep is handled after it
 """
 
