@@ -4,7 +4,7 @@
     python -m measurements.policies --quick         # a first impression, about one
     python -m measurements.policies --only cap --json figures.json
 
-The endpoint is a mock in a process of its own (measurements/mock_server.py); each client has its own process too. The
+The endpoint is a mock in a process of its own (tests/mock_server.py); each client has its own process too. The
 bare client and the layer take turns; a ratio compares two values of one turn.
 """
 
@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from measurements.mock_endpoint import MockEndpoint
 from measurements.policy_bars import (
     measure_cap,
     measure_in_flight,
@@ -23,6 +22,7 @@ from measurements.policy_bars import (
 from measurements.policy_images import measure_image_flight, measure_images, measure_minute
 from measurements.report import describe_machine, options_of, report
 from measurements.rows import Row
+from tests.mock_endpoint import MockEndpoint
 
 _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "throughput": measure_throughput,

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from measurements.drafting import DECISION, MockSource, draft, take_in
-from measurements.mock_endpoint import MockEndpoint
 from measurements.policy_client import IN_ALL, store_images
 from measurements.rows import Bar, Row, count_row, median_row
+from tests.mock_endpoint import MockEndpoint
 
 Figures = dict[str, float]
 N_CALLS = 2_000

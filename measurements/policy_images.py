@@ -1,8 +1,8 @@
 """Calls with images beside bare clients: CPU time, calls in flight, and a minute with all of them."""
 
-from measurements.mock_endpoint import MockEndpoint
 from measurements.policy_bars import worked
 from measurements.rows import Bar, Row, count_row, median_row
+from tests.mock_endpoint import MockEndpoint
 
 N_IMAGE_CALLS, N_FLIGHT_CALLS, CALLS_PER_IMAGE = 300, 1_600, 8
 N_MINUTE_CALLS, N_SHARED_IMAGES = 10_000, 64

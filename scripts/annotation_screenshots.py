@@ -21,10 +21,10 @@ from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.own_studio import own_home, running
 from scripts.screenshots import browser
 from tests.e2e.labelling import Labelling, pool_of, write_campaign
 from tests.e2e.visitor import Point, visitor
+from tests.own_studio import own_home, running
 
 SIZE = (1400, 740)
 START_SIZE = (1400, 445)

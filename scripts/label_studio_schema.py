@@ -19,8 +19,8 @@ from darkroom.annotation.label_studio.server import SCHEMA, server_of
 from darkroom.annotation.label_studio.server_files import database_variables
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.own_studio import own_home
 from scripts.postgres import postgres_server
+from tests.own_studio import own_home
 
 SKIPPED = re.compile(r"^(--.*|SET .*;|\\.*|COMMENT ON EXTENSION .*;|)$")
 """Comments, psql's own commands, and settings of a session, which other versions of PostgreSQL may not know."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from scripts.ports import free_port
+from tests.ports import free_port
 
 USER = "darkroom"
 

@@ -31,7 +31,7 @@ import websockets
 from darkroom.assets.dagster_home.instance import prepare_dagster_home
 from darkroom.pipelines.inspection.gallery import write_gallery
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.ports import free_port
+from tests.ports import free_port
 
 Call = Callable[..., Awaitable[Any]]
 START_SECONDS = 300

@@ -21,7 +21,7 @@ from uuid import uuid4
 import fsspec
 
 from darkroom.pipelines.storage.store_paths import store_path
-from scripts.ports import free_port
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 KIND, EMULATORS = "DARKROOM_TEST_STORE", "DARKROOM_TEST_EMULATORS"

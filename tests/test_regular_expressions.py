@@ -34,7 +34,8 @@ CATEGORIES = {kinds.CATEGORY_DIGIT: "0", kinds.CATEGORY_SPACE: " ", kinds.CATEGO
 
 
 def modules() -> list[str]:
-    paths = [path for package in ("sandbox", "pipelines", "train") for path in (ROOT / package).rglob("*.py")]
+    folders = ("sandbox", "pipelines", "train", "examples/adapters")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     names = [str(path.relative_to(ROOT)) for path in paths if "import re\n" in path.read_text(encoding="utf-8")]
     return sorted(name for name in names if not name.startswith(OWN_TEXT))
 

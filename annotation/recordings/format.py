@@ -32,7 +32,7 @@ from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.user_files import field_errors
 
 BUNDLED = Path(__file__).with_name("demo.json")
-"""On images of the embedded source ``demo``; made by ``python -m scripts.record_annotations``."""
+"""On images of the embedded source ``demo``; made by ``python -m tests.annotation.recordings.record_annotations``."""
 _RECORDED = ("id", "completed_by", "updated_by", "created_at", "updated_at", "lead_time", "was_cancelled", "result")
 """Fields of an annotation; the others are irrelevant or name people."""
 

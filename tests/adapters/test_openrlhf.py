@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.pipelines.publishing.adapters import FOLDER
+from darkroom.adapters import FOLDER
 from darkroom.train.tiny import build
 from tests.adapters.conftest import Install
 from tests.adapters.programs import run_program, write_scripts

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.pipelines.publishing.adapters import FOLDER
+from darkroom.adapters import FOLDER
 from darkroom.train.models.loading import load_processor
 from darkroom.train.tiny import build
 from tests.adapters.programs import run_program, write_scripts

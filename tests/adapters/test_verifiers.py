@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from PIL import Image
 
-from darkroom.pipelines.publishing.adapters import FOLDER
+from darkroom.adapters import FOLDER
 from darkroom.train.tiny import build
 from tests.adapters.conftest import Install
 from tests.adapters.rollouts import Script, digest, grpo, marker, scripts, write_rows

@@ -30,9 +30,9 @@ from darkroom.pipelines.models.tasks import Task, question_text
 from darkroom.pipelines.processes.virtual_environment import MARKER
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.train.rl.rollouts.prompts import open_prompts, question_of
-from scripts.ports import free_port
 from tests.adapters.vllm_server import ROOT, Server, clean_environment, run
 from tests.e2e.demo_runs import digests
+from tests.ports import free_port
 from tests.served import served
 
 SCHEMA = {

@@ -15,8 +15,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from scripts.ports import free_port
 from tests.adapters.vllm_server import ROOT, clean_environment, run
+from tests.ports import free_port
 
 NEAR, FAR = 0.01, 0.1
 """Differences of log-probabilities: what rounding explains, and what it does not."""

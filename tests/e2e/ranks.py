@@ -21,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-from scripts.ports import free_port
+from tests.ports import free_port
 from tests.soak import vllm_without_gpu
 
 PROGRAMS = {"sft": "darkroom.train.sft", "grpo": "darkroom.train.grpo", "evaluate": "darkroom.train.evaluate"}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.ports import free_port
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 CONFIGURATION = """\

@@ -27,11 +27,11 @@ from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.own_studio import running
-from scripts.ports import free_port
 from tests.e2e.annotators import SMALL, boxes, choice, http_client, settled, text
 from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field, pool_of, write_campaign
 from tests.e2e.visitor import visitor
+from tests.own_studio import running
+from tests.ports import free_port
 
 SIZE = (1400, 900)
 AUTHOR, CHECKER, THIRD, EXPERT = "ann@example.com", "bob@example.com", "cy@example.com", "eve@example.com"

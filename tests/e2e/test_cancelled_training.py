@@ -18,8 +18,8 @@ import dagster as dg
 import psutil
 import pytest
 
-from scripts.ports import free_port
 from tests.matrices import first_quickly
+from tests.ports import free_port
 from tests.waiting import answers, wait_until
 
 SECONDS = 120.0

@@ -17,7 +17,7 @@ from pathlib import Path
 import datasets
 import pytest
 
-from scripts.ports import free_port
+from tests.ports import free_port
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

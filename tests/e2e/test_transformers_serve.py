@@ -33,9 +33,9 @@ from darkroom.pipelines.rl.pass_rates import PassRates
 from darkroom.pipelines.rl.suitability import Suitability
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.ports import free_port
 from tests.matrices import first_quickly
 from tests.pipelines.scripted import taken_out
+from tests.ports import free_port
 from tests.waiting import answers, wait_until
 
 PARTITION = "small-0000"

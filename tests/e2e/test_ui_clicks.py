@@ -15,11 +15,11 @@ import pytest
 
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.ports import free_port
 from scripts.screenshots import running, wait_for
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource
 from tests.e2e.visitor import Visitor, visitor
+from tests.ports import free_port
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 FIRST, *OTHERS = SHARDS = ["signs-0000", "signs-0001", "signs-0002"]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.ports import free_port
 from tests.e2e.test_readme_commands import asset_names
+from tests.ports import free_port
 
 PACKAGES = ("pipelines", "assets", "annotation", "train", "sandbox")
 Command = Callable[..., str]

@@ -24,9 +24,9 @@ from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
 from measurements.drafting import DECISION
-from measurements.mock_endpoint import MockEndpoint
 from scripts.postgres import Postgres, postgres_server
 from tests.e2e.team import ROOT, new_ledger, write_team_settings
+from tests.mock_endpoint import MockEndpoint
 from tests.object_store import ObjectStore, S3Server, running
 from tests.soak.ray_cluster import RayCluster, ray_cluster
 

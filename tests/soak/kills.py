@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from measurements.mock_endpoint import MockEndpoint
+from tests.mock_endpoint import MockEndpoint
 
 SEED = 20261121
 Work = Callable[[str, Path], object]

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from measurements.drafting import CALLS_PER_ROW, CONCURRENCY, DECISION, MockSource, draft, take_in
-from measurements.mock_endpoint import MockEndpoint
+from tests.mock_endpoint import MockEndpoint
 from tests.soak.kills import SEED, Killed, killed
 
 KILLS_PER_DRAFT = 5

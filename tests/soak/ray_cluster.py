@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from scripts.ports import free_port
+from tests.ports import free_port
 from tests.waiting import answers
 
 _SECONDS, _LEAVING_SECONDS, _N_STARTS = 600.0, 20.0, 10

@@ -19,10 +19,10 @@ from darkroom.annotation._plugin.darkroom_studio.access import AccessTable
 from darkroom.annotation.label_studio.server import PLUGIN, LabelStudioServer, connect, server_of
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.own_studio import running
-from scripts.ports import free_port
 from tests.e2e.annotators import boxes, http_client, text
 from tests.image_files import encoded
+from tests.own_studio import running
+from tests.ports import free_port
 from tests.soak.access_walk import (
     ANN,
     BOB,

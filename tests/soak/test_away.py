@@ -15,10 +15,10 @@ from darkroom.assets.definitions import SFT
 from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
 from measurements.drafting import DECISION
-from measurements.mock_endpoint import MockEndpoint
 from scripts.postgres import Postgres
 from tests.assets.conftest import add_signs, materialize_shard
 from tests.conftest import SmallSource
+from tests.mock_endpoint import MockEndpoint
 from tests.object_store import ObjectStore, S3Server, running
 from tests.waiting import wait_until
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from measurements.mock_endpoint import MockEndpoint
+from tests.mock_endpoint import MockEndpoint
 from tests.soak import rl_stages
 from tests.soak.kills import Killed, killed
 from tests.soak.policy_kills import killed_draft

@@ -16,11 +16,11 @@ import pytest
 from darkroom.assets.clusters.worker import WORKER_TAG
 from darkroom.assets.definitions import SFT
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.ports import free_port
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
 from tests.conftest import SmallSource
 from tests.e2e.demo_runs import digests, ledger
 from tests.e2e.test_cancelled_training import ask, launch, started
+from tests.ports import free_port
 from tests.waiting import answers, wait_until
 
 CROP = [["crop", stage] for stage in ("drafts", "runs", "verdicts", "trajectories", "rejects")]

@@ -11,10 +11,10 @@ import pytest
 
 from darkroom.pipelines.storage.workspace import Workspace
 from measurements.drafting import DECISION
-from measurements.mock_endpoint import MockEndpoint
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource
 from tests.e2e.team import ROOT, command, tables_of
+from tests.mock_endpoint import MockEndpoint
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.pipelines.storage.images import ImageStore
-from scripts.ports import free_port
+from tests.ports import free_port
 from tests.train.conftest import sign, sum_without_image
 
 GRPO = ["--method", "thyme", "--engine", "vllm_server", "--generations", "4", "--batch-size", "4", "--max-steps", "2"]

@@ -6,7 +6,7 @@ POST   /episodes/NAME/step     {"text": the model's turn} -> an observation, or 
 POST   /score                  {"episodes": [NAME, …]} -> the rewards of one group
 DELETE /episodes/NAME
 POST   /grade                  {"answer": "42", "truth": {…}} -> {"right": true}
-GET    /adapters/FILE          files that other trainers load (pipelines/publishing/adapters)
+GET    /adapters/FILE          files that other trainers load (examples/adapters)
 
 OpenEnv's interface: a WebSocket (``/ws``) is a session, an episode after the other; ``/schema`` describes its messages.
 
@@ -30,10 +30,10 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocketDisconnect
 
+from darkroom.adapters import ADAPTERS, adapter_files
 from darkroom.pipelines.inspection.pages import data_url
 from darkroom.pipelines.models.policies.images import MEDIA_TYPES
 from darkroom.pipelines.models.protocols import PROTOCOLS
-from darkroom.pipelines.publishing.adapters import ADAPTERS, adapter_files
 from darkroom.pipelines.publishing.layouts.reward import by_toolkit
 from darkroom.pipelines.records import Grader
 from darkroom.pipelines.services.errors import ServiceError, invalid

@@ -138,7 +138,7 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
 
 _CODE = (
     __package__,
-    "darkroom.pipelines.publishing.adapters",
+    "darkroom.adapters",
     "darkroom.pipelines.publishing.dataset_reader",
     "darkroom.pipelines.publishing.rendering",
     "darkroom.pipelines.models.messages",

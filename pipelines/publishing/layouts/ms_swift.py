@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from darkroom.pipelines.publishing.adapters import adapter_files
+from darkroom.adapters import adapter_files
 from darkroom.pipelines.publishing.layouts.base import MESSAGE, TEXT, Layout, prompt_columns, prompt_record, sft_record
 from darkroom.pipelines.publishing.layouts.turns import Turn, with_placeholders
 

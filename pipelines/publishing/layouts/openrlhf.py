@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from darkroom.pipelines.publishing.adapters import adapter_files
+from darkroom.adapters import adapter_files
 from darkroom.pipelines.publishing.layouts.base import (
     BYTES,
     MESSAGE,

@@ -25,8 +25,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from darkroom.adapters import adapter_files
 from darkroom.pipelines.models.protocols.tool_call import CODE, CROP
-from darkroom.pipelines.publishing.adapters import adapter_files
 from darkroom.pipelines.publishing.layouts.base import (
     FACTS,
     GRADED,

@@ -33,7 +33,7 @@ from darkroom.assets.clusters.placement import (
 )
 from darkroom.assets.clusters.worker import LocalRunLauncher
 from darkroom.assets.dagster_home.instance import open_instance
-from scripts.ports import free_port
+from tests.ports import free_port
 
 RUN = "00000000-0000-4000-8000-000000000001"
 LAUNCHER = {"module": "darkroom.assets.clusters.run_launcher", "class": "PlacedRunLauncher"}

@@ -18,7 +18,7 @@ from darkroom.assets.dagster_home.instance import (
     refresh_dagster,
 )
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.ports import free_port
+from tests.ports import free_port
 
 FORMER = """telemetry:
   enabled: false

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from darkroom.assets.dagster_home.instance import InstanceUnavailable, open_instance, prepare_dagster_home
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.ports import free_port
+from tests.ports import free_port
 from tests.together import run_together
 
 OPEN = """

@@ -14,9 +14,9 @@ from PIL import Image
 
 from darkroom.annotation.label_studio.server import LabelStudioServer, server_of
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.own_studio import running
-from scripts.ports import free_port
 from tests.e2e.annotation.studio import N_IMAGES, database, image
+from tests.own_studio import running
+from tests.ports import free_port
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 
 from PIL import Image, ImageDraw
 
-from scripts.own_studio import studio_database
 from tests.e2e.annotators import answer_of, http_client
+from tests.own_studio import studio_database
 
 N_IMAGES = 60
 SIZE = (2304, 1296)

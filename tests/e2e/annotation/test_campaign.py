@@ -39,10 +39,10 @@ from darkroom.annotation.rounds.tables import ACCEPTED, AnnotationStages
 from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS, rl_folder
 from darkroom.pipelines.records import Annotated, ImageRef, PoolImage
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.ports import free_port
 from tests.e2e.annotation.studio import N_IMAGES, SIZE, database, logs_in, run_darkroom
 from tests.e2e.annotators import Person, Room, answer_of, http_client, plan_of, question_of
 from tests.matrices import first_quickly
+from tests.ports import free_port
 from tests.soak.annotation_faults import at_work, audit
 from tests.soak.cutting_proxy import cutting_proxy
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from darkroom.adapters import ADAPTERS, adapter_files
 from darkroom.pipelines.models.protocols import PROTOCOLS, Thyme
-from darkroom.pipelines.publishing.adapters import ADAPTERS, adapter_files
 from darkroom.train.environment.episodes import Episodes
 from darkroom.train.environment.http_api import application
 from darkroom.train.rl.methods import Judges, named_method, settings_of

@@ -13,10 +13,10 @@ from typing import Any, Self
 
 
 class MockEndpoint:
-    """``measurements.mock_server`` in a process of its own, while the context lasts."""
+    """``tests.mock_server`` in a process of its own, while the context lasts."""
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "measurements.mock_server"]
+        command = [sys.executable, "-m", "tests.mock_server"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self._root = f"http://127.0.0.1:{int(self._process.stdout.readline())}"

@@ -1,6 +1,6 @@
 """Upgrades a campaign from an earlier Label Studio to the pinned one, as users do, and checks that it goes on.
 
-    python -m scripts.rehearse_upgrade [--version 1.22.0] [--postgres]
+    python -m tests.soak.rehearse_upgrade [--version 1.22.0] [--postgres]
 
 Installs the earlier version beside the pinned one (a minute, 800 MB), fills it with a campaign in all of its states,
 takes a backup, starts the pinned version on the same data, and goes on: logins, tokens, open tasks, submissions.
@@ -31,9 +31,9 @@ from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.own_studio import running, studio_database
 from tests.e2e.annotation.studio import logs_in
 from tests.e2e.annotators import SMALL, boxes, choice, settled, text
+from tests.own_studio import running, studio_database
 
 SIZE = (4000, 3000)
 POOL = [PoolImage(ImageRef(digest(n), *SIZE, "RGB", "JPEG"), "ours", str(n), "CC0-1.0") for n in range(6)]

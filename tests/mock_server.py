@@ -1,6 +1,6 @@
 """A chat endpoint that answers after a set time, refuses on request, and counts the calls.
 
-    python -m measurements.mock_server        # prints its port
+    python -m tests.mock_server        # prints its port
 
 Answers depend on the conversation and the seed alone: the ``i``-th of ``n`` is that of the request with the seed
 ``i`` higher, as with vLLM. A conversation with the word REFUSED gets 400, whoever is one too many while a cap is set

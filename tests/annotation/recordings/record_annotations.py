@@ -1,9 +1,9 @@
 """Records the bundled campaign: simulated annotators work on the demo's images in a real Label Studio.
 
-python -m scripts.record_annotations annotation/recordings/demo.json
+python -m tests.annotation.recordings.record_annotations annotation/recordings/demo.json
 
-Their submissions are true of the images (``scripts/demo_facts.py``), except for the mistakes in ``PLAN``, which a
-later round finds. Installs Label Studio's environment if it is missing.
+Their submissions are true of the images (``demo_facts.py``), except for the mistakes in ``PLAN``, which a later round
+finds. Installs Label Studio's environment if it is missing.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from darkroom.annotation.rounds.tables import AnnotationStages
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.demo_facts import facts
-from scripts.own_studio import own_home, running
+from tests.annotation.recordings.demo_facts import facts
 from tests.e2e.annotators import choice, settled, text
+from tests.own_studio import own_home, running
 
 CAMPAIGN = {"name": "demo", "min_side": 500, "gold_share": 0.1}
 NOTE = (
     "Questions about the demo's images, written and checked by simulated people on Label Studio 1.23.2 "
-    "(scripts/record_annotations.py): true of the images, but nobody was asked."
+    "(tests/annotation/recordings/record_annotations.py): true of the images, but nobody was asked."
 )
 PLAN = {
     2: "twice",  # handed in twice: the second is refused
