@@ -18,6 +18,7 @@ from darkroom.assets.commands.shipping import export, publish
 from darkroom.assets.commands.sources import app as sources_app, ingest
 from darkroom.assets.commands.training import app as train_app, inspect_mask
 from darkroom.pipelines.command_line.console import Aliases, OrderedGroup, panelled_group
+from darkroom.pipelines.models.policies.cli import app as policy_app
 from darkroom.pipelines.models.serving.cli import serve
 from darkroom.pipelines.services.cli import serve_sandbox
 from darkroom.sandbox.cli import app as sandbox_app
@@ -43,7 +44,7 @@ app = panelled_group(
     {
         "Build": {
             **{"demo": demo, "new": new, "ingest": ingest, "sources": sources_app},
-            **{"materialize": materialize, "rl": rl, "calibrate": calibrate},
+            **{"policy": policy_app, "materialize": materialize, "rl": rl, "calibrate": calibrate},
         },
         "Look": {
             **{"summary": summary, "ui": ui, "gallery": gallery},

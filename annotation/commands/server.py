@@ -1,4 +1,4 @@
-"""Commands of the annotation server: up, down, status, service; the steps of a start are shown with their seconds."""
+"""Commands of the annotation server: up, down, status; the steps of a start are shown with their seconds."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ def up(
     foreground: Annotated[
         bool, typer.Option("--foreground", help="Stay until it ends, and stop it on Ctrl-C or SIGTERM (for systemd).")
     ] = False,
+    units: Annotated[
+        Path | None,
+        typer.Option(help="Write systemd units of server and sync to this folder (/etc/systemd/system) instead."),
+    ] = None,
 ) -> None:
     """Start Label Studio (installed on first use) and wait until it answers.
 
@@ -47,8 +51,14 @@ def up(
     pages live on. Ctrl-C before it answers stops what was started. Telemetry is off and sign-up is closed.
     """
     from darkroom.annotation.label_studio.server import current_step, server_of, wait_until_ready
+    from darkroom.annotation.label_studio.server_files import service_units
 
     with open_workspace() as workspace:
+        if units is not None:
+            for name, text in service_units(workspace).items():
+                write_whole(units / name, text)
+                print_plain(f"wrote {units / name}")
+            return
         server = server_of(workspace)
         with _stopped_at_the_end(server) if foreground else _stopped_by_ctrl_c(server):
             with step_lines(CONSOLE) as show:
@@ -144,19 +154,6 @@ def status(as_json: AsJson = False) -> None:
             state = "answers" if answers else "does not answer. Run: darkroom annotate up"
             print_plain(f"{info.url} ({info.database}): {state}")
         raise typer.Exit(0 if answers else 1)
-
-
-def service(folder: Annotated[Path, typer.Argument(help="Folder for the units.")] = Path(".")) -> None:
-    """Write systemd units of this workspace: the server, and the sync.
-
-    `darkroom annotate service /etc/systemd/system && systemctl daemon-reload`
-    """
-    from darkroom.annotation.label_studio.server_files import service_units
-
-    with open_workspace() as workspace:
-        for name, text in service_units(workspace).items():
-            write_whole(folder / name, text)
-            print_plain(f"wrote {folder / name}")
 
 
 TITLES = {

@@ -70,6 +70,8 @@ class ChatClient:
     Raises ``PolicyUnavailable`` where its URL is none, or Azure's without a version of its API."""
 
     def __init__(self, endpoint: Endpoint, key: str) -> None:
+        self.headers: Mapping[str, str] = {}
+        """Of the last answer."""
         try:
             self._client = _client(endpoint, key)
         except (httpx2.InvalidURL, ValueError) as error:
@@ -87,13 +89,21 @@ class ChatClient:
             response = await self._client.post(
                 "/chat/completions", cast_to=httpx2.Response, content=body, options={"headers": size}
             )
+        self.headers = response.headers
         return _json(response.content, response.status_code)
 
-    async def request_models(self) -> None:
-        """Requests the list of models, at most twice. Raises ``StatusError`` and ``NoAnswer``."""
+    async def request_models(self) -> list[dict[str, Any]]:
+        """Requests the list of models, at most twice: their entries, each with an ``id``; none where the answer is no
+        such list. Raises ``StatusError`` and ``NoAnswer``."""
         with _plain_errors():
             twice: openai.RequestOptions = {"max_retries": 1, "timeout": CHECK_SECONDS}
-            await self._client.get("/models", cast_to=httpx2.Response, options=twice)
+            response = await self._client.get("/models", cast_to=httpx2.Response, options=twice)
+        try:
+            listed = json.loads(response.content)["data"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return []
+        entries = listed if isinstance(listed, list) else []
+        return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
     async def close(self) -> None:
         await self._client.close()

@@ -12,7 +12,6 @@ import asyncio
 import json
 import logging
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -115,9 +114,15 @@ def _says_something(choice: Mapping[str, Any]) -> bool:
     return reason in ("length", *_FILTERS) or any(str(message.get(name) or "").strip() for name in fields)
 
 
-def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
-    message = choice.get("message")
+def _message(choice: Any) -> Mapping[str, Any]:
+    message = choice.get("message") if isinstance(choice, dict) else None
     return message if isinstance(message, dict) else {}
+
+
+def first_message(body: Any) -> Mapping[str, Any]:
+    """The message of a response's first choice as it came; empty where there is none."""
+    choices = body.get("choices") if isinstance(body, dict) else None
+    return _message(choices[0]) if isinstance(choices, list) and choices else {}
 
 
 def _completion(choice: Mapping[str, Any]) -> Completion:
@@ -239,7 +244,7 @@ class OpenAIPolicy:
         """Model, revision and every setting that determines the completions."""
         self.budget_pool = budget_pool or BudgetPool()
         self._images = ImageEncoder(store, PixelLimits(endpoint.min_pixels, endpoint.max_pixels, endpoint.size_step))
-        key = os.environ.get(endpoint.key_variable, "").strip()
+        key = endpoint.key()
         self._missing_key = not key and not endpoint.is_local
         self._gives_several, self._has_given_several = endpoint.send_n, False
         self._shared = shared
@@ -272,7 +277,9 @@ class OpenAIPolicy:
             model = at.model
             raise PolicyUnavailable(f"a budget in USD needs the prices of {model}, and none is set: it would never end")
         try:
-            await self._chat.request_models()
+            listed = [entry["id"] for entry in await self._chat.request_models()]
+            if listed and not any(is_same_model(at.model, name) for name in listed):
+                _warn(f"{at.base_url} lists no model {at.model!r}, but {', '.join(listed)[:200]}")
         except NoAnswer as error:
             raise PolicyUnavailable(
                 f"nothing answers at {at.base_url} ({error}). Start the server there, or {self.another}"

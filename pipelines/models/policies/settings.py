@@ -61,6 +61,10 @@ class Endpoint:
         """Return whether the endpoint is on this machine: such servers take any key."""
         return urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1")
 
+    def key(self) -> str:
+        """The API key; empty where its variable is not set."""
+        return os.environ.get(self.key_variable, "").strip()
+
     @property
     def has_prices(self) -> bool:
         """Return whether calls cost money that can be counted."""

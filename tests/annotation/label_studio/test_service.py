@@ -54,7 +54,7 @@ def test_secrets_of_the_environment_stay_out_of_the_units(workspace: Workspace) 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
 def test_systemd_finds_no_error_in_the_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "a home"))
-    written = CliRunner().invoke(app, ["service", str(tmp_path / "units")])
+    written = CliRunner().invoke(app, ["up", "--units", str(tmp_path / "units")])
     assert written.exit_code == 0, written.output
     for name in UNITS:
         unit = tmp_path / "units" / name

@@ -1,0 +1,71 @@
+"""`darkroom policy check`: what an endpoint can do, and the settings that fit it."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, command_group, print_json, print_line
+from darkroom.pipelines.models.policies.policy import PolicyUnavailable
+from darkroom.pipelines.models.policies.settings import EndpointSettings
+
+app = command_group(help="The models that write, judge and learn, each at an endpoint.")
+_COLOURS = {"yes": "green", "no": "red", "unclear": "yellow"}
+
+
+@app.callback()
+def _policy() -> None:
+    """Make a group of the one command."""
+
+
+@app.command()
+def check(
+    role: Annotated[
+        Literal["policy", "convert", "judge", "student"],
+        typer.Argument(help="Whose endpoint: DARKROOM_POLICY's, DARKROOM_JUDGE's, …"),
+    ] = "policy",
+    as_json: AsJson = False,
+) -> None:
+    """Ask an endpoint a dozen small questions, print what it can do, and the settings that fit, for `.env`.
+
+    Is the model there, which one answers, does it see images, how many and how large, does it take stop strings, `n`, a
+    seed, a JSON schema, where does its thought come, what are its limits and prices. About 20 calls; exits with 1 if
+    plain text fails. Example:
+
+    `DARKROOM_POLICY=openai DARKROOM_POLICY_URL=http://127.0.0.1:8000/v1 DARKROOM_POLICY_MODEL=qwen darkroom policy
+    check`
+    """
+    from darkroom.pipelines.models.policies.endpoint_check import EndpointCheck, Finding
+
+    variable = f"DARKROOM_{role.upper()}"
+    settings = EndpointSettings.from_environment(role.upper())  # type: ignore[arg-type]
+    if settings.kind != "openai":
+        asks = f"{variable} is {settings.kind!r}, which asks no endpoint"
+        raise PolicyUnavailable(f"{asks}: set {variable}=openai, {variable}_URL and {variable}_MODEL")
+    asked = EndpointCheck(settings.endpoint, settings.endpoint.key())
+
+    async def ask(console: Console) -> list[Finding]:
+        findings = []
+        async for finding in asked.findings():
+            findings.append(finding)
+            state = Text(f"{finding.state:8}", style=_COLOURS[finding.state])
+            console.print(Text.assemble(f"{finding.about:22}", state, finding.seen), soft_wrap=True)
+        return findings
+
+    findings = asyncio.run(ask(Console(stderr=True, quiet=True) if as_json else CONSOLE))
+    variables = EndpointSettings.variables(variable)
+    fitting = {variables[name]: str(value) for name, value in asked.settings.items()}
+    if as_json:
+        print_json({"findings": [*map(asdict, findings)], "settings": fitting, "tokens": asked.n_tokens})
+    else:
+        print_line(f"\n{asked.n_tokens:,} tokens. " + ("Settings that fit:" if fitting else "The settings fit."))
+        for name, value in fitting.items():
+            print_line(f"{name}={shlex.quote(value)}")
+    if any(finding.about == "text" and finding.state == "no" for finding in findings):
+        raise typer.Exit(1)

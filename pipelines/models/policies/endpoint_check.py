@@ -1,0 +1,282 @@
+"""What an endpoint can do: a dozen small questions to it, and the settings that fit the answers.
+
+Every question costs a call that is on no ledger. Nothing is concluded from one refusal alone: what was refused is
+printed, in the endpoint's words.
+"""
+
+import asyncio
+import io
+import json
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pybase64
+from PIL import Image
+
+from darkroom.pipelines.models.messages import ImagePart, Message, message
+from darkroom.pipelines.models.policies.openai import EndpointAnswer, first_message, is_same_model, read_answer
+from darkroom.pipelines.models.policies.policy import NoAnswer, PolicyError, PolicyUnavailable, StatusError
+from darkroom.pipelines.models.policies.settings import Endpoint
+from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.records.digest import digest_bytes
+
+State = Literal["yes", "no", "unclear"]
+_SIDE, _LARGE = 224, (4096, 3072)
+_MANY = (32, 8, 2)
+_SAMPLING = ("temperature", "top_p", "seed")
+_CODE = "<code>\nprint(1)\n</code>"
+_CALL = '<tool_call>\n{"name": "crop", "arguments": {"x": 1}}\n</tool_call>'
+_SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+_CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length")
+"""Names of a model's context in lists of models: vLLM's, OpenRouter's, Groq's, Mistral's."""
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one question showed."""
+
+    about: str
+    state: State
+    seen: str
+    """What the endpoint said or did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer, or why there is none."""
+
+    seconds: float
+    answer: EndpointAnswer | None = None
+    message: Mapping[str, Any] = field(default_factory=dict)
+    """The first choice's, as it came."""
+    refusal: str = ""
+    """The endpoint's words."""
+    status: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.answer.choices[0].text.strip() if self.answer and self.answer.choices else ""
+
+    @property
+    def said(self) -> str:
+        """What is printed of it."""
+        return self.refusal or f"answered {_short(self.text)!r}"
+
+
+class EndpointCheck:
+    """The questions to one endpoint, one after the other; ``settings`` fit the answers so far, by field of the
+    endpoint's settings. ``findings`` raises ``PolicyUnavailable`` where nothing answers."""
+
+    def __init__(self, endpoint: Endpoint, key: str) -> None:
+        # the SDK takes a second, which commands that call no endpoint are spared
+        from darkroom.pipelines.models.policies.http_client import ChatClient
+
+        self.endpoint = endpoint
+        self.settings: dict[str, Any] = {}
+        self.n_tokens = 0
+        self._chat = ChatClient(endpoint, key)
+        names = ("model", "temperature", "top_p", "max_tokens")
+        self._fields: dict[str, Any] = {name: getattr(endpoint, name) for name in names}
+        self._fields |= {"seed": 0, **endpoint.extra_body}
+
+    async def findings(self) -> AsyncIterator[Finding]:
+        """Asks, and gives each finding as it is made."""
+        try:
+            yield await self._listed()
+            yield (answers := await self._text())
+            if answers.state != "no":
+                for ask in (self._thought, self._system, self._image, self._images, self._large, self._stop):
+                    yield await ask()
+                for ask in (self._several, self._seed, self._schema, self._calls, self._limits):
+                    yield await ask()
+        finally:
+            await self._chat.close()
+
+    async def _ask(self, *messages: Message, urls: Mapping[str, bytes] | None = None, **fields: Any) -> Reply:
+        body = {name: value for name, value in {**self._fields, **fields}.items() if value is not None}
+        start = time.monotonic()
+        try:
+            async with asyncio.timeout(self.endpoint.timeout_seconds):
+                response = await self._chat.post(body, messages, urls or {})
+            answer = read_answer(response, body.get("n", 1))
+            if answer.failure is not None:
+                raise answer.failure
+        except StatusError as error:
+            return Reply(time.monotonic() - start, refusal=_short(str(error), 300), status=error.status)
+        except (NoAnswer, PolicyError, TimeoutError) as error:
+            return Reply(time.monotonic() - start, refusal=_short(str(error) or "no answer in time", 300))
+        self.n_tokens += (answer.prompt_tokens or 0) + (answer.completion_tokens or 0)
+        return Reply(time.monotonic() - start, answer, first_message(response))
+
+    async def _asked(self, question: str, **fields: Any) -> Reply:
+        return await self._ask(message("user", question), **fields)
+
+    async def _listed(self) -> Finding:
+        try:
+            listed = await self._chat.request_models()
+        except NoAnswer as error:
+            raise PolicyUnavailable(f"nothing answers at {self.endpoint.base_url} ({error})") from None
+        except StatusError as error:
+            return Finding("list of models", "unclear", _short(str(error), 300))
+        if not listed:
+            return Finding("list of models", "unclear", "there is none")
+        model = self.endpoint.model
+        found = next((entry for entry in listed if is_same_model(model, entry["id"])), None)
+        if found is None:
+            return Finding("list of models", "no", f"no {model!r} in it: {_short(', '.join(e['id'] for e in listed))}")
+        prices = held if isinstance(held := found.get("pricing"), dict) else {}
+        for name in ("prompt", "completion"):
+            if (price := _price(prices.get(name))) is not None:
+                self.settings[f"usd_per_million_{name}_tokens"] = price
+        context = next((f", context {found[name]:,} tokens" for name in _CONTEXT if type(found.get(name)) is int), "")
+        return Finding("list of models", "yes", f"has {found['id']!r}{context}")
+
+    async def _text(self) -> Finding:
+        """A plain question. Where it is refused, the fields that are: each is tried by itself."""
+        question = "What is 2 + 2? Reply with the number."
+        reply = await self._asked(question)
+        if reply.status in (400, 422):
+            refused, refusal = dict(self._fields), reply.refusal
+            bare = dict.fromkeys((*_SAMPLING, "max_tokens"))
+            if (await self._asked(question, **bare)).answer is None:
+                return Finding("text", "no", refusal)
+            accepted = [
+                name for name in bare if (await self._asked(question, **{**bare, name: refused.get(name)})).answer
+            ]
+            changed: dict[str, Any] = {name: None for name in bare if name not in accepted and name in refused}
+            if "max_tokens" in changed:
+                changed["max_completion_tokens"] = self.endpoint.max_tokens
+            self._fields |= changed
+            self.settings["extra"] = json.dumps({**self.endpoint.extra_body, **changed})
+            reply = await self._asked(question)
+            if reply.answer is None:
+                return Finding("text", "no", reply.refusal)
+            return Finding("text", "yes", f"without {', '.join(changed)}: {refusal}")
+        if reply.answer is None:
+            return Finding("text", "no", reply.refusal)
+        if not reply.answer.choices[0].finished:
+            self.settings["max_tokens"] = 4 * self.endpoint.max_tokens
+            limit = f"{self.endpoint.max_tokens:,} tokens were spent before the answer ended"
+            return Finding("text", "unclear", f"{limit}; {reply.said}")
+        named = reply.answer.model or "no name"
+        another = "" if is_same_model(self.endpoint.model, named) else f"; the model that answered is {named!r}"
+        counted = "" if reply.answer.completion_tokens else "; tokens are not counted"
+        state: State = "unclear" if another or counted or "4" not in reply.text else "yes"
+        return Finding("text", state, f"{reply.said} in {reply.seconds:.1f} s{another}{counted}")
+
+    async def _thought(self) -> Finding:
+        reply = await self._asked("Which is larger, 17 * 23 or 20 * 20? Think first, then reply with the number.")
+        thought = reply.answer.choices[0].reasoning if reply.answer and reply.answer.choices else ""
+        if not thought:
+            return Finding("thought apart", "no", "the text is all that comes" if reply.answer else reply.refusal)
+        names = [name for name, value in reply.message.items() if name not in ("role", "content") and value]
+        return Finding("thought apart", "yes", f"in {', '.join(names) or 'the content'}: {_short(thought)!r}")
+
+    async def _system(self) -> Finding:
+        asked = message("system", "Reply to everything with the one word BANANA."), message("user", "What is 2 + 2?")
+        reply = await self._ask(*asked)
+        return Finding("system role", _state(reply, "banana" in reply.text.lower()), reply.said)
+
+    async def _image(self) -> Finding:
+        picture = Image.new("RGB", (_SIDE, _SIDE), "blue")
+        picture.paste("red", (0, 0, _SIDE // 2, _SIDE))
+        reply = await self._seen([picture], "Which colour is the left half of this image? Reply with one word.")
+        return Finding("image", _state(reply, "red" in reply.text.lower()), reply.said)
+
+    async def _images(self) -> Finding:
+        pictures = [Image.new("RGB", (56, 56), (8 * number, 90, 160)) for number in range(_MANY[0])]
+        for n in _MANY:
+            reply = await self._seen(pictures[:n], "Reply with the word ready.")
+            if reply.answer is not None:
+                return Finding("images at once", "yes", f"{n}{' or more' if n == _MANY[0] else ''}")
+        return Finding("images at once", "no", reply.refusal)
+
+    async def _large(self) -> Finding:
+        counts = []
+        for size in ((_SIDE, _SIDE), _LARGE):
+            reply = await self._seen([Image.new("RGB", size, "white")], "Reply with the word ready.")
+            counts.append(reply.answer.prompt_tokens or 0 if reply.answer else 0)
+        size = f"{_LARGE[0]}x{_LARGE[1]}"
+        if reply.answer is None:
+            self.settings["max_pixels"] = 2_000_000
+            return Finding(f"image of {size}", "no", reply.refusal)
+        return Finding(f"image of {size}", "yes", f"{counts[1]:,} tokens; {counts[0]:,} where it is {_SIDE}x{_SIDE}")
+
+    async def _seen(self, pictures: Sequence[Image.Image], question: str) -> Reply:
+        parts, urls = [], {}
+        for picture in pictures:
+            file = io.BytesIO()
+            picture.save(file, "PNG")
+            ref = ImageRef(digest_bytes(file.getvalue()), *picture.size, "RGB", "PNG")
+            urls[ref.sha256] = b"data:image/png;base64," + pybase64.b64encode(file.getvalue())
+            parts.append(ImagePart(ref))
+        return await self._ask(message("user", *parts, question), urls=urls)
+
+    async def _stop(self) -> Finding:
+        reply = await self._asked(f"Copy exactly, and nothing else:\n{_CODE}\nDONE", stop=["</code>"])
+        before, mark, after = reply.text.partition("</code>")
+        if reply.status in (400, 422):
+            self.settings["send_stop"] = False
+        if "<code>" not in before:
+            return Finding("stop strings", "no" if reply.refusal else "unclear", reply.said)
+        if after.strip():
+            return Finding("stop strings", "no", "ignored: the text goes on after them, and is cut here")
+        return Finding("stop strings", "yes", "honoured, and part of the text" if mark else "honoured, and left out")
+
+    async def _several(self) -> Finding:
+        reply = await self._asked("Reply with any word.", n=2)
+        n = len(reply.answer.choices) if reply.answer else 0
+        if n < 2:
+            self.settings["send_n"] = False
+        return Finding("several answers (n)", "yes" if n > 1 else "no", reply.refusal or f"{n} to n=2")
+
+    async def _seed(self) -> Finding:
+        replies = [await self._asked("Reply with a random number of 12 digits.") for _ in range(2)]
+        same = replies[0].text == replies[1].text
+        seen = "two requests with one seed gave " + ("the same" if same else "different answers")
+        return Finding("seed", "yes" if same and replies[0].text else "no", replies[1].refusal or seen)
+
+    async def _schema(self) -> Finding:
+        form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": _SCHEMA}}
+        reply = await self._asked("How many legs has a cat? Answer in a sentence.", response_format=form)
+        if reply.status in (400, 422):
+            self.settings["send_schema"] = False
+        try:
+            fits = type(json.loads(reply.text)["n"]) is int
+        except (ValueError, TypeError, KeyError, RecursionError):
+            fits = False
+        return Finding("JSON schema", _state(reply, fits), reply.said)
+
+    async def _calls(self) -> Finding:
+        reply = await self._asked(f"Copy exactly, and nothing else:\n{_CALL}")
+        if reply.message.get("tool_calls"):
+            return Finding("tool calls as text", "yes", "the server moves them to tool_calls, which is read")
+        return Finding("tool calls as text", _state(reply, "<tool_call>" in reply.text), reply.said)
+
+    async def _limits(self) -> Finding:
+        limits = {name: value for name, value in self._chat.headers.items() if "ratelimit" in name.lower()}
+        seen = ", ".join(f"{name}: {value}" for name, value in sorted(limits.items()))
+        return Finding("limits in headers", "yes" if limits else "no", _short(seen, 300) or "none")
+
+
+def _state(reply: Reply, is_good: bool) -> State:
+    if is_good:
+        return "yes"
+    return "no" if reply.answer is None else "unclear"
+
+
+def _price(stated: Any) -> float | None:
+    """USD for a million tokens of a price for one, as OpenRouter and LiteLLM state it."""
+    try:
+        price = round(1e6 * float(stated), 6)
+    except (TypeError, ValueError):
+        return None
+    return price if 0 < price < 1e6 else None
+
+
+def _short(text: str, most: int = _SHOWN) -> str:
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
