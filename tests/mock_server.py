@@ -26,6 +26,14 @@ _CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 # no text can hold these: its quotes are escaped
 _SEED = re.compile(rb'"seed": ?(\d+)')
 _N = re.compile(rb',? ?"n": ?(\d+)')
+_NO_TOKENS = {"prompt_tokens": 0, "completion_tokens": 0}
+_HICCUPS: list[dict[str, Any]] = [
+    {"error": {"code": 502, "message": "the upstream is gone"}},
+    {"choices": [{"finish_reason": "error", "message": {"role": "assistant", "content": "half an ans"}}]},
+    {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": ""}}], "usage": _NO_TOKENS},
+    {"choices": [{"finish_reason": "stop", "error": {"code": 429}, "message": {"role": "assistant", "content": ""}}]},
+]
+"""OpenRouter's and LiteLLM's, SGLang's, an engine's that was restarted, a gateway's limit within a choice."""
 
 
 @dataclass
@@ -43,6 +51,9 @@ class Counts:
     most_in_flight: int = 0
     n_calls: int = 0
     n_rejected: int = 0
+    hiccups: bool = False
+    """True if the first try of every fifth answer fails as gateways fail: within an HTTP 200."""
+    n_hiccups: int = 0
     seconds_with: Counter[int] = field(default_factory=Counter)
     """Seconds in which so many calls were in flight."""
     changed_at: float = 0.0
@@ -120,6 +131,9 @@ class Connection(asyncio.Protocol):
         self._leave()
         if b"REFUSED" in body:
             self._send("400 Bad Request", {"error": {"message": "this request is wrong in itself"}})
+        elif self._counts.hiccups and _fails_first(names[0]) and self._counts.tries[names[0]] == 1:
+            self._counts.n_hiccups += 1
+            self._send("200 OK", _HICCUPS[int(names[0], 16) % len(_HICCUPS)])
         else:
             self._counts.served.update(names)
             say = self._planned if b'"response_format"' in body else _said
@@ -166,6 +180,10 @@ def _name(asked: bytes) -> str:
 def _says_yes(name: str) -> bool:
     """True of seven in eleven names."""
     return int(name, 16) % 11 < 7
+
+
+def _fails_first(name: str) -> bool:
+    return int(name, 16) % 5 == 0
 
 
 def _said(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from measurements.drafting import CALLS_PER_ROW, CONCURRENCY, DECISION, MockSource, draft, take_in
 from tests.mock_endpoint import MockEndpoint
@@ -10,7 +11,7 @@ from tests.soak.kills import SEED, Killed, killed
 KILLS_PER_DRAFT = 5
 
 
-def killed_draft(endpoint: MockEndpoint, n_rows: int, seed: int = SEED) -> Killed:
+def killed_draft(endpoint: MockEndpoint, n_rows: int, seed: int = SEED, **settings: Any) -> Killed:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "prepared"
         take_in(home, MockSource(n_rows))
@@ -24,4 +25,5 @@ def killed_draft(endpoint: MockEndpoint, n_rows: int, seed: int = SEED) -> Kille
             n_kills=KILLS_PER_DRAFT,
             seed=seed,
             plan=DECISION,
+            **settings,
         )

@@ -69,3 +69,16 @@ def test_no_kill_loses_more_than_was_in_flight(shard: Killed) -> None:
 
 def test_the_tables_are_byte_for_byte_those_of_an_undisturbed_run(shard: Killed) -> None:
     assert shard.same_tables
+
+
+def test_failures_within_an_http_200_are_asked_again_and_never_on_record() -> None:
+    with MockEndpoint() as endpoint:
+        shard = killed_draft(endpoint, n_rows=150, hiccups=True)
+        n_hiccups = endpoint.counts()["n_hiccups"]
+    done = shard.states[-1]
+    assert shard.same_tables
+    assert n_hiccups > shard.n_answers / 10
+    assert done.durable == set(done.served)  # every answer, and no other text
+    assert len(done.durable) == shard.n_answers
+    assert all(done.tries[name] == kill.tries[name] for kill in shard.kills for name in kill.durable)
+    assert shard.n_unexplained() == 0
