@@ -62,7 +62,7 @@ def build_sft(
         recipes = families_of(workspace, source)
         catalog = catalog_partitions(workspace)
         partitions = partitions_of(catalog, source)
-        asyncio.run(_check_policies(workspace, recipes))
+        asyncio.run(check_policies(workspace, recipes))
         chosen = [recipe for recipe in recipes if not families or recipe.family in families]
         used: dict[Use, list[str]] = {"released" if _job(recipes) == RELEASED else "sft": partitions}
         if with_rl:
@@ -249,7 +249,7 @@ def _train_on_street_signs(jobs: Jobs, *assets: str, evaluated: str) -> None:
     jobs.run(TRAIN, settings={name: settings[name] for name in assets}, only=only)
 
 
-async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
+async def check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
     """Call every endpoint once, so that a wrong setting fails before any work. Raises ``PolicyUnavailable``."""
     roles = [PolicyResource.from_environment(role) for role in ("POLICY", "CONVERT", "JUDGE")]
     endpoints = {role.model_dump_json(): role for role in roles if role.kind != "oracle"}

@@ -55,6 +55,12 @@ def materialize(
         list[str] | None, typer.Option(help="Accepted rows of one family, as in crop=200; repeatable.")
     ] = None,
     on: _On = "here",
+    preview: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Build nothing: try so many rows of each family and write a page with them; what they cost."
+        ),
+    ] = None,
 ) -> None:
     """Build the SFT datasets of a source: every family's stages on every shard, then the datasets.
 
@@ -64,6 +70,8 @@ def materialize(
     With --on every shard is one run on a cluster, queued by Dagster, and repeated on another node when its worker is
     lost. It needs PostgreSQL and a home that all machines see (docs/scale.md).
 
+    `darkroom materialize photos --preview 5`
+
     `darkroom materialize photos --rows 5000 --quota crop=1000`
 
     `darkroom materialize photos --on ray://head:10001`
@@ -72,6 +80,13 @@ def materialize(
     from darkroom.pipelines.generation.recipes import load_recipes
 
     chosen, quotas = _checked_families(family), quotas_of(quota, "FAMILY", load_recipes())
+    if preview is not None:
+        from darkroom.assets.builds.preview import preview_families
+
+        if train or rows is not None or quotas or on != "here":
+            raise typer.BadParameter("--preview builds nothing: it takes --family alone")
+        preview_families(CONSOLE, source, chosen, preview)
+        return
     build_sft(CONSOLE, source, train=train, families=chosen, n_rows=rows, family_quotas=quotas, runs_on=on)
 
 

@@ -135,16 +135,20 @@ def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) ->
     """A rejected row, as far as it had come; ``sample`` is its question where intake made one."""
     row = json.loads(reject.row)
     question = question_of_reject(reject, sample, row)
-    images, n_missing = _opened(row.get("images") or (), store)
-    rounds = []
-    for turn in row.get("rounds") or ():
-        observed, n_lost = _opened(turn["observation"]["images"], store)
-        rounds.append((turn, observed))
-        n_missing += n_lost
+    images, rounds, n_missing = _stored_images(row, store)
     why = {name: getattr(reject, name) for name in ("stage", "disposition", "evidence")}
     raw = "" if sample else json.dumps(row, indent=1, ensure_ascii=False)
     why |= {"reason": reason_of(reject), "missing": n_missing, "raw": raw}
     return _entry(row, question, images, rounds, n_videos=len(sample.videos) if sample else 0, why=why)
+
+
+def entry_of_trajectory(trajectory: Trajectory, sample: Sample, store: ImageStore) -> Entry:
+    """A row that no dataset holds yet, with the images of ``store``."""
+    row = to_row(trajectory)
+    images, rounds, _ = _stored_images(row, store)
+    names = {name: getattr(sample, name) for name in _QUESTION}
+    question = {**names, "sample_id": sample.sample_id, "family": trajectory.family, "expected": sample.answer}
+    return _entry(row, question, images, rounds, n_videos=len(sample.videos))
 
 
 def entry_of_record(sample: Sample, trajectory: Trajectory | None = None) -> Entry:
@@ -183,6 +187,19 @@ def question_of_reject(reject: Reject, sample: Sample | None, row: Mapping[str, 
         return {**{name: row[name] for name in _QUESTION if name in row}, **names}
     columns = {name: getattr(sample, name) for name in (*_QUESTION, "source_row", "source", "sample_id")}
     return {**names, **columns, "expected": sample.answer}
+
+
+def _stored_images(
+    row: Mapping[str, Any], store: ImageStore
+) -> tuple[list[Image.Image], list[tuple[Mapping[str, Any], list[Image.Image]]], int]:
+    """The images of a row, those of each of its rounds, and how many are not in the store."""
+    images, n_missing = _opened(row.get("images") or (), store)
+    rounds = []
+    for turn in row.get("rounds") or ():
+        observed, n_lost = _opened(turn["observation"]["images"], store)
+        rounds.append((turn, observed))
+        n_missing += n_lost
+    return images, rounds, n_missing
 
 
 def _opened(images: Sequence[Any], store: ImageStore) -> tuple[list[Image.Image], int]:

@@ -1,0 +1,103 @@
+"""A few rows of every family from source to verdict, in a home that is thrown away: only the ledger keeps the calls."""
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from darkroom.assets.builds.build import check_policies, families_of
+from darkroom.assets.graph.families import STAGE_SETTINGS, work_on_family
+from darkroom.assets.graph.resources import PolicyResource
+from darkroom.assets.graph.stage_assets import StageInputs
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.funnel import funnel_of
+from darkroom.pipelines.generation.recipes import Recipe
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.inspection.gallery import read_rejects, write_entries
+from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_trajectory
+from darkroom.pipelines.inspection.source_check import FirstRows
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.storage.stage_runs import Outcome, run_stage
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+
+_N_READ = 100
+"""Rows of the source that are read for each row of a preview: not every row is for every family."""
+_ROLES = {"policy": "POLICY", "converter": "CONVERT", "judge": "JUDGE"}
+
+
+def preview_families(console: Console, source: str, families: Sequence[str], n_rows: int) -> None:
+    """Draft ``n_rows`` of a source's first rows for each of ``families`` (empty: all), run and check them, and write a
+    page that shows them. A later build finds their calls in the ledger. Raises ``SourceError``, ``PolicyUnavailable``.
+    """
+    with Workspace.from_environment() as workspace, TemporaryDirectory(prefix="darkroom-preview-") as folder:
+        all_recipes = families_of(workspace, source)
+        recipes = [recipe for recipe in all_recipes if not families or recipe.family in families]
+        rows = FirstRows(Catalog(workspace.sources).open(source), _N_READ * n_rows)
+        asyncio.run(check_policies(workspace, recipes))
+        page = (workspace.local / "views" / f"{source}.preview.html").absolute()
+        workspace.ledger.totals()  # made where it belongs
+        home = Path(folder)
+        if workspace.calibrations.exists():
+            shutil.copytree(str(workspace.calibrations), home / "calibrations")
+        policies = {name: PolicyResource.from_environment(role) for name, role in _ROLES.items()}
+        with replace(workspace, home=home, local=home, images_url=str(home / "images")) as trial:
+            samples = ingest_shard(rows, 0, trial.images).samples
+            for recipe in recipes:
+                few = list(islice(_applicable(recipe, samples, trial), n_rows))
+                key = TableKey(SAMPLES, recipe.family)
+                run_stage(trial.tables, key, Sample, inputs="", perform=partial(Outcome, few, [], len(few)))
+                for stage in STAGES:
+                    kind = STAGE_SETTINGS.get(stage)
+                    inputs = StageInputs(trial, recipe.family, policies.__getitem__, kind() if kind else None)
+                    with console.status(f"{recipe.family}/{stage} …"):
+                        work_on_family(inputs, recipe, stage)
+                _print_yield(console, trial, recipe.family, len(samples))
+            write_entries(page, _entries(trial, [recipe.family for recipe in recipes]), title=f"{source}: preview")
+    console.print(f"Page: {page}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _applicable(recipe: Recipe, samples: Sequence[Sample], trial: Workspace) -> Iterator[Sample]:
+    for sample in samples:
+        try:
+            recipe.prepared(sample, trial.images)
+        except RowError as error:
+            if error.reason == Reason.NOT_APPLICABLE:
+                continue
+        yield sample
+
+
+def _print_yield(console: Console, trial: Workspace, family: str, n_read: int) -> None:
+    funnel = funnel_of(trial.tables, family, [family])
+    used = funnel.usage
+    line = f"none of the first {n_read:,} samples is for it"
+    if n_tried := funnel.steps[0].n_out:
+        reasons = sum((Counter(step.reasons) for step in funnel.steps), Counter[str]())
+        figures = [
+            f"{n_tried:,} tried",
+            f"{funnel.n_accepted:,} accepted",
+            *(f"{n} {why}" for why, n in reasons.items()),
+        ]
+        n_tokens = used.prompt_tokens + used.completion_tokens
+        line = f"{', '.join(figures)}; {used.calls:,} calls, {n_tokens:,} tokens, ${used.cost_usd:.2f}"
+    console.print(f"{family}: {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _entries(trial: Workspace, families: Sequence[str]) -> Iterator[Entry]:
+    """The accepted rows, then the rejects."""
+    for family in families:
+        samples = {sample.sample_id: sample for sample in trial.tables.read(TableKey(SAMPLES, family), Sample)}
+        for trajectory in trial.tables.read(TableKey((family, STAGES[-1]), family), Trajectory):
+            yield entry_of_trajectory(trajectory, samples[trajectory.sample_id], trial.images)
+    for reject, sample in read_rejects(trial, families).rows:
+        yield entry_of_reject(reject, sample, trial.images)
