@@ -15,7 +15,6 @@ from functools import partial
 from measurements.policy_bars import (
     measure_cap,
     measure_in_flight,
-    measure_refusals,
     measure_sharing,
     measure_throughput,
 )
@@ -32,7 +31,6 @@ _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "minute": measure_minute,
     "cap": measure_cap,
     "sharing": measure_sharing,
-    "refusals": measure_refusals,
 }
 _LIBRARIES = ("openai", "aiohttp", "sqlalchemy")
 

@@ -1,10 +1,9 @@
-"""The layer's cost beside the bare client, its use of an endpoint's places, and its calls when an endpoint refuses."""
+"""The layer's cost beside the bare client, and its use of an endpoint's places."""
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from measurements.drafting import DECISION, MockSource, draft, take_in
 from measurements.policy_client import IN_ALL, store_images
 from measurements.rows import Bar, Row, count_row, median_row
 from tests.mock_endpoint import MockEndpoint
@@ -90,22 +89,6 @@ def _three_at_once(endpoint: MockEndpoint, kind: str) -> tuple[float, float]:
     seconds = {int(n): seconds for n, seconds in counts["seconds_with"].items() if int(n)}
     mean = sum(n * each for n, each in seconds.items()) / sum(seconds.values())
     return counts["n_rejected"] / counts["n_calls"] * 100, mean / IN_ALL * 100
-
-
-def measure_refusals(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
-    n_refused, n_rows = 10, 1_000
-    endpoint.reset(plan=DECISION)
-    with tempfile.TemporaryDirectory() as folder:
-        take_in(Path(folder), MockSource(n_rows, n_refused))
-        drafts = draft(endpoint.url, Path(folder))
-    counts = endpoint.counts()
-    refused = set(counts["tries"]) - set(counts["served"])
-    most_tries = max(counts["tries"][name] for name in refused)
-    return [
-        count_row("rows, 10 of 1,000 get 400 for ever", drafts.n_out, "rows", Bar("at least", n_rows - n_refused)),
-        count_row("typed rejects", drafts.reasons["policy_failed"], "rows", Bar("at least", n_refused)),
-        count_row("tries of each of them", most_tries, "calls", Bar("at most", 1), f"{len(refused)} refused"),
-    ]
 
 
 def worked(endpoint: MockEndpoint, kind: str, n_calls: int = N_CALLS, n_images: int = 0, **settings: float) -> Figures:

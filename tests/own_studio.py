@@ -8,7 +8,7 @@ from pathlib import Path
 
 from darkroom.annotation.label_studio.server import LabelStudioServer, ServerInfo, wait_until_ready
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.postgres import postgres
+from tests.postgres import postgres
 
 
 def own_home(folder: Path) -> dict[str, str]:

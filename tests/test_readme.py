@@ -21,7 +21,7 @@ from darkroom.pipelines.storage.settings import WorkspaceSettings
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 PACKAGES = ("pipelines", "assets", "annotation", "sandbox", "train")
-SOURCES = [path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")]
+SOURCES = [path for folder in (*PACKAGES, "examples/adapters") for path in (ROOT / folder).rglob("*.py")]
 
 
 def test_every_make_target_of_the_readme_is_there() -> None:

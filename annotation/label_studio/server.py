@@ -37,7 +37,7 @@ REQUIREMENTS = tuple(
 )
 PLUGIN = Path(__file__).parents[1] / "_plugin"
 SCHEMA = Path(__file__).with_name("label_studio.sql.xz")
-"""An empty, migrated PostgreSQL database of this version (``scripts/label_studio_schema.py``)."""
+"""An empty, migrated PostgreSQL database of this version (``tests/annotation/label_studio/label_studio_schema.py``)."""
 GRACE_SECONDS = 20.0
 SETTINGS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("server.yaml").read_text(encoding="utf-8"))
 Progress = Callable[[str], None]

@@ -23,6 +23,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.gallery import read_rejects, write_entries
 from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_trajectory
 from darkroom.pipelines.inspection.source_check import FirstRows
+from darkroom.pipelines.models.policies.settings import Role
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.sources.catalog import Catalog
@@ -33,7 +34,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 
 _N_READ = 100
 """Rows of the source that are read for each row of a preview: not every row is for every family."""
-_ROLES = {"policy": "POLICY", "converter": "CONVERT", "judge": "JUDGE"}
+_ROLES: dict[str, Role] = {"policy": "POLICY", "converter": "CONVERT", "judge": "JUDGE"}
 
 
 def preview_families(console: Console, source: str, families: Sequence[str], n_rows: int) -> None:

@@ -1,4 +1,4 @@
-"""Files that other trainers load, for rows that `darkroom environment serve` plays. They import nothing of Darkroom."""
+"""Files that other trainers load, for rows that `darkroom environment serve` plays. None of them needs Darkroom."""
 
 from pathlib import Path
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from scripts import postgres
-from scripts.postgres import Postgres
 from scripts.screenshots import browser
+from tests import postgres
 from tests.e2e.demo_runs import demo
 from tests.e2e.slurm_cluster import slurm_cluster
+from tests.postgres import Postgres
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -22,9 +22,9 @@ import yaml
 from darkroom.assets.clusters.worker import WORKER_TAG, host_of
 from darkroom.assets.definitions import SFT
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.postgres import Postgres, PostgresMissing, postgres_server
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource
+from tests.postgres import Postgres, PostgresMissing, postgres_server
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,11 +24,11 @@ from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.postgres import Postgres
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
 from tests.conftest import SmallSource
 from tests.pipelines.models.policies.sharers import most_in_flight_of_three
 from tests.pipelines.storage.claimants import paid_by_two
+from tests.postgres import Postgres
 
 
 @pytest.fixture(scope="module")

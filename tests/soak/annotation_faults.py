@@ -38,9 +38,9 @@ from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
 from darkroom.annotation.rounds.sync import record_states
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.postgres import Postgres, postgres_server
 from tests.e2e.annotators import Person, Room, answer_of, plan_of
 from tests.own_studio import own_home
+from tests.postgres import Postgres, postgres_server
 from tests.soak.cutting_proxy import CuttingProxy, cutting_proxy
 
 SIZE = (640, 360)

@@ -18,7 +18,7 @@ import psutil
 
 from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.pipelines.storage.workspace import Workspace
-from measurements.drafting import DECISION
+from tests.drafting import DECISION
 from tests.e2e.team import ROOT, started, tables_of
 from tests.soak.cluster_site import SOURCE, Load, Site, add_source, materialize
 from tests.soak.kills import NAME

@@ -23,11 +23,11 @@ from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
-from measurements.drafting import DECISION
-from scripts.postgres import Postgres, postgres_server
+from tests.drafting import DECISION
 from tests.e2e.team import ROOT, new_ledger, write_team_settings
 from tests.mock_endpoint import MockEndpoint
 from tests.object_store import ObjectStore, S3Server, running
+from tests.postgres import Postgres, postgres_server
 from tests.soak.ray_cluster import RayCluster, ray_cluster
 
 SOURCE, FAMILY = "rows", "direct"

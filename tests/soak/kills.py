@@ -30,7 +30,7 @@ _MOST_LATE = 64
 NAME = re.compile(r"\b[0-9a-f]{16}\b")
 """Of an answer, in its text."""
 _FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload(["measurements.drafting", "tests.soak.rl_stages"])
+_FORKING.set_forkserver_preload(["tests.drafting", "tests.soak.rl_stages"])
 
 
 @dataclass(frozen=True)

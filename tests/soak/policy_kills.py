@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from measurements.drafting import CALLS_PER_ROW, CONCURRENCY, DECISION, MockSource, draft, take_in
+from tests.drafting import CALLS_PER_ROW, CONCURRENCY, DECISION, MockSource, draft, take_in
 from tests.mock_endpoint import MockEndpoint
 from tests.soak.kills import SEED, Killed, killed
 

@@ -14,12 +14,12 @@ from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.assets.definitions import SFT
 from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
-from measurements.drafting import DECISION
-from scripts.postgres import Postgres
 from tests.assets.conftest import add_signs, materialize_shard
 from tests.conftest import SmallSource
+from tests.drafting import DECISION
 from tests.mock_endpoint import MockEndpoint
 from tests.object_store import ObjectStore, S3Server, running
+from tests.postgres import Postgres
 from tests.waiting import wait_until
 
 DIRECT = [dg.AssetKey(["direct", stage]) for stage in ("drafts", "runs", "verdicts", "trajectories", "rejects")]

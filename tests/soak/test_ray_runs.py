@@ -14,9 +14,9 @@ from dagster._core.launcher import WorkerStatus
 
 from darkroom.assets.clusters.placement import RunSettings
 from darkroom.assets.clusters.ray import connected, ray_launcher
-from scripts.postgres import PostgresMissing
 from tests.e2e.slurm_cluster import wait_until
 from tests.ports import free_port
+from tests.postgres import PostgresMissing
 from tests.soak.cluster_kills import PARTS, DisturbedBuild
 from tests.soak.cluster_site import Load, Site, cluster_site
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.storage.workspace import Workspace
-from measurements.drafting import DECISION
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource
+from tests.drafting import DECISION
 from tests.e2e.team import ROOT, command, tables_of
 from tests.mock_endpoint import MockEndpoint
 

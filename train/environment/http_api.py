@@ -31,10 +31,10 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocketDisconnect
 
 from darkroom.adapters import ADAPTERS, adapter_files
+from darkroom.adapters.reward import by_toolkit
 from darkroom.pipelines.inspection.pages import data_url
 from darkroom.pipelines.models.policies.images import MEDIA_TYPES
 from darkroom.pipelines.models.protocols import PROTOCOLS
-from darkroom.pipelines.publishing.layouts.reward import by_toolkit
 from darkroom.pipelines.records import Grader
 from darkroom.pipelines.services.errors import ServiceError, invalid
 from darkroom.pipelines.services.files import ObservationPart, WholeText, encoded

@@ -41,7 +41,7 @@ def check(
     `DARKROOM_POLICY=openai DARKROOM_POLICY_URL=http://127.0.0.1:8000/v1 DARKROOM_POLICY_MODEL=qwen darkroom policy
     check`
     """
-    from darkroom.pipelines.models.policies.endpoint_check import EndpointCheck, Finding
+    from darkroom.pipelines.models.policies.endpoint_check import Ability, EndpointCheck
 
     variable = f"DARKROOM_{role.upper()}"
     settings = EndpointSettings.from_environment(role.upper())  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def check(
         raise PolicyUnavailable(f"{asks}: set {variable}=openai, {variable}_URL and {variable}_MODEL")
     asked = EndpointCheck(settings.endpoint, settings.endpoint.key())
 
-    async def ask(console: Console) -> list[Finding]:
+    async def ask(console: Console) -> list[Ability]:
         findings = []
         async for finding in asked.findings():
             findings.append(finding)

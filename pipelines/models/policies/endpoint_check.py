@@ -35,7 +35,7 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Ability:
     """What one question showed."""
 
     about: str
@@ -45,7 +45,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class CheckAnswer:
     """An answer, or why there is none."""
 
     seconds: float
@@ -82,7 +82,7 @@ class EndpointCheck:
         self._fields: dict[str, Any] = {name: getattr(endpoint, name) for name in names}
         self._fields |= {"seed": 0, **endpoint.extra_body}
 
-    async def findings(self) -> AsyncIterator[Finding]:
+    async def findings(self) -> AsyncIterator[Ability]:
         """Asks, and gives each finding as it is made."""
         try:
             yield await self._listed()
@@ -95,7 +95,7 @@ class EndpointCheck:
         finally:
             await self._chat.close()
 
-    async def _ask(self, *messages: Message, urls: Mapping[str, bytes] | None = None, **fields: Any) -> Reply:
+    async def _ask(self, *messages: Message, urls: Mapping[str, bytes] | None = None, **fields: Any) -> CheckAnswer:
         body = {name: value for name, value in {**self._fields, **fields}.items() if value is not None}
         start = time.monotonic()
         try:
@@ -105,36 +105,36 @@ class EndpointCheck:
             if answer.failure is not None:
                 raise answer.failure
         except StatusError as error:
-            return Reply(time.monotonic() - start, refusal=_short(str(error), 300), status=error.status)
+            return CheckAnswer(time.monotonic() - start, refusal=_short(str(error), 300), status=error.status)
         except (NoAnswer, PolicyError, TimeoutError) as error:
-            return Reply(time.monotonic() - start, refusal=_short(str(error) or "no answer in time", 300))
+            return CheckAnswer(time.monotonic() - start, refusal=_short(str(error) or "no answer in time", 300))
         self.n_tokens += (answer.prompt_tokens or 0) + (answer.completion_tokens or 0)
-        return Reply(time.monotonic() - start, answer, first_message(response))
+        return CheckAnswer(time.monotonic() - start, answer, first_message(response))
 
-    async def _asked(self, question: str, **fields: Any) -> Reply:
+    async def _asked(self, question: str, **fields: Any) -> CheckAnswer:
         return await self._ask(message("user", question), **fields)
 
-    async def _listed(self) -> Finding:
+    async def _listed(self) -> Ability:
         try:
             listed = await self._chat.request_models()
         except NoAnswer as error:
             raise PolicyUnavailable(f"nothing answers at {self.endpoint.base_url} ({error})") from None
         except StatusError as error:
-            return Finding("list of models", "unclear", _short(str(error), 300))
+            return Ability("list of models", "unclear", _short(str(error), 300))
         if not listed:
-            return Finding("list of models", "unclear", "there is none")
+            return Ability("list of models", "unclear", "there is none")
         model = self.endpoint.model
         found = next((entry for entry in listed if is_same_model(model, entry["id"])), None)
         if found is None:
-            return Finding("list of models", "no", f"no {model!r} in it: {_short(', '.join(e['id'] for e in listed))}")
+            return Ability("list of models", "no", f"no {model!r} in it: {_short(', '.join(e['id'] for e in listed))}")
         prices = held if isinstance(held := found.get("pricing"), dict) else {}
         for name in ("prompt", "completion"):
             if (price := _price(prices.get(name))) is not None:
                 self.settings[f"usd_per_million_{name}_tokens"] = price
         context = next((f", context {found[name]:,} tokens" for name in _CONTEXT if type(found.get(name)) is int), "")
-        return Finding("list of models", "yes", f"has {found['id']!r}{context}")
+        return Ability("list of models", "yes", f"has {found['id']!r}{context}")
 
-    async def _text(self) -> Finding:
+    async def _text(self) -> Ability:
         """A plain question. Where it is refused, the fields that are: each is tried by itself."""
         question = "What is 2 + 2? Reply with the number."
         reply = await self._asked(question)
@@ -142,7 +142,7 @@ class EndpointCheck:
             refused, refusal = dict(self._fields), reply.refusal
             bare = dict.fromkeys((*_SAMPLING, "max_tokens"))
             if (await self._asked(question, **bare)).answer is None:
-                return Finding("text", "no", refusal)
+                return Ability("text", "no", refusal)
             accepted = [
                 name for name in bare if (await self._asked(question, **{**bare, name: refused.get(name)})).answer
             ]
@@ -153,59 +153,59 @@ class EndpointCheck:
             self.settings["extra"] = json.dumps({**self.endpoint.extra_body, **changed})
             reply = await self._asked(question)
             if reply.answer is None:
-                return Finding("text", "no", reply.refusal)
-            return Finding("text", "yes", f"without {', '.join(changed)}: {refusal}")
+                return Ability("text", "no", reply.refusal)
+            return Ability("text", "yes", f"without {', '.join(changed)}: {refusal}")
         if reply.answer is None:
-            return Finding("text", "no", reply.refusal)
+            return Ability("text", "no", reply.refusal)
         if not reply.answer.choices[0].finished:
             self.settings["max_tokens"] = 4 * self.endpoint.max_tokens
             limit = f"{self.endpoint.max_tokens:,} tokens were spent before the answer ended"
-            return Finding("text", "unclear", f"{limit}; {reply.said}")
+            return Ability("text", "unclear", f"{limit}; {reply.said}")
         named = reply.answer.model or "no name"
         another = "" if is_same_model(self.endpoint.model, named) else f"; the model that answered is {named!r}"
         counted = "" if reply.answer.completion_tokens else "; tokens are not counted"
         state: State = "unclear" if another or counted or "4" not in reply.text else "yes"
-        return Finding("text", state, f"{reply.said} in {reply.seconds:.1f} s{another}{counted}")
+        return Ability("text", state, f"{reply.said} in {reply.seconds:.1f} s{another}{counted}")
 
-    async def _thought(self) -> Finding:
+    async def _thought(self) -> Ability:
         reply = await self._asked("Which is larger, 17 * 23 or 20 * 20? Think first, then reply with the number.")
         thought = reply.answer.choices[0].reasoning if reply.answer and reply.answer.choices else ""
         if not thought:
-            return Finding("thought apart", "no", "the text is all that comes" if reply.answer else reply.refusal)
+            return Ability("thought apart", "no", "the text is all that comes" if reply.answer else reply.refusal)
         names = [name for name, value in reply.message.items() if name not in ("role", "content") and value]
-        return Finding("thought apart", "yes", f"in {', '.join(names) or 'the content'}: {_short(thought)!r}")
+        return Ability("thought apart", "yes", f"in {', '.join(names) or 'the content'}: {_short(thought)!r}")
 
-    async def _system(self) -> Finding:
+    async def _system(self) -> Ability:
         asked = message("system", "Reply to everything with the one word BANANA."), message("user", "What is 2 + 2?")
         reply = await self._ask(*asked)
-        return Finding("system role", _state(reply, "banana" in reply.text.lower()), reply.said)
+        return Ability("system role", _state(reply, "banana" in reply.text.lower()), reply.said)
 
-    async def _image(self) -> Finding:
+    async def _image(self) -> Ability:
         picture = Image.new("RGB", (_SIDE, _SIDE), "blue")
         picture.paste("red", (0, 0, _SIDE // 2, _SIDE))
         reply = await self._seen([picture], "Which colour is the left half of this image? Reply with one word.")
-        return Finding("image", _state(reply, "red" in reply.text.lower()), reply.said)
+        return Ability("image", _state(reply, "red" in reply.text.lower()), reply.said)
 
-    async def _images(self) -> Finding:
+    async def _images(self) -> Ability:
         pictures = [Image.new("RGB", (56, 56), (8 * number, 90, 160)) for number in range(_MANY[0])]
         for n in _MANY:
             reply = await self._seen(pictures[:n], "Reply with the word ready.")
             if reply.answer is not None:
-                return Finding("images at once", "yes", f"{n}{' or more' if n == _MANY[0] else ''}")
-        return Finding("images at once", "no", reply.refusal)
+                return Ability("images at once", "yes", f"{n}{' or more' if n == _MANY[0] else ''}")
+        return Ability("images at once", "no", reply.refusal)
 
-    async def _large(self) -> Finding:
+    async def _large(self) -> Ability:
         counts = []
         for size in ((_SIDE, _SIDE), _LARGE):
             reply = await self._seen([Image.new("RGB", size, "white")], "Reply with the word ready.")
             counts.append(reply.answer.prompt_tokens or 0 if reply.answer else 0)
-        size = f"{_LARGE[0]}x{_LARGE[1]}"
+        about = f"image of {_LARGE[0]}x{_LARGE[1]}"
         if reply.answer is None:
             self.settings["max_pixels"] = 2_000_000
-            return Finding(f"image of {size}", "no", reply.refusal)
-        return Finding(f"image of {size}", "yes", f"{counts[1]:,} tokens; {counts[0]:,} where it is {_SIDE}x{_SIDE}")
+            return Ability(about, "no", reply.refusal)
+        return Ability(about, "yes", f"{counts[1]:,} tokens; {counts[0]:,} where it is {_SIDE}x{_SIDE}")
 
-    async def _seen(self, pictures: Sequence[Image.Image], question: str) -> Reply:
+    async def _seen(self, pictures: Sequence[Image.Image], question: str) -> CheckAnswer:
         parts, urls = [], {}
         for picture in pictures:
             file = io.BytesIO()
@@ -215,31 +215,31 @@ class EndpointCheck:
             parts.append(ImagePart(ref))
         return await self._ask(message("user", *parts, question), urls=urls)
 
-    async def _stop(self) -> Finding:
+    async def _stop(self) -> Ability:
         reply = await self._asked(f"Copy exactly, and nothing else:\n{_CODE}\nDONE", stop=["</code>"])
         before, mark, after = reply.text.partition("</code>")
         if reply.status in (400, 422):
             self.settings["send_stop"] = False
         if "<code>" not in before:
-            return Finding("stop strings", "no" if reply.refusal else "unclear", reply.said)
+            return Ability("stop strings", "no" if reply.refusal else "unclear", reply.said)
         if after.strip():
-            return Finding("stop strings", "no", "ignored: the text goes on after them, and is cut here")
-        return Finding("stop strings", "yes", "honoured, and part of the text" if mark else "honoured, and left out")
+            return Ability("stop strings", "no", "ignored: the text goes on after them, and is cut here")
+        return Ability("stop strings", "yes", "honoured, and part of the text" if mark else "honoured, and left out")
 
-    async def _several(self) -> Finding:
+    async def _several(self) -> Ability:
         reply = await self._asked("Reply with any word.", n=2)
         n = len(reply.answer.choices) if reply.answer else 0
         if n < 2:
             self.settings["send_n"] = False
-        return Finding("several answers (n)", "yes" if n > 1 else "no", reply.refusal or f"{n} to n=2")
+        return Ability("several answers (n)", "yes" if n > 1 else "no", reply.refusal or f"{n} to n=2")
 
-    async def _seed(self) -> Finding:
+    async def _seed(self) -> Ability:
         replies = [await self._asked("Reply with a random number of 12 digits.") for _ in range(2)]
         same = replies[0].text == replies[1].text
         seen = "two requests with one seed gave " + ("the same" if same else "different answers")
-        return Finding("seed", "yes" if same and replies[0].text else "no", replies[1].refusal or seen)
+        return Ability("seed", "yes" if same and replies[0].text else "no", replies[1].refusal or seen)
 
-    async def _schema(self) -> Finding:
+    async def _schema(self) -> Ability:
         form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": _SCHEMA}}
         reply = await self._asked("How many legs has a cat? Answer in a sentence.", response_format=form)
         if reply.status in (400, 422):
@@ -248,21 +248,21 @@ class EndpointCheck:
             fits = type(json.loads(reply.text)["n"]) is int
         except (ValueError, TypeError, KeyError, RecursionError):
             fits = False
-        return Finding("JSON schema", _state(reply, fits), reply.said)
+        return Ability("JSON schema", _state(reply, fits), reply.said)
 
-    async def _calls(self) -> Finding:
+    async def _calls(self) -> Ability:
         reply = await self._asked(f"Copy exactly, and nothing else:\n{_CALL}")
         if reply.message.get("tool_calls"):
-            return Finding("tool calls as text", "yes", "the server moves them to tool_calls, which is read")
-        return Finding("tool calls as text", _state(reply, "<tool_call>" in reply.text), reply.said)
+            return Ability("tool calls as text", "yes", "the server moves them to tool_calls, which is read")
+        return Ability("tool calls as text", _state(reply, "<tool_call>" in reply.text), reply.said)
 
-    async def _limits(self) -> Finding:
+    async def _limits(self) -> Ability:
         limits = {name: value for name, value in self._chat.headers.items() if "ratelimit" in name.lower()}
         seen = ", ".join(f"{name}: {value}" for name, value in sorted(limits.items()))
-        return Finding("limits in headers", "yes" if limits else "no", _short(seen, 300) or "none")
+        return Ability("limits in headers", "yes" if limits else "no", _short(seen, 300) or "none")
 
 
-def _state(reply: Reply, is_good: bool) -> State:
+def _state(reply: CheckAnswer, is_good: bool) -> State:
     if is_good:
         return "yes"
     return "no" if reply.answer is None else "unclear"

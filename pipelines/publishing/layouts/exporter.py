@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from darkroom.adapters import FOLDER
 from darkroom.pipelines.models.messages import Message, as_json
 from darkroom.pipelines.publishing.dataset_reader import KEYS, marker_facts
 from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout, grader_of, prompt
@@ -24,7 +25,7 @@ from darkroom.pipelines.storage.atomic_write import MARKER, replace_folder
 from darkroom.pipelines.storage.row_files import file_digest
 from darkroom.pipelines.storage.stage_runs import code_digest
 
-REWARD = Path(__file__).with_name("reward.py")
+REWARD = FOLDER / "reward.py"
 _README = "layouts/readmes/readme.md.jinja"
 
 

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, strategies as st
 
-from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS, reward
+from darkroom.adapters import reward
+from darkroom.pipelines.publishing.layouts import PROMPT_LAYOUTS
 from darkroom.pipelines.publishing.layouts.exporter import REWARD, export
 from darkroom.pipelines.records import Grader, Sample, Truth, to_row
 from darkroom.pipelines.records.answers import final_answer

@@ -1,6 +1,6 @@
 """Starts a PostgreSQL from Debian's package on a free port of the loopback interface, for tests and for trying it.
 
-    python scripts/postgres.py [NAME]     # prints its URL, runs until Ctrl-C; nothing is kept
+    python tests/postgres.py [NAME]     # prints its URL, runs until Ctrl-C; nothing is kept
 
 In a program: ``with postgres() as url: ...``.
 """

@@ -1,6 +1,8 @@
 """Makes annotation/label_studio/label_studio.sql.xz: an empty, migrated PostgreSQL database of the pinned Label Studio.
 
-    python -m scripts.label_studio_schema     # needs Label Studio installed (darkroom annotate up), and postgresql
+    python -m tests.annotation.label_studio.label_studio_schema
+
+It needs Label Studio installed (darkroom annotate up), and postgresql
 
 Migrating takes a minute of CPU; the plug-in's bootstrap fills an empty database with this file instead. Run it when
 label_studio.lock changes.
@@ -19,8 +21,8 @@ from darkroom.annotation.label_studio.server import SCHEMA, server_of
 from darkroom.annotation.label_studio.server_files import database_variables
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.workspace import Workspace
-from scripts.postgres import postgres_server
 from tests.own_studio import own_home
+from tests.postgres import postgres_server
 
 SKIPPED = re.compile(r"^(--.*|SET .*;|\\.*|COMMENT ON EXTENSION .*;|)$")
 """Comments, psql's own commands, and settings of a session, which other versions of PostgreSQL may not know."""
