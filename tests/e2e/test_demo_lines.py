@@ -32,7 +32,7 @@ NOT_RUN = {
     r"^annotate (?!init|up --units)": STUDIO,
     r"^materialize accepted_annotations": STUDIO,
     r"^annotate up --units": "installs a service of the system",
-    r" --url ": "a model's server",
+    r" --url |^policy check": "a model's server",
     r" --on ": "a cluster: tests/soak/test_ray_runs.py, test_slurm_runs.py",
     r"^rl mmk12": DOWNLOADED,
     r"visual_probe|--benchmark": DOWNLOADED,
