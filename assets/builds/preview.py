@@ -1,4 +1,4 @@
-"""A few rows of every family from source to verdict, in a home that is thrown away: only the ledger keeps the calls."""
+"""Before a build: a few rows of every family from source to verdict, and what many rows will become and cost."""
 
 import asyncio
 import shutil
@@ -10,14 +10,14 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
-
-from darkroom.assets.builds.build import check_policies, families_of
+from darkroom.assets.builds.build import catalog_partitions, check_policies, families_of, partitions_of
 from darkroom.assets.graph.families import STAGE_SETTINGS, work_on_family
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.graph.stage_assets import StageInputs
+from darkroom.assets.terminal import table
+from darkroom.pipelines.command_line.console import CONSOLE, print_line
 from darkroom.pipelines.generation.engine import STAGES
-from darkroom.pipelines.generation.funnel import funnel_of
+from darkroom.pipelines.generation.funnel import Forecast, funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.gallery import read_rejects, write_entries
@@ -26,6 +26,7 @@ from darkroom.pipelines.inspection.source_check import FirstRows
 from darkroom.pipelines.models.policies.settings import Role
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.sources.ingest import ingest_shard
 from darkroom.pipelines.storage.stage_runs import Outcome, run_stage
@@ -34,10 +35,11 @@ from darkroom.pipelines.storage.workspace import Workspace
 
 _N_READ = 100
 """Rows of the source that are read for each row of a preview: not every row is for every family."""
+_PLAN = ("family", "rows (95 %)", "policy: calls, tokens, USD", "judges: calls, tokens, USD")
 _ROLES: dict[str, Role] = {"policy": "POLICY", "converter": "CONVERT", "judge": "JUDGE"}
 
 
-def preview_families(console: Console, source: str, families: Sequence[str], n_rows: int) -> None:
+def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
     """Draft ``n_rows`` of a source's first rows for each of ``families`` (empty: all), run and check them, and write a
     page that shows them. A later build finds their calls in the ledger. Raises ``SourceError``, ``PolicyUnavailable``.
     """
@@ -61,11 +63,40 @@ def preview_families(console: Console, source: str, families: Sequence[str], n_r
                 for stage in STAGES:
                     kind = STAGE_SETTINGS.get(stage)
                     inputs = StageInputs(trial, recipe.family, policies.__getitem__, kind() if kind else None)
-                    with console.status(f"{recipe.family}/{stage} …"):
+                    with CONSOLE.status(f"{recipe.family}/{stage} …"):
                         work_on_family(inputs, recipe, stage)
-                _print_yield(console, trial, recipe.family, len(samples))
+                _print_yield(trial, recipe.family, len(samples))
             write_entries(page, _entries(trial, [recipe.family for recipe in recipes]), title=f"{source}: preview")
-    console.print(f"Page: {page}", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"Page: {page}")
+
+
+def plan_rows(source: str, families: Sequence[str], n_rows: int) -> None:
+    """Print what ``n_rows`` further rows of a source become and cost, from its shards that are built.
+
+    Raises ``SourceError`` where none is.
+    """
+    with Workspace.from_environment() as workspace:
+        partitions = partitions_of(catalog_partitions(workspace), source)
+        lines, calls, n_measured = table(_PLAN, title=f"{n_rows:,} more rows of {source}"), 0, 0
+        for recipe in families_of(workspace, source):
+            funnel = funnel_of(workspace.tables, recipe.family, partitions)
+            if (not families or recipe.family in families) and funnel.steps[0].n_out:
+                made = Forecast.of(funnel, n_rows)
+                calls += made.written.calls + made.judged.calls
+                n_measured = max(n_measured, made.n_measured)
+                used = (made.written, made.judged)
+                costs = (f"{each.calls:,}, {each.n_tokens:,}, {each.cost_usd:,.2f}" for each in used)
+                lines.add_row(recipe.family, f"{made.accepted:,.0f} ({made.least:,} to {made.most:,})", *costs)
+        if not n_measured:
+            raise SourceError(f"nothing of {source} is built: darkroom materialize {source} --rows 500 builds a part")
+        CONSOLE.print(lines)
+        policy, asked = PolicyResource.from_environment(), workspace.ledger.totals().get("policy")
+        hours = calls * (asked.seconds / asked.calls if asked else 0) / policy.concurrency / 3600
+        print_line(f"From {n_measured:,} samples; it holds if later rows are like them.")
+        print_line(
+            f"About {hours:,.1f} hours with {policy.concurrency} calls in flight, as long as those on the ledger."
+        )
+        print_line("Not known: RL stages and their students, disk, hours of the sandbox.")
 
 
 def _applicable(recipe: Recipe, samples: Sequence[Sample], trial: Workspace) -> Iterator[Sample]:
@@ -78,7 +109,7 @@ def _applicable(recipe: Recipe, samples: Sequence[Sample], trial: Workspace) -> 
         yield sample
 
 
-def _print_yield(console: Console, trial: Workspace, family: str, n_read: int) -> None:
+def _print_yield(trial: Workspace, family: str, n_read: int) -> None:
     funnel = funnel_of(trial.tables, family, [family])
     used = funnel.usage
     line = f"none of the first {n_read:,} samples is for it"
@@ -89,9 +120,8 @@ def _print_yield(console: Console, trial: Workspace, family: str, n_read: int) -
             f"{funnel.n_accepted:,} accepted",
             *(f"{n} {why}" for why, n in reasons.items()),
         ]
-        n_tokens = used.prompt_tokens + used.completion_tokens
-        line = f"{', '.join(figures)}; {used.calls:,} calls, {n_tokens:,} tokens, ${used.cost_usd:.2f}"
-    console.print(f"{family}: {line}", markup=False, highlight=False, soft_wrap=True)
+        line = f"{', '.join(figures)}; {used.calls:,} calls, {used.n_tokens:,} tokens, ${used.cost_usd:.2f}"
+    print_line(f"{family}: {line}")
 
 
 def _entries(trial: Workspace, families: Sequence[str]) -> Iterator[Entry]:

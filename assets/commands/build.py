@@ -61,6 +61,10 @@ def materialize(
             min=1, help="Build nothing: try so many rows of each family and write a page with them; what they cost."
         ),
     ] = None,
+    plan: Annotated[
+        int | None,
+        typer.Option(min=1, help="Build nothing: print what so many more rows of the source become, and their cost."),
+    ] = None,
 ) -> None:
     """Build the SFT datasets of a source: every family's stages on every shard, then the datasets.
 
@@ -80,12 +84,15 @@ def materialize(
     from darkroom.pipelines.generation.recipes import load_recipes
 
     chosen, quotas = _checked_families(family), quotas_of(quota, "FAMILY", load_recipes())
-    if preview is not None:
-        from darkroom.assets.builds.preview import preview_families
+    if preview is not None or plan is not None:
+        from darkroom.assets.builds.preview import plan_rows, preview_families
 
         if train or rows is not None or quotas or on != "here":
-            raise typer.BadParameter("--preview builds nothing: it takes --family alone")
-        preview_families(CONSOLE, source, chosen, preview)
+            raise typer.BadParameter("--preview and --plan build nothing: they take --family alone")
+        if preview is not None:
+            preview_families(source, chosen, preview)
+        if plan is not None:
+            plan_rows(source, chosen, plan)
         return
     build_sft(CONSOLE, source, train=train, families=chosen, n_rows=rows, family_quotas=quotas, runs_on=on)
 

@@ -21,14 +21,19 @@ class FunnelStep:
     n_out: int
     reasons: dict[str, int]
     n_not_applicable: int = 0
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)
 class Funnel:
-    """The stages in order, from the samples on, and what they cost in all."""
+    """The stages in order, from the samples on."""
 
     steps: tuple[FunnelStep, ...]
-    usage: Usage
+
+    @property
+    def usage(self) -> Usage:
+        """The cost of all stages."""
+        return sum((step.usage for step in self.steps), Usage())
 
     @property
     def n_accepted(self) -> int:
@@ -48,15 +53,16 @@ class Funnel:
     @property
     def tokens_per_row(self) -> float:
         """The same in tokens, of prompts and completions."""
-        n_tokens = self.usage.prompt_tokens + self.usage.completion_tokens
-        return n_tokens / self.n_accepted if self.n_accepted else 0.0
+        return self.usage.n_tokens / self.n_accepted if self.n_accepted else 0.0
 
 
 def funnel_step(name: str, facts: Sequence[Mapping[str, Any]]) -> FunnelStep:
     """A stage's facts of all partitions, added up."""
     reasons = sum((Counter(fact["reasons"]) for fact in facts), Counter[str]())
     n_not_applicable = reasons.pop(Reason.NOT_APPLICABLE, 0)
-    return FunnelStep(name, sum(fact["n_out"] for fact in facts), dict(sorted(reasons.items())), n_not_applicable)
+    usage = sum((from_row(Usage, fact["usage"]) for fact in facts), Usage())
+    n_out = sum(fact["n_out"] for fact in facts)
+    return FunnelStep(name, n_out, dict(sorted(reasons.items())), n_not_applicable, usage)
 
 
 def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
@@ -65,12 +71,39 @@ def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
     there = [key.partition for key in keys]
     n_samples = sum(tables.n_rows(TableKey(SAMPLES, partition)) for partition in there)
     steps = [FunnelStep("samples", n_samples, {})]
-    usage = Usage()
     for stage in STAGES:
-        facts = [tables.facts(TableKey((family, stage), partition)) for partition in there]
-        steps.append(funnel_step(stage, facts))
-        usage = sum((from_row(Usage, fact["usage"]) for fact in facts), usage)
-    return Funnel(tuple(steps), usage)
+        steps.append(funnel_step(stage, [tables.facts(TableKey((family, stage), partition)) for partition in there]))
+    return Funnel(tuple(steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What ``n_rows`` further samples of a source become in a family, if they are like the ``n_measured`` before.
+
+    ``accepted``: rows, with the 95 % interval of the prediction (beta-binomial, Jeffreys' prior) below and above.
+    """
+
+    n_measured: int
+    n_rows: int
+    accepted: float
+    least: int
+    most: int
+    written: Usage
+    """By the policy: drafts and runs."""
+    judged: Usage
+    """By judges, and by the policy without tools or image."""
+
+    @classmethod
+    def of(cls, funnel: Funnel, n_rows: int) -> "Forecast":
+        from scipy.stats import betabinom  # takes a second
+
+        n_not_drawn = sum(step.reasons.get(Reason.NOT_DRAWN, 0) for step in funnel.steps)
+        n, k = funnel.steps[0].n_out - n_not_drawn, funnel.n_accepted
+        least, most = betabinom.interval(0.95, n_rows, k + 0.5, n - k + 0.5)
+        by_stage = {step.name: step.usage for step in funnel.steps}
+        written, judged = by_stage["drafts"] + by_stage["runs"], by_stage["verdicts"]
+        share = n_rows / n
+        return cls(n, n_rows, k * share, int(least), int(most), written.times(share), judged.times(share))
 
 
 @dataclass(frozen=True, slots=True)

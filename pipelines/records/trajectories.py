@@ -69,6 +69,16 @@ class Usage:
     def __add__(self, more: Usage) -> Usage:
         return Usage(*map(operator.add, astuple(self), astuple(more)))
 
+    @property
+    def n_tokens(self) -> int:
+        """Of prompts and completions."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def times(self, factor: float) -> Usage:
+        """Scale it; calls and tokens are rounded."""
+        *counts, cost = astuple(self)
+        return Usage(*(round(count * factor) for count in counts), cost * factor)
+
     def __sub__(self, less: Usage) -> Usage:
         return Usage(*map(operator.sub, astuple(self), astuple(less)))
 

@@ -187,9 +187,8 @@ class BudgetPool:
         limit, spent = self.limit, self.spent
         if limit.usd is not None and spent.cost_usd >= limit.usd * _ROUNDING:
             return f"{spent.cost_usd:.4g} of {limit.usd:.4g} USD"
-        n_tokens = spent.prompt_tokens + spent.completion_tokens
-        if limit.tokens is not None and n_tokens >= limit.tokens:
-            return f"{n_tokens} of {limit.tokens} tokens"
+        if limit.tokens is not None and spent.n_tokens >= limit.tokens:
+            return f"{spent.n_tokens} of {limit.tokens} tokens"
         if limit.hours is not None and self.hours >= limit.hours:
             return f"{self.hours:.3g} of {limit.hours:.3g} hours"
         return ""
