@@ -88,9 +88,11 @@ class EndpointCheck:
             yield await self._listed()
             yield (answers := await self._text())
             if answers.state != "no":
-                for ask in (self._thought, self._system, self._image, self._images, self._large, self._stop):
+                for ask in (self._thought, self._system):
                     yield await ask()
-                for ask in (self._several, self._seed, self._schema, self._calls, self._limits):
+                yield (sees := await self._image())
+                of_images = (self._images, self._large) if sees.state != "no" else ()
+                for ask in (*of_images, self._stop, self._several, self._seed, self._schema, self._calls, self._limits):
                     yield await ask()
         finally:
             await self._chat.close()
@@ -183,8 +185,15 @@ class EndpointCheck:
     async def _image(self) -> Ability:
         picture = Image.new("RGB", (_SIDE, _SIDE), "blue")
         picture.paste("red", (0, 0, _SIDE // 2, _SIDE))
-        reply = await self._seen([picture], "Which colour is the left half of this image? Reply with one word.")
+        question = "Which colour is the left half of this image? Reply with one word."
+        reply = await self._seen([picture], question)
+        if reply.answer and reply.answer.prompt_tokens and reply.answer.prompt_tokens == await self._n_tokens(question):
+            return Ability("image", "no", f"dropped: it takes no tokens; {reply.said}")
         return Ability("image", _state(reply, "red" in reply.text.lower()), reply.said)
+
+    async def _n_tokens(self, question: str) -> int | None:
+        reply = await self._asked(question)
+        return reply.answer.prompt_tokens if reply.answer else None
 
     async def _images(self) -> Ability:
         pictures = [Image.new("RGB", (56, 56), (8 * number, 90, 160)) for number in range(_MANY[0])]

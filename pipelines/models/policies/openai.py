@@ -53,7 +53,7 @@ _THOUGHT_PARTS = ("thinking", "reasoning", "reasoning_content")
 _TEXTS = ("text", "value", "thinking", "summary", "reasoning")
 """Names of a part's text."""
 _THINK, _THINK_END = re.compile(r"\A\s*<think>", re.IGNORECASE), re.compile(r"</think>", re.IGNORECASE)
-_VERSION = re.compile(r"(?:[-@:](?:latest|preview|exp|v?[0-9][0-9.]*))+")
+_VERSION = re.compile(r"(?:[-@:](?:latest|main|preview|exp|v?[0-9][0-9.]*))+")
 """What providers add to the name of a model: a date, a revision (``gpt-4o-2024-08-06``, ``claude@20240620``)."""
 
 

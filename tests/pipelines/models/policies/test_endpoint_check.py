@@ -93,6 +93,15 @@ class Gateway(Engine):
         return "I see no image." if "image_url" in str(body) else super().text(body, seed=len(self.asked))
 
 
+class Blind(Engine):
+    """A text model's server, which drops images: `transformers serve`."""
+
+    def answer(self, body: dict[str, Any]) -> Any:
+        answered = super().answer(body)
+        answered["usage"]["prompt_tokens"] = 37
+        return {**answered, "model": f"{body['model']}@main"}
+
+
 class NoText(Engine):
     refused = ("model",)
 
@@ -153,6 +162,13 @@ def test_what_is_taken_and_not_honoured_is_no_yes(monkeypatch: pytest.MonkeyPatc
         "DARKROOM_POLICY_SEND_N": "False",
     }
     assert "x-ratelimit-limit-requests: 500" in told["findings"][-1]["seen"]
+
+
+def test_images_that_take_no_tokens_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    states, _ = findings(Blind, monkeypatch)
+    assert states["image"] == "no"
+    assert "images at once" not in states
+    assert states["text"] == "yes"  # of `qwen@main`
 
 
 def test_a_model_that_is_not_listed_and_answers_nothing_ends_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
