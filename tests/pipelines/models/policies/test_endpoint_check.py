@@ -58,7 +58,7 @@ class Engine(JsonHandler):
             for stop in body.get("stop", ()):
                 text = text.partition(stop)[0]
             return text
-        if "left half" in question:
+        if "left half" in question and len(parts) > 1:
             data = parts[0]["image_url"]["url"].partition(",")[2]
             red, _, blue = Image.open(io.BytesIO(base64.b64decode(data))).getpixel((10, 10))
             return "Red." if red > blue else "Blue."
