@@ -13,6 +13,7 @@ from datetime import date, time
 from typing import NamedTuple
 
 from darkroom.pipelines.verification.grading.number_words import ONES, in_digits, in_words
+from darkroom.pipelines.verification.grading.numeric import same_span
 from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_CHARS = 60
@@ -181,7 +182,7 @@ def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | 
 _INFINITE = re.compile(r"\A(minus|negative|plus|positive|[-+])?\s*(?:\\infty|∞|infinity|inf)\Z", re.IGNORECASE)
 _RATIO = re.compile(r"\A(\d{1,9})\s*(?:[:∶]|to)\s*(\d{1,9})\Z", re.IGNORECASE | re.ASCII)
 _SCORE = re.compile(r"\A(\d{1,3})\s*(?:[-:∶]|to)\s*(\d{1,3})\Z", re.IGNORECASE | re.ASCII)
-_SPAN = re.compile(r"\A(?:from |between )?(\d{3,4})\s*(?:-|to|and|until)\s*(\d{3,4})\Z", re.IGNORECASE | re.ASCII)
+_TIME_OF_DAY = re.compile(r"\b(?:times?|when|clock|o'clock|watch)\b", re.IGNORECASE)
 _IS_SCORE = re.compile(r"\b(?:score|result|standing|won|win|lead)\b", re.IGNORECASE)
 
 
@@ -202,7 +203,9 @@ def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
     ratio = _SCORE if _IS_SCORE.search(question) else _RATIO
     expected_time = _time(expected)
     read = [same_date(answer, expected), None if expected_time is None else _time(answer) == expected_time]
-    read += [_pair(pattern, answer, expected) for pattern in (ratio, _SPAN)]
+    read += [same_span(answer, expected, question=question)]
+    if expected_time is None or not _TIME_OF_DAY.search(question):
+        read += [_pair(ratio, answer, expected)]
     verdicts = [same for same in read if same is not None]
     return any(verdicts) if verdicts else None
 

@@ -213,6 +213,30 @@ def in_symbols(text: str) -> str:
     return _NAMED_POINT.sub("", _FUNCTION.sub("y =", plain))
 
 
+_MATRIX = re.compile(r"\A\\begin\{([pbvBV]?matrix)\}(.{1,300})\\end\{\1\}\Z", re.DOTALL)
+_SIZED = re.compile(r"\\(?:left|right)(?![a-z])")
+_ROWS = re.compile(r"\A\[\s*+(?:\[[^\[\]]*+\][\s,]*+)+\]\Z")
+_VECTOR = re.compile(r"\A(?:\\langle|[⟨<(\[])([^()\[\]]*)(?:\\rangle|[⟩>)\]])\Z")
+
+
+def as_rows(text: str, *, is_vector: bool = False) -> list[list[str]]:
+    r"""The cells of ``\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}`` and ``[[1, 2], [3, 4]]``; none of anything else.
+
+    ``is_vector``: also those of ``(1, 2)`` and ``⟨1, 2⟩``; a row and a column are the same then.
+    """
+    plain = _SIZED.sub("", text).strip(" $") if len(text) <= 2 * MAX_CHARS else ""
+    if matrix := _MATRIX.match(plain):
+        rows = [line.split("&") for line in matrix[2].split(r"\\")]
+    elif _ROWS.match(plain):
+        rows = [line.split(",") for line in re.findall(r"\[([^\[\]]+)\]", plain[1:-1])]
+    else:
+        vector = _VECTOR.match(plain) if is_vector else None
+        rows = [vector[1].split(",")] if vector else []
+    rows = [[cell.strip() for cell in row] for row in rows if any(map(str.strip, row))]
+    rows = [[cell] for cell in rows[0]] if is_vector and len(rows) == 1 else rows
+    return rows if len({*map(len, rows)}) == 1 and all(map(all, rows)) else []
+
+
 def same_form_of(answer: str, expected: str) -> bool | None:
     """Return whether two texts are one interval, point, equation or pair of roots; None where expected is none."""
     if max(len(answer), len(expected)) > MAX_CHARS:

@@ -179,9 +179,9 @@ def as_english(text: str, question: str) -> str:
     if is_foreign(question):
         if (word := _FIRST_WORD.match(text)) and word[1].casefold() in _FOREIGN_VALUES:
             return f"{_FOREIGN_VALUES[word[1].casefold()]}{text[word.end() :]}"
-        if grouped := _GROUPED.match(text):
-            decimals = f".{grouped[2]}" if grouped[2] else ""
-            return f"{grouped[1].replace('.', '')}{decimals}{text[grouped.end() :]}"
+    if (grouped := _GROUPED.match(text)) and (grouped[2] or is_foreign(question)):
+        decimals = f".{grouped[2]}" if grouped[2] else ""
+        return f"{grouped[1].replace('.', '')}{decimals}{text[grouped.end() :]}"
     return _DECIMAL_COMMA.sub(r"\1.\2", text)
 
 
@@ -189,13 +189,18 @@ def _from_cjk(text: str, question: str) -> str:
     """The one number, if around it stand a counter, letters of the question and such as say nothing; else the text."""
     plain = text.replace("一共", "").strip()
     numerals = list(_NUMERAL.finditer(plain))
-    if len(numerals) != 1 or not _DENIALS.isdisjoint(plain) or (number := _cjk_value(numerals[0][0])) is None:
+    if len(numerals) != 1 or (number := _cjk_value(numerals[0][0])) is None:
         return text
     behind = _COUNTER.sub("", plain[numerals[0].end() :]).strip(" 。.")
-    neutral = _FILLERS | set(question) | {" "}
-    if not neutral.issuperset(plain[: numerals[0].start()]):
+    if not is_neutral_cjk(plain[: numerals[0].start()], question):
         return text
-    return number if neutral.issuperset(behind) else f"{number} {behind}"
+    return number if is_neutral_cjk(behind, question) else f"{number} {behind}"
+
+
+def is_neutral_cjk(text: str, question: str) -> bool:
+    """Return whether letters around a Chinese or Japanese answer are those of the question, or say nothing."""
+    is_cjk = _LETTER.search(question) is not None
+    return is_cjk and _DENIALS.isdisjoint(text) and (_FILLERS | set(question) | set(" 。.")).issuperset(text)
 
 
 def _cjk_value(numeral: str) -> str | None:

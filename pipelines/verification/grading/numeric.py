@@ -29,9 +29,15 @@ class Unit:
     names: tuple[str, ...]
 
 
+_DATA = read_words(__file__)
 _BY_KIND = read_words(__file__, "quantity").items()
-_ALL = [Unit(kind, Fraction(factor), tuple(names)) for kind, units in _BY_KIND for factor, names in units.items()]
-UNITS = {name: unit for unit in _ALL for name in unit.names}
+_SPELLED = {(kind, Fraction(factor)): names for kind, units in _BY_KIND for factor, names in units.items()}
+for _word, _symbol in _DATA["prefixed"].items():
+    _kind, _size = next(key for key, names in _SPELLED.items() if _word in names)
+    for _prefix, (_sign, _factor_of) in _DATA["prefixes"].items():
+        _names = _SPELLED.setdefault((_kind, _size * Fraction(_factor_of)), [])
+        _names += [_sign + _symbol, *(f"{_prefix}{_joint}{_word}{_end}" for _joint in ("", "-") for _end in ("", "s"))]
+UNITS = {name: unit for unit in (Unit(*key, tuple(names)) for key, names in _SPELLED.items()) for name in unit.names}
 """Every spelling of every unit. Case tells where it must (mL, L, m); words may be in any case."""
 
 
@@ -175,7 +181,7 @@ def _with_unit(number: Quantity, words: str) -> Quantity | None:
         return number
     if unit := _unit_named(words):
         return replace(number, unit=unit)
-    if re.fullmatch(r"[a-zA-Z]{2,}(?:[ -][a-zA-Z]{2,})?", words):
+    if re.fullmatch(r"(?!(?:st|nd|rd|th)\b)[a-zA-Z]{2,}(?:[ -][a-zA-Z]{2,})?", words):
         return replace(number, noun=words.casefold())
     return None
 
@@ -188,19 +194,18 @@ def _unit_named(words: str) -> Unit | None:
 PER_CENT = UNITS["%"]
 _COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+")
-_DATA = read_words(__file__)
 _EXACT, _MONEY, _ANGLE, _SHARE, _ABOUT, _EXTENT, _POPULATION = (
     re.compile(_DATA[name], re.IGNORECASE)
     for name in ("exact", "money", "angle", "share", "about", "extent", "population")
 )
 _TEMPERATURES = frozenset(["celsius", "fahrenheit", "kelvin"])
-_OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A"])
+OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A", "N", "J", "F", "C"])
 """Spellings of units that are other words in a question."""
 _NAMES = re.compile(
     "|".join(
         rf"(?<![^\W\d]){'(?i:' if len(name) > 2 else '(?:'}{re.escape(name)})(?![^\W\d])"
         for name in sorted(UNITS, key=len, reverse=True)
-        if name not in _OTHER_WORDS
+        if name not in OTHER_WORDS
     )
 )
 _PEOPLE = frozenset(["people", "inhabitants", "residents"])
@@ -212,7 +217,9 @@ _OUT_OF = re.compile(r"\A(\d+) out of (\d+)(?=\s|\Z)", re.IGNORECASE)
 _CLOCK = re.compile(r"\A(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)\Z", re.ASCII)
 _LARGE = "(thousand|million|billion)"
 _IN_LARGE = re.compile(rf"\bin (?:\w+ )?{_LARGE}s?\b|\b{_LARGE}s? of\b", re.IGNORECASE)
-_GENERIC = frozenset(["units", "area in units"])
+_PARTS = re.compile(r"[:,] | (?=\()")
+_POWER_OF_TEN, _MIN_POWER = re.compile(r"\A10\^\{?([1-9]\d?)\}?\Z", re.ASCII), 10**6
+_GENERIC = frozenset(["units", "area in units", "pixels"])
 _TIGHT_FRAC = re.compile(r"\\([dt]?)frac\s*(\d)\s*(\d)(?!\d)")
 
 
@@ -225,6 +232,32 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
     if factor is None:
         return False
     return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=asks_for_exact(question))
+
+
+_SPANS = [re.compile(pattern, re.IGNORECASE) for pattern in _DATA["spans"]]
+_BETWEEN = re.compile(r"\A(between .{1,40}) and ", re.IGNORECASE)
+_LEADING = re.compile(r"\A(?:from|between|pages?|ages?) (?=\S)", re.IGNORECASE)
+
+
+def same_span(answer: str, expected: str, *, question: str) -> bool | None:
+    """Compare "60 x 80 cm", "15 to 25 °C": two or three numbers that share a unit; None where none are expected."""
+    for joint in _SPANS:
+        if expected_parts := _parts_of_span(joint, expected):
+            parts = _parts_of_span(joint, answer)
+            pairs = zip(parts, expected_parts, strict=False)
+            return len(parts) == len(expected_parts) and all(same_number(*pair, question=question) for pair in pairs)
+    return None
+
+
+def _parts_of_span(joint: re.Pattern[str], text: str) -> list[str]:
+    if len(text) > MAX_NUMBER_CHARS:
+        return []
+    plain = _BETWEEN.sub(r"\1 to ", text.replace("$", "") if "\\" in text else text)
+    parts = [as_number(part.strip()) for part in joint.split(_LEADING.sub("", plain))]
+    quantities = [*map(read_quantity, parts)]
+    if not 1 < len(parts) < 4 or (last := quantities[-1]) is None or None in quantities:
+        return []
+    return [with_unit(part, last.unit.names[0] if last.unit else last.noun) for part in parts]
 
 
 def same_form(answer: str, expected: str, *, question: str) -> bool:
@@ -274,8 +307,19 @@ def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator
             value = quantity.value * scale
             rest = re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
             yield f"{Decimal(value.numerator) / Decimal(value.denominator):f} {rest}".strip()
+    power = _POWER_OF_TEN.match(text)
+    if power and text not in question and abs(expected_quantity.value) >= _MIN_POWER:
+        yield f"1e{power[1]}"
     if unit and number != as_number(with_unit(number, unit)):
         yield number
+
+
+def without_parts(text: str, expected: str) -> str:
+    """Remove what a number consists of, "4 (two men and two women)", where that adds up to ``expected``."""
+    head, _, behind = _PARTS.sub("\n", text, count=1).partition("\n")
+    numbers = [in_digits(word) for word in re.findall(r"\w+", behind)]
+    counts = [int(number) for number in numbers if number.isdecimal() and len(number) < 10]
+    return head if len(counts) > 1 and str(sum(counts)) == expected else text
 
 
 def without_about(text: str, expected: str, *, tolerance: float) -> str:

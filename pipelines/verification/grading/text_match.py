@@ -7,28 +7,40 @@ forgiven in long texts only, and never in a digit or in a word that turns the me
 """
 
 import re
+import unicodedata
 from collections import Counter
 from functools import lru_cache
 
 from darkroom.pipelines.records.answers import compatible, edit_similarity, matches
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
-from darkroom.pipelines.verification.grading.number_words import in_digits
+from darkroom.pipelines.verification.grading.number_words import TENS, in_digits, is_neutral_cjk
 from darkroom.pipelines.verification.grading.sentences import is_action, stem
 from darkroom.pipelines.verification.grading.word_lists import read_words
 
 _DATA = read_words(__file__)
 _SHORT: dict[str, str] = _DATA["short"]
-_CODE, _TELEPHONE = (re.compile(_DATA[name], re.IGNORECASE) for name in ("code", "telephone"))
-_TITLE = re.compile(r"\A(?:mr|mrs|ms|miss)\.? (?=\w+\.? \w)", re.IGNORECASE)
+_SPELLING: dict[str, str] = _DATA["spelling"]
+_CODE, _TELEPHONE, _CHEMISTRY, _TITLE = (
+    re.compile(_DATA[name], re.IGNORECASE) for name in ("code", "telephone", "chemistry", "title")
+)
+_SAME, _INSTEAD = [re.compile(pattern) for pattern, _ in _DATA["same"]], [by for _, by in _DATA["same"]]
 _POINTS = re.compile(r"(?<=[^\W\d])[.,](?=\s|\Z)|(?<=\d),(?=\s)")
 _INITIALS = re.compile(r"(?<![^\W_])([^\W\d_])\.?[ .](?=[^\W\d_](?:[. ]|\Z))")
-_WARDS = re.compile(r"\A(left|right|up|down|(?:north|south)?-?(?:east|west)|north|south|back|for)wards?\Z")
-_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
-_NTH = {word: f"{n}{'th' if 10 < n < 14 else _ENDINGS.get(n % 10, 'th')}" for n, word in enumerate(ORDINALS, 1)}
-_NTH_OF = re.compile(r"\A\d+(?:st|nd|rd|th)\Z")
-_VERSION = re.compile(r"\bversions?\b", re.IGNORECASE)
+_NTH = {word: n for n, word in enumerate(ORDINALS, 1)} | {f"{ten[:-1]}ieth": 10 * n for n, ten in enumerate(TENS, 2)}
+_NTH |= {f"{ten}-{ORDINALS[n]}": 10 * m + n + 1 for m, ten in enumerate(TENS, 2) for n in range(9)}
+_NTH_OF = re.compile(r"\A(\d+)(?:st|nd|rd|th)\Z")
+_TENS_OF_ROMAN, _ONES_OF_ROMAN = ",X,XX,XXX,XL,L,LX,LXX,LXXX,XC".split(","), ",I,II,III,IV,V,VI,VII,VIII,IX".split(",")
+_ROMAN = {ten + one: 10 * n + m for n, ten in enumerate(_TENS_OF_ROMAN) for m, one in enumerate(_ONES_OF_ROMAN)}
 _GROUPED = re.compile(r"\A\+?[\d\s().-]{6,}\Z", re.ASCII)
+_SPACED = re.compile(r"(?<=[a-z])[ -](?=\d)|(?<=\d)[ -](?=[a-z])")
+_FIGURES = re.compile(r"\A(?=.*\d)[\d.,/ -]+\Z", re.ASCII)
+_GLOSS = re.compile(r"\A([^()]{1,60}) \(([^()]{1,60})\)\Z")
+_FORMULA = re.compile(r"\A(?:[A-Z][a-z]?|[\d()\[\]+-])+\Z", re.ASCII)
+_IN_TEX = re.compile(r"\\(?:ce|text|mathrm)\b|[{}$\s]|_(?=[{\d])|\^(?=\{?\d*[+-])")
+_LOWERED = {ord(digit): str(n) for n, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")} | {
+    ord(digit): plain for digit, plain in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-", strict=True)
+}
 
 _ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n|a)\s+(?=\w)")
 """``A`` is none: "A negative" is a blood group and "A minor" a key."""
@@ -46,14 +58,21 @@ def same_words(answer: str, expected: str) -> bool:
 def same_text(answer: str, expected: str, question: str) -> bool:
     """Return whether an answer is ``expected``: its words, or what they are read as, or usual short forms."""
     text, expected_text = bare(answer), bare(expected)
-    if _CODE.search(question) and any(letter.isdigit() for letter in expected_text):
-        return _as_code(text, question) == _as_code(expected_text, question)
-    if same_words(text, expected_text):
+    is_code = _CODE.search(question) or (wants_the_letters(question) and _FIGURES.match(expected_text))
+    if is_code and any(letter.isdigit() for letter in expected_text):
+        codes = [_as_code(part, question) for part in (text, expected_text)]
+        return codes[0] == codes[1] or (" " in codes[1] and len({_SPACED.sub("", code) for code in codes}) == 1)
+    if is_formula(expected_text, question):
+        return _formula(text) == _formula(expected_text)
+    if same_words(text, expected_text) or _is_within_cjk(text, expected_text, question):
         return True
     if same := same_reading(text, expected_text, question=question):
         return same
     if wants_the_letters(question):
         return False
+    gloss = _GLOSS.match(text)
+    if gloss and not _GLOSS.match(expected_text):
+        return all(same_text(part, expected_text, question) for part in gloss.groups())
     if _is_short_form(text, expected_text):
         return True
     deeds = [part.casefold().split() for part in (text, expected_text)]  # "taking out milk" for "takes out milk"
@@ -61,9 +80,26 @@ def same_text(answer: str, expected: str, question: str) -> bool:
     return is_action(question) and deeds[0][1:] == deeds[1][1:] and first == expected_first
 
 
-def asks_for_version(question: str) -> bool:
-    """Return whether the question asks for a version, which looks like a number and is none."""
-    return _VERSION.search(question) is not None
+def is_to_the_letter(answer: str, question: str) -> bool:
+    """Return whether a number without a unit is a code or a text that is read: version 1.10 is not 1.1."""
+    is_asked_for = _CODE.search(question) is not None or wants_the_letters(question)
+    return is_asked_for and _FIGURES.match(answer) is not None and not answer.isdigit()
+
+
+def is_formula(answer: str, question: str) -> bool:
+    """Return whether the answer is a chemical formula, whose capitals count: CO is not Co."""
+    return _CHEMISTRY.search(question) is not None and _FORMULA.match(_formula(answer)) is not None
+
+
+def _formula(text: str) -> str:
+    """``$\\mathrm{SO_4^{2-}}$`` and ``SO₄²⁻`` as ``SO42-``."""
+    return _IN_TEX.sub("", text.translate(_LOWERED))
+
+
+def _is_within_cjk(text: str, expected: str, question: str) -> bool:
+    """Return whether a Chinese or Japanese sentence around ``expected`` has no words but those of the question."""
+    before, found, behind = text.partition(expected)
+    return bool(found and behind + before) and expected not in question and is_neutral_cjk(before + behind, question)
 
 
 def _as_code(text: str, question: str) -> str:
@@ -76,31 +112,45 @@ def _as_code(text: str, question: str) -> str:
 
 def _is_short_form(text: str, expected: str) -> bool:
     """``St.`` for ``Street``, an address without ``https://``, ``Austen, Jane``, ``table-tennis``, ``two``."""
+    if text.isascii():
+        expected = "".join(letter for letter in unicodedata.normalize("NFD", expected) if not unicodedata.combining(letter))
+    number, _, of = _long_form(expected).partition(" ")
+    if (nth := _NTH_OF.match(number)) and " " not in of and _long_form(text) in (number, f"{of} {nth[1]}"):
+        return True
     if any(letter.isdigit() for letter in expected) and "." not in expected:
         return _long_form(text) == _long_form(expected)
-    text = text if _TITLE.match(expected) else _TITLE.sub("", text)
-    number, _, of = _long_form(expected).partition(" ")
-    if _NTH_OF.match(number) and " " not in of and _long_form(text) == number:
-        return True
+    if (_TITLE.match(text) is None) != (_TITLE.match(expected) is None):
+        text, expected = _TITLE.sub("", text), _TITLE.sub("", expected)
+    if not _ROMAN.keys().isdisjoint(expected.split()[1:]):
+        return _numbered(text) == _numbered(expected)
     forms = [{_long_form(part), _in_order(_without_article(part)), _address(part)} for part in (text, expected)]
-    hyphen = _long_form(text).replace("-", " ") == _long_form(expected).replace("-", " ")
-    return hyphen or not forms[0].isdisjoint(forms[1])
+    return not forms[0].isdisjoint(forms[1])
+
+
+def _numbered(text: str) -> list[str]:
+    """The words of "Louis XIV" and of "Louis the Fourteenth", in any order."""
+    words = [word for word in re.sub(r"[.,]", "", text).split() if word.casefold() != "the"]
+    plain = (str(_ROMAN.get(word) or _NTH.get(word.casefold()) or in_digits(word)).casefold() for word in words)
+    return sorted(_NTH_OF.sub(r"\1", word) for word in plain)
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def _long_form(text: str) -> str:
-    number = in_digits(" ".join(text.split()))
+    number = text if text.split(" ")[0].casefold() in _NTH else in_digits(" ".join(text.split()))
     plain = _without_article(text if "/" in number else number)
     plain = _INITIALS.sub(r"\1", plain.casefold().translate(_ONE_SPELLING))
-    words = _POINTS.sub("", plain).split()
-    words = [_NTH.get(word, _WARDS.sub(r"\1", word)) for word in words]
-    return " ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words))
+    words = [_NTH_OF.sub(r"\1th", word) for word in _POINTS.sub("", plain).split()]
+    words = [f"{_NTH[word]}th" if word in _NTH else _SPELLING.get(word, word) for word in words]
+    plain = " ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words))
+    for pattern, instead in zip(_SAME, _INSTEAD, strict=True):
+        plain = pattern.sub(instead, plain)
+    return plain
 
 
 def _in_order(text: str) -> str:
     """``Austen, Jane`` as ``jane austen``."""
     last, comma, first = text.casefold().partition(", ")
-    return f"{first} {last}" if comma and " " not in last and first.isalpha() else text.casefold()
+    return f"{first} {last}" if comma and last.count(" ") < 2 and first.isalpha() else text.casefold()
 
 
 def _address(text: str) -> str:
