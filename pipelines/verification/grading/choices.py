@@ -14,26 +14,15 @@ from darkroom.pipelines.verification.grading.maths import same_spelling
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, same_polarity, stem
 from darkroom.pipelines.verification.grading.text_match import same_text, same_words
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
 
-_NAMED = re.compile(r"\A(?:option|choice|answer|statement)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
-_BOXED_LETTER = re.compile(r"\A\(?\\(?:text|mathrm|textbf|mathbf)\s*\{\s*\(?([A-Z])\)?\.?\s*\}\)?\Z")
-_ALONE = re.compile(
-    r"""\A(?:\[\s*+([A-Z])\s*+\]|\{\s*+["']?+[a-z_]{1,20}["']?+\s*+:\s*+["']?+([A-Z])["']?+\s*+\})\Z""", re.IGNORECASE
+_DATA = read_words(__file__)
+_NAMED, _BOXED_LETTER, _ALONE, _BEFORE, _BEHIND, _CONCLUSION, _GROUND, _LETTERS, _WORDS = compiled(
+    _DATA, "named", "boxed_letter", "alone", "before", "behind", "conclusion", "ground", "letters", "words"
 )
-_BEFORE = re.compile(r"\A[(\[]?(?P<letter>[A-Za-z])[)\]]?\s*(?:[-–—:,.]\s*|\s(?=\())(?P<words>\S.*)\Z", re.DOTALL)
-_BEHIND = re.compile(r"\A(?P<words>\S[^\[\]()]*+)[(\[](?P<letter>[A-Za-z])[)\]]\Z")
-_CONCLUSION = re.compile(
-    r"(?:[.,;] |\n)(?:and )?(?:so|thus|therefore|hence|which is|which means|this is|making it|that is)[, :]"
-    r"|\. (?=the (?:correct )?(?:answer|option|choice) is )",
-    re.IGNORECASE,
-)
-_GROUND = re.compile(r"[,;]? (?:because|since|as|for) |[,;] | [-–—] |\. (?=[A-Z])|\n\s*+")
-_MIN_REASON = 3
-_LETTERS = re.compile(r"\A[A-Z]{2,26}\Z")
-_WORDS = re.compile(r"[^\W_]+(?:'[a-z]+)?")
-_LETTER = re.compile(r"(?<![\w'])\(?([B-Z])\)?(?![\w'])")
+(_LETTER,) = compiled(_DATA, "letter")
 _DIRECTING = frozenset(["side", "hand", "towards"])
-_MAX_CHARS = 400
+_MAX_CHARS, _MIN_REASON = 400, 3
 
 
 def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> str | None:
@@ -42,7 +31,9 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
     whole = _letter(bare(answer), choices, question) or _yes_or_no(answer, choices, question)
     if whole is not None or len(answer) > _MAX_CHARS:
         return whole
-    letters = {letter for core in cores(answer, question, with_reason=False) if (letter := _letter(core, choices, question))}
+    letters = {
+        letter for core in cores(answer, question, with_reason=False) if (letter := _letter(core, choices, question))
+    }
     letters = letters or _distinguished(bare(answer), choices, question)
     if not letters and len(parts := _CONCLUSION.split(bare(answer))) > 1:
         return _concluded(parts[-1], parts[:-1], choices, question)

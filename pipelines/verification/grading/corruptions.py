@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from darkroom.pipelines.records import Grader, Sample
-from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.records.answers import letters_of, split_choice
 from darkroom.pipelines.records.geometry import iou
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.verification.grading.answer_text import bare
@@ -172,7 +172,7 @@ _DISGUISES = {kind: str.maketrans(letters["from"], letters["to"]) for kind, lett
 
 def phrased(answer: str, rival: str) -> Iterator[Corruption]:
     """Corruptions that suit every kind. ``rival`` is another answer of the same kind."""
-    for kind in ("denied", "hedged"):
+    for kind in ("denied", "hedged", "zero-width", "direction", "tag"):
         yield from (Corruption(kind, form.format(answer, rival)) for form in _DATA[kind])
     yield from (Corruption(kind, text) for kind, several in _DATA["alone"].items() for text in several)
     yield Corruption("long", answer + " " * LONG)
@@ -180,10 +180,7 @@ def phrased(answer: str, rival: str) -> Iterator[Corruption]:
     yield Corruption("long", f"{answer}. " + "x" * LONG)
     yield Corruption("long", "x" * LONG)
     yield Corruption("zero-width", f"{answer[:1]}\u200b{answer[1:]}")
-    yield Corruption("zero-width", f"{answer}\u200d")
     yield Corruption("direction", f"\u202e{answer[::-1]}")
-    yield Corruption("direction", f"{answer}\u2066")
-    yield Corruption("tag", f"{answer}\U000e0041")
     yield Corruption("surrogate", f"{answer}\ud800")
     # look-alikes; fullwidth letters are the same letters and not among them
     for kind, table in _DISGUISES.items():
@@ -219,9 +216,11 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
 
 def choices(sample: Sample) -> Iterator[Corruption]:
     """Every other choice by letter and by text, a letter without a choice, several at once."""
-    right = chosen_letter(sample.answer, sample.choices)
+    rights = letters_of(sample.answer, sample.choices)
+    right = chosen_letter(sample.answer, sample.choices) or ", ".join(rights)
+    yield from (Corruption("choice missing", letter) for letter in rights if len(rights) > 1)
     split = dict(map(split_choice, sample.choices))
-    others = [letter for letter in split if letter != right]
+    others = [letter for letter in split if letter not in (right, *rights)]
     texts = [text.casefold() for text in split.values()]
     for letter in others:
         yield Corruption("another choice", letter)

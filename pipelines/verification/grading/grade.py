@@ -197,7 +197,9 @@ def _solved(answer: str, expected: str, sample: Sample) -> Grade | None:
         return None
     for core in cores(answer, sample.question):
         values = solutions(core) or both_signs(elements(core) if "=" not in core else ())
-        if variable(core) in ("", variable(expected)) and paired(values, expected_values, lambda value, each: _is_value(value, each, sample)):
+        if variable(core) in ("", variable(expected)) and paired(
+            values, expected_values, lambda value, each: _is_value(value, each, sample)
+        ):
             return graded(True, "maths", answer, sample, how="compared as solutions")
     return None
 

@@ -13,31 +13,18 @@ from darkroom.pipelines.verification.grading.answer_text import bare, hedging_wo
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import cores
 from darkroom.pipelines.verification.grading.text_match import same_text
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
 
 MAX_ELEMENTS = 64
-_COMMA = re.compile(r",\s+|(?<!\d),|,(?!\d{3}(?!\d))")
-"""A comma that groups no digits: ``1,200, 3`` are two numbers, ``1,2,3`` three, ``1,200`` is one."""
-_AND = re.compile(r"(?<!\s)\s++(?:and|&)\s+", re.IGNORECASE)
-_ARROW = re.compile(
-    r" ?(?:->|→|⟶|=>|>|\\to\b|\\rightarrow\b) ?|,? (?:(?:and )?then|followed by) (?:by )?", re.IGNORECASE
+_DATA = read_words(__file__)
+_COMMA, _AND, _ARROW, _STEP, _DASH, _JOINED, _NUMBERED, _LETTERS, _FIRST, _ASSIGNED = compiled(
+    _DATA, "comma", "and", "arrow", "step", "dash", "joined", "numbered", "letters", "first", "assigned"
 )
-_STEP = re.compile(r",? and (?:(?:then|finally|lastly) )?|,? then |, (?:finally |lastly )?", re.IGNORECASE)
+_BETWEEN, _GLOSS, _IN_TEX, _LAST, _BOTH, _BULLET, _SURROUNDED = compiled(
+    _DATA, "between", "gloss", "in_tex", "last", "both", "bullet", "surrounded"
+)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _ORDINAL = re.compile(rf"\A({'|'.join(_ORDINALS)})(?: is)?:? (?=\S)", re.IGNORECASE)
-_DASH = re.compile(" [-–] ")
-_JOINED = re.compile(r",? (?:as well as|along with|together with|plus) ", re.IGNORECASE)
-_NUMBERED = re.compile(r"(?:\A|(?<=[ ,;]))(?:\((?:\d{1,2}|[a-j])\)|(?:\d{1,2})[.)]) ", re.ASCII)
-_LETTERS = re.compile(r"\A[A-Z](?: [A-Z]){1,25}\Z", re.ASCII)
-_FIRST = re.compile(r"\Afirst,?\s+(?=\S)", re.IGNORECASE)
-_ASSIGNED = re.compile(r"\A\$?\s*([a-z])(?:_\{?\d\}?)?\s*(?:=|\\in|∈)\s*")
-_BETWEEN = re.compile(r" ?(?:,|;|\band\b|\bor\b) ?(?=\$?[a-z](?:_\{?\d\}?)? ?=)")
-_GLOSS = re.compile(r" \([^()]{1,40}\)\Z")
-_IN_TEX = re.compile(r"[$*{}]|\\(?:text|quad|,|;)")
-_PLUS_MINUS, _SIGNS = re.compile(r"±|\\pm(?![a-z])"), (("", "-"), ("",))
-_LAST = re.compile(r"\A(?:and|&)\s+", re.IGNORECASE)
-_BOTH = re.compile(r"\Aboth\s+(?=\S)", re.IGNORECASE)
-_BULLET = re.compile(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)])\s+", re.ASCII)
-_SURROUNDED = re.compile(r"\A(?:\[(.*)\]|\\?\{(.*?)\\?\}|\((.*)\))\Z", re.DOTALL)
 
 
 def same_list(
@@ -49,6 +36,7 @@ def same_list(
 
 def _same(answer: str, expected: str, question: str, is_ordered: bool, tolerance: float) -> bool:
     """Split at commas alone or at every "and" too, or as the steps of an order."""
+
     def same(part: str, each: str) -> bool:
         return same_element(part, each, question=question, tolerance=tolerance)
 
@@ -103,8 +91,9 @@ def solutions(text: str) -> tuple[str, ...]:
 
 def both_signs(parts: Sequence[str]) -> tuple[str, ...]:
     """Values, "±4" as 4 and -4; none if one is empty."""
-    signed = [_PLUS_MINUS.sub(sign, part).strip() for part in parts for sign in _SIGNS[not _PLUS_MINUS.search(part)]]
-    return tuple(signed) if all(signed) else ()
+    plain = [part.replace(r"\pm", "±").strip() for part in parts]
+    signed = tuple(part.replace("±", sign) for part in plain for sign in ("", "-")[: 1 + ("±" in part)])
+    return signed if all(signed) else ()
 
 
 def variable(text: str) -> str:

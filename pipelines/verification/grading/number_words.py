@@ -17,20 +17,20 @@ from itertools import product
 
 from text_to_num import text2num
 
-from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words
 
 _DATA = read_words(__file__)
+_SIGN, _NEXT, _DOZEN, _ONE_AND_A_HALF, _MEASURES, _AN, _FIGURE, _DECIMAL_COMMA, _GROUPED = compiled(
+    _DATA, "sign", "next", "dozen", "one_and_a_half", "measures", "an", "figure", "decimal_comma", "grouped"
+)
+(_LETTER,) = compiled(_DATA, "letter")
 ONES: list[str] = _DATA["ones"]
 TENS: list[str] = _DATA["tens"]
 _PARTS: dict[str, int] = _DATA["parts_of_one"]
 _MULTIPLIERS: dict[str, int] = _DATA["multipliers"]
 _MAX_WORDS = 16
 
-_SIGN = re.compile(r"\A(minus|negative|plus|positive)\s+(?=\S)", re.IGNORECASE)
-_NEXT = re.compile(r"[\s-]?([a-zA-Z]+)")
 _POINT = re.compile(rf"\A\s+point((?:\s+{any_of(ONES[:10])})+)(?![\w-])", re.IGNORECASE)
-_DOZEN = re.compile(r"\A(?:(half) )?(?:a )?dozen(?![\w-])", re.IGNORECASE)
-_ONE_AND_A_HALF = re.compile(r"\Aan?\s+([a-z]+)\s+and\s+a\s+half\Z", re.IGNORECASE)
 _AND_A_PART = re.compile(rf"\A\s+and\s+(?:a|one)\s+({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
 _A_PART = re.compile(rf"\A(?:(?:an?|one)[\s-]+)?({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
 _OF_PARTS = re.compile(rf"\A[\s-]({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
@@ -38,12 +38,6 @@ _MULTIPLIED = re.compile(
     r"\A([-+]?\s*\$?)(\d[\d,]*(?:\.\d+)?)"
     rf"(?:\s+({any_of([name for name in _MULTIPLIERS if len(name) > 1])})|([kKMB]))(?![\w-])"
 )
-_MEASURES = re.compile(
-    r"\A([\w -]{1,40}? (?:hours?|minutes?|feet|foot|dollars?|pounds?|metres?|meters?))(?:,? and |, | )(?=[a-z])",
-    re.IGNORECASE,
-)
-_AN = re.compile(r"\Aan? ", re.IGNORECASE)
-_FIGURE = re.compile(r"\A(\d+)(?=\s+and\s+(?:a|one)\s)")
 
 
 def in_words(number: int) -> str:
@@ -141,11 +135,8 @@ _FOREIGN = read_words(__file__, "foreign_numbers")
 _QUESTION = re.compile(_FOREIGN["question"], re.IGNORECASE)
 VERBS, SUBJECTS = frozenset(_FOREIGN["verb"]), frozenset(_FOREIGN["subject"])
 _LANGUAGES: list[str] = _FOREIGN["languages"]
-_DECIMAL_COMMA = re.compile(r"\A([^\d,.]{0,8}-?\d{1,9}),(\d{1,2})(?![\d,.])")
-_GROUPED = re.compile(r"\A([^\d,.]{0,8}-?\d{1,3}(?:\.\d{3})+)(?:,(\d+))?(?![\d,.])")
 
 _CJK = _FOREIGN["cjk"]
-_LETTER = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _DIGITS: dict[str, int] = {digit: n for n, digit in enumerate(_CJK["digits"])} | {"零": 0, "两": 2, "兩": 2}
 _NUMERAL = re.compile(rf"\d+(?:\.\d+)?|[{''.join(_DIGITS)}十]{{1,3}}", re.ASCII)
 _COUNTER = re.compile(rf"\A\s*(?:{_CJK['counters']})")

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from darkroom.pipelines.verification.grading.number_words import in_digits, is_foreign
-from darkroom.pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words, rewrites, rewritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,16 @@ class Unit:
 
 
 _DATA = read_words(__file__)
+_SLASHED, _FRAC, _CURRENCY, _RAISED_TEN, _COUNTED, _WORDS, _NUMBERED, _GLOSS, _BELOW = compiled(
+    _DATA, "slashed", "frac", "currency", "raised_ten", "counted", "words", "numbered", "gloss", "below"
+)
+_OUT_OF, _CLOCK, _PARTS, _TIGHT_FRAC, _BETWEEN, _LEADING, _NUMBER, _MEASURE, _EXACT = compiled(
+    _DATA, "out_of", "clock", "breakdown", "tight_frac", "between", "leading", "number", "measure", "exact"
+)
+_MONEY, _ANGLE, _SHARE, _ABOUT, _EXTENT, _POPULATION, _IN_LARGE, _POWER_OF_TEN = compiled(
+    _DATA, "money", "angle", "share", "about", "extent", "population", "in_large", "power_of_ten"
+)
+_MEASURES = rewrites(_DATA["measures"])
 _BY_KIND = read_words(__file__, "quantity").items()
 _SPELLED = {(kind, Fraction(factor)): names for kind, units in _BY_KIND for factor, names in units.items()}
 for _word, _symbol in _DATA["prefixed"].items():
@@ -42,21 +52,9 @@ UNITS = {name: unit for unit in (Unit(*key, tuple(names)) for key, names in _SPE
 
 
 MAX_NUMBER_CHARS = 60
-_DECIMAL = r"(?:(?:0|[1-9]\d{0,2}(?:(?:,\d{3})+|(?:[ '’]\d{3})+(?!\d))|[1-9]\d*)(?:\.\d*)?|\.\d+)"
-_POWER = r"(?:[eE]([+-]?\d{1,3})|\s*(?:[x*×·]|\\times|\\cdot)\s*10\s*\^\s*(\{[+-]?\d{1,3}\}|[+-]?\d{1,3}))"
-_NUMBER = re.compile(rf"\A([+-]?)\s*({_DECIMAL}){_POWER}?", re.ASCII)
-_SLASHED = re.compile(r"\A([+-]?)\s*(?:(0|[1-9]\d{0,19})\s+)?([1-9]\d{0,19}|0)\s*/\s*([1-9]\d{0,19})", re.ASCII)
-_FRAC = re.compile(
-    r"\A([+-]?)\s*+(0|[1-9]\d{0,19})?+\s*+\\[dt]?frac\s*\{\s*(-?\d{1,20})\s*\}\s*\{\s*([1-9]\d{0,19})\s*\}", re.ASCII
-)
-_CURRENCY = re.compile(r"\A([+-]?)\s*(\\?[$€£¥₹]|US ?\$|USD|EUR|GBP|JPY|INR)\s*([+-]?)(?=[\d.])", re.ASCII)
 _PLACED = dict(zip("½¼¾⅓⅔⅕⅛⅜⅝⅞", ["1/2", "1/4", "3/4", "1/3", "2/3", "1/5", "1/8", "3/8", "5/8", "7/8"], strict=True))
 _PLACED_FRACTION = re.compile(rf"(\d?)\s?([{''.join(_PLACED)}])")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_RAISED_TEN = re.compile(r"(?<=10)[⁻⁰¹²³⁴-⁹]+")
-_MEASURE = re.compile(
-    rf"(?:(?:and|,)\s+)?({_DECIMAL}|[1-9]\d*\s*/\s*[1-9]\d*)\s*-?([^\d\s.,+*/=-]+)(?:\s*,?\s*|\Z)", re.ASCII
-)
 _MAX_MEASURES = 3
 _MIN_DIGITS, _MIN_DECIMALS = 3, 2
 
@@ -109,11 +107,7 @@ def _in_parts(text: str) -> Quantity | None:
     """Several measures of one dimension, the larger first: "5 ft 11 in", "1 hour and 30 minutes", "1h30"."""
     parts: list[Quantity] = []
     end = 0
-    body = re.sub(r"\A(\d+\s?h)\s?(\d{2})\s?m?\Z", r"\1 \2 min", text)
-    body = re.sub(r"\A(\d+\s?m)\s?(\d{1,2}\s?s)\Z", r"\1in \2", body)
-    body = re.sub(r"\A(\d+)-(foot|feet|ft)-(\d{1,2})\Z", r"\1 \2 \3", body)
-    body = re.sub(r"\A(\d{1,2}):(\d{2}) ?h(?:ours?|rs?)?\Z", r"\1 h \2 min", body)
-    body = re.sub(r"\A(\d+\s?(?:ft|foot|feet))\s(\d{1,2})\Z", r"\1 \2 in", body)
+    body = rewritten(text, _MEASURES)
     while end < len(body) and len(parts) < _MAX_MEASURES:
         match = _MEASURE.match(body, end)
         unit = _unit_named(match[2]) if match else None
@@ -192,13 +186,6 @@ def _unit_named(words: str) -> Unit | None:
 
 
 PER_CENT = UNITS["%"]
-_COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
-_WORDS = re.compile(r"[^\W\d_]+")
-_EXACT, _MONEY, _ANGLE, _SHARE, _ABOUT, _EXTENT, _POPULATION = (
-    re.compile(_DATA[name], re.IGNORECASE)
-    for name in ("exact", "money", "angle", "share", "about", "extent", "population")
-)
-_TEMPERATURES = frozenset(["celsius", "fahrenheit", "kelvin"])
 OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A", "N", "J", "F", "C"])
 """Spellings of units that are other words in a question."""
 _NAMES = re.compile(
@@ -208,19 +195,9 @@ _NAMES = re.compile(
         if name not in OTHER_WORDS
     )
 )
-_PEOPLE = frozenset(["people", "inhabitants", "residents"])
-CURRENCIES = frozenset(_DATA["currencies"])
-_NUMBERED = re.compile(r"\A(?:(?:no\.|nr\.?|№|#)\s?(?=\d)|exactly\s+|\((?=[-+]?[\d.]+\)\Z))", re.IGNORECASE)
-_GLOSS = re.compile(r"\A([^()]+)\(([^()]+)\)\Z")
-_BELOW = re.compile(r"\A(\d[^-]{0,20}?) below(?: zero| 0)?\Z", re.IGNORECASE)
-_OUT_OF = re.compile(r"\A(\d+) out of (\d+)(?=\s|\Z)", re.IGNORECASE)
-_CLOCK = re.compile(r"\A(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)\Z", re.ASCII)
-_LARGE = "(thousand|million|billion)"
-_IN_LARGE = re.compile(rf"\bin (?:\w+ )?{_LARGE}s?\b|\b{_LARGE}s? of\b", re.IGNORECASE)
-_PARTS = re.compile(r"[:,] | (?=\()")
-_POWER_OF_TEN, _MIN_POWER = re.compile(r"\A10\^\{?([1-9]\d?)\}?\Z", re.ASCII), 10**6
-_GENERIC = frozenset(["units", "area in units", "pixels"])
-_TIGHT_FRAC = re.compile(r"\\([dt]?)frac\s*(\d)\s*(\d)(?!\d)")
+CURRENCIES, _PEOPLE, _TEMPERATURES, _GENERIC = (
+    frozenset(_DATA[name]) for name in ("currencies", "people", "temperatures", "generic")
+)
 
 
 def same_number(answer: str, expected: str, *, question: str, tolerance: float = 0) -> bool | None:
@@ -235,8 +212,6 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
 
 
 _SPANS = [re.compile(pattern, re.IGNORECASE) for pattern in _DATA["spans"]]
-_BETWEEN = re.compile(r"\A(between .{1,40}) and ", re.IGNORECASE)
-_LEADING = re.compile(r"\A(?:from|between|pages?|ages?) (?=\S)", re.IGNORECASE)
 
 
 def same_span(answer: str, expected: str, *, question: str) -> bool | None:
@@ -308,7 +283,7 @@ def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator
             rest = re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
             yield f"{Decimal(value.numerator) / Decimal(value.denominator):f} {rest}".strip()
     power = _POWER_OF_TEN.match(text)
-    if power and text not in question and abs(expected_quantity.value) >= _MIN_POWER:
+    if power and text not in question and abs(expected_quantity.value) >= 10**6:
         yield f"1e{power[1]}"
     if unit and number != as_number(with_unit(number, unit)):
         yield number

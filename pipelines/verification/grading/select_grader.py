@@ -23,14 +23,13 @@ from darkroom.pipelines.verification.grading.maths import as_rows, read_expressi
 from darkroom.pipelines.verification.grading.number_words import as_english, is_foreign
 from darkroom.pipelines.verification.grading.numeric import is_named, read_quantity, same_span
 from darkroom.pipelines.verification.grading.text_match import is_formula, is_to_the_letter
-from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words
 
 MAX_TEXT_WORDS, MAX_ELEMENT_WORDS, SENTENCE_WORDS = 10, 3, 5
 
 _DATA = read_words(__file__)
-_CORNERS, _PLACE, _ONE_THING, _READ, _MATHS, _ASKS_FOR_MATHS = (
-    re.compile(_DATA[name], re.IGNORECASE)
-    for name in ("corners", "place", "one_thing", "read", "maths", "asks_for_maths")
+_CORNERS, _PLACE, _ONE_THING, _READ, _MATHS, _ASKS_FOR_MATHS = compiled(
+    _DATA, "corners", "place", "one_thing", "read", "maths", "asks_for_maths"
 )
 _ORDER = re.compile(any_of(_DATA["order"]), re.IGNORECASE)
 _WRITTEN_AS_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π∞≤≥≠²³×·÷∅ℝℤℕℚ∪±]|\A\{\}\Z")

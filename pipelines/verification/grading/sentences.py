@@ -12,7 +12,6 @@ in the image?". Around them may stand the question's words and words that say no
 the answer is no and none if it is yes: "No, the door is open" says two things and is neither.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,36 +21,27 @@ from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
 from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS, in_digits, is_foreign
 from darkroom.pipelines.verification.grading.numeric import OTHER_WORDS, UNITS
-from darkroom.pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
 
 MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
 
 _DATA = read_words(__file__)
-_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED = (
-    frozenset(_DATA[name]) for name in ("subject", "verb", "joint", "behind", "contracted")
+_WORD, OFFERS, _HEAD, _ACTION, _WORD_OR_MARK, _GROUND, _OF_PROPERTY = compiled(
+    _DATA, "word", "offers", "head", "action", "word_or_mark", "ground", "of_property"
+)
+_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT = (
+    frozenset(_DATA[name])
+    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject")
+)
+_ARTICLES, _PREPOSITIONS, _ADVERBS, _LABELS = (
+    frozenset(_DATA[name]) for name in ("articles", "prepositions", "adverbs", "labels")
 )
 FILLERS = _SUBJECT | _VERB | _JOINT
-_BEFORE: dict[str, list[str]] = _DATA["before"]
-_KIN: dict[str, list[str]] = _DATA["kin"]
-_IRREGULAR: dict[str, str] = _DATA["irregular"]
-_ONE_STEM = _IRREGULAR | _DATA["plural"]
-_WORD = re.compile(r"\S+")
-_GROUND = re.compile(_DATA["ground"], re.IGNORECASE)
+_BEFORE, _KIN, _IRREGULAR = _DATA["before"], _DATA["kin"], _DATA["irregular"]
+_ONE_STEM: dict[str, str] = _IRREGULAR | _DATA["plural"]
 _EDGE = " \t\n,.:;!?\"'“”‘’*_`"
-OFFERS = re.compile(r"\b(?:or|either|versus|vs)\b", re.IGNORECASE)
-_HEAD = re.compile(r"\b(?:what|which|whose|how(?: many| much)?)\s+((?:[\w'-]+\s+){0,3}[\w'-]+)", re.IGNORECASE)
-_OF_PROPERTY = re.compile(_DATA["of_property"], re.IGNORECASE)
-_ACTION = re.compile(r"\b(?:do|does|did|is|are|was|were)\b.{1,120}\bdo(?:ing)?\b|\bhappen", re.IGNORECASE)
-_DO = frozenset(["do", "does", "did", "should", "will", "must"])
-_ASKS_FOR_SUBJECT = frozenset(["who", "which", "what", "how"])
-_NO_HEAD = frozenset(_DATA["no_head"])
-_ARTICLES = frozenset(["the", "a", "an", "exactly", "option", "choice", "answer", "number", "that", ""])
-_PREPOSITIONS = frozenset(["to", "on", "in", "at", "for", "with", "from", "by", "of"])
-_ADVERBS = frozenset(["according", "based", "after", "before", "during", "as", "among", "when", "first"])
-_LABELS = frozenset(["the", "number", "no", "option", "choice", "answer", "options", "choices", "answers", "statements", ""])
 _UNITS = frozenset(name.casefold() for name in UNITS.keys() - OTHER_WORDS)
-_ENDINGS = ("ing", "ied", "ies", "ed", "es", "s")
-_MIN_STEM = 3
+_ENDINGS, _MIN_STEM = ("ing", "ied", "ies", "ed", "es", "s"), 3
 
 
 def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[str]:
@@ -189,7 +179,9 @@ def _behind_mark(
     marks = [(n, text[end - 1]) for n, (_, end) in enumerate(places[:-1], 1)]
     for n in [n for n, mark in marks if mark in ":="][:1]:
         known = _SUBJECT | _VERB | sentence.stems
-        if all(w == "=" or (w.isalpha() and (w in known or stem(w) in known or in_digits(w).isdigit())) for w in words[:n]):
+        if all(
+            w == "=" or (w.isalpha() and (w in known or stem(w) in known or in_digits(w).isdigit())) for w in words[:n]
+        ):
             yield n
     if words and words[0] in _PREPOSITIONS | _ADVERBS:
         for n in (n for n, mark in marks if mark == ","):
@@ -222,7 +214,6 @@ _YES_NO = read_words(__file__, "polarity")
 _POLARITY = dict.fromkeys(_YES_NO["yes"], True) | dict.fromkeys(_YES_NO["no"], False)
 _AUXILIARIES = frozenset(_YES_NO["auxiliary"])
 _REASONS, _PRONOUNS = frozenset(_YES_NO["reasons"]), frozenset(_YES_NO["pronouns"])
-_WORD_OR_MARK = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,.;!:]|-(?=\s)")
 _MARKS = frozenset(",.;!:-")
 _MIN_CONTENT = 3
 

@@ -16,34 +16,22 @@ from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
 from darkroom.pipelines.verification.grading.number_words import TENS, in_digits, is_neutral_cjk
 from darkroom.pipelines.verification.grading.sentences import is_action, stem
-from darkroom.pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words, rewrites, rewritten
 
 _DATA = read_words(__file__)
-_SHORT: dict[str, str] = _DATA["short"]
-_SPELLING: dict[str, str] = _DATA["spelling"]
-_CODE, _TELEPHONE, _CHEMISTRY, _TITLE = (
-    re.compile(_DATA[name], re.IGNORECASE) for name in ("code", "telephone", "chemistry", "title")
+_POINTS, _INITIALS, _NTH_OF, _GROUPED, _SPACED, _FIGURES, _GLOSS, _FORMULA, _IN_TEX = compiled(
+    _DATA, "points", "initials", "nth_of", "grouped", "spaced", "figures", "gloss", "formula", "in_tex"
 )
-_SAME, _INSTEAD = [re.compile(pattern) for pattern, _ in _DATA["same"]], [by for _, by in _DATA["same"]]
-_POINTS = re.compile(r"(?<=[^\W\d])[.,](?=\s|\Z)|(?<=\d),(?=\s)")
-_INITIALS = re.compile(r"(?<![^\W_])([^\W\d_])\.?[ .](?=[^\W\d_](?:[. ]|\Z))")
+_ARTICLE, _WORD, _DIGITS, _CODE, _TELEPHONE, _CHEMISTRY, _TITLE = compiled(
+    _DATA, "article", "word", "digits", "code", "telephone", "chemistry", "title"
+)
+_SHORT, _SPELLING = _DATA["short"], _DATA["spelling"]
+_SAME = rewrites(_DATA["same"])
 _NTH = {word: n for n, word in enumerate(ORDINALS, 1)} | {f"{ten[:-1]}ieth": 10 * n for n, ten in enumerate(TENS, 2)}
 _NTH |= {f"{ten}-{ORDINALS[n]}": 10 * m + n + 1 for m, ten in enumerate(TENS, 2) for n in range(9)}
-_NTH_OF = re.compile(r"\A(\d+)(?:st|nd|rd|th)\Z")
-_TENS_OF_ROMAN, _ONES_OF_ROMAN = ",X,XX,XXX,XL,L,LX,LXX,LXXX,XC".split(","), ",I,II,III,IV,V,VI,VII,VIII,IX".split(",")
-_ROMAN = {ten + one: 10 * n + m for n, ten in enumerate(_TENS_OF_ROMAN) for m, one in enumerate(_ONES_OF_ROMAN)}
-_GROUPED = re.compile(r"\A\+?[\d\s().-]{6,}\Z", re.ASCII)
-_SPACED = re.compile(r"(?<=[a-z])[ -](?=\d)|(?<=\d)[ -](?=[a-z])")
-_FIGURES = re.compile(r"\A(?=.*\d)[\d.,/ -]+\Z", re.ASCII)
-_GLOSS = re.compile(r"\A([^()]{1,60}) \(([^()]{1,60})\)\Z")
-_FORMULA = re.compile(r"\A(?:[A-Z][a-z]?|[\d()\[\]+-])+\Z", re.ASCII)
-_IN_TEX = re.compile(r"\\(?:ce|text|mathrm)\b|[{}$\s]|_(?=[{\d])|\^(?=\{?\d*[+-])")
-_LOWERED = {ord(digit): str(n) for n, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")} | {
-    ord(digit): plain for digit, plain in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-", strict=True)
-}
-
-_ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n|a)\s+(?=\w)")
-"""``A`` is none: "A negative" is a blood group and "A minor" a key."""
+_ROMAN_ONES = list(enumerate(_DATA["roman_ones"]))
+_ROMAN = {ten + one: 10 * n + m for n, ten in enumerate(_DATA["roman_tens"]) for m, one in _ROMAN_ONES}
+_LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "01234567890123456789+-")
 _ONE_SPELLING = str.maketrans({"‘": "'", "’": "'", "ʼ": "'", "“": '"', "”": '"', "\u2010": "-"})
 
 
@@ -98,8 +86,8 @@ def _formula(text: str) -> str:
 
 def _is_within_cjk(text: str, expected: str, question: str) -> bool:
     """Return whether a Chinese or Japanese sentence around ``expected`` has no words but those of the question."""
-    before, found, behind = text.partition(expected)
-    return bool(found and behind + before) and expected not in question and is_neutral_cjk(before + behind, question)
+    around = text.replace(expected, "", 1)
+    return around != text and expected not in question and is_neutral_cjk(around, question)
 
 
 def _as_code(text: str, question: str) -> str:
@@ -113,7 +101,9 @@ def _as_code(text: str, question: str) -> str:
 def _is_short_form(text: str, expected: str) -> bool:
     """``St.`` for ``Street``, an address without ``https://``, ``Austen, Jane``, ``table-tennis``, ``two``."""
     if text.isascii():
-        expected = "".join(letter for letter in unicodedata.normalize("NFD", expected) if not unicodedata.combining(letter))
+        expected = "".join(
+            letter for letter in unicodedata.normalize("NFD", expected) if not unicodedata.combining(letter)
+        )
     number, _, of = _long_form(expected).partition(" ")
     if (nth := _NTH_OF.match(number)) and " " not in of and _long_form(text) in (number, f"{of} {nth[1]}"):
         return True
@@ -141,10 +131,7 @@ def _long_form(text: str) -> str:
     plain = _INITIALS.sub(r"\1", plain.casefold().translate(_ONE_SPELLING))
     words = [_NTH_OF.sub(r"\1th", word) for word in _POINTS.sub("", plain).split()]
     words = [f"{_NTH[word]}th" if word in _NTH else _SPELLING.get(word, word) for word in words]
-    plain = " ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words))
-    for pattern, instead in zip(_SAME, _INSTEAD, strict=True):
-        plain = pattern.sub(instead, plain)
-    return plain
+    return rewritten(" ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words)), _SAME)
 
 
 def _in_order(text: str) -> str:
@@ -170,8 +157,6 @@ def _without_article(text: str) -> str:
 MIN_SCORE = 0.9
 MIN_CHARS = 10
 _TURNING = frozenset(_DATA["turning"])
-_WORD = re.compile(r"[^\W\d_]+(?:n['’]t)?")
-_DIGITS = re.compile(r"\d+")
 
 
 def similarity(answer: str, expected: str) -> float:
