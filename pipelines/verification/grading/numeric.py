@@ -188,12 +188,9 @@ def _unit_named(words: str) -> Unit | None:
 PER_CENT = UNITS["%"]
 OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A", "N", "J", "F", "C"])
 """Spellings of units that are other words in a question."""
-_NAMES = re.compile(
-    "|".join(
-        rf"(?<![^\W\d]){'(?i:' if len(name) > 2 else '(?:'}{re.escape(name)})(?![^\W\d])"
-        for name in sorted(UNITS, key=len, reverse=True)
-        if name not in OTHER_WORDS
-    )
+_LONGEST_FIRST = [re.escape(name) for name in sorted(UNITS.keys() - OTHER_WORDS, key=lambda name: (-len(name), name))]
+_IN_ANY_CASE, _CASED = (
+    "|".join(name for name in _LONGEST_FIRST if (len(name) > 2) is is_long) for is_long in (True, False)
 )
 CURRENCIES, _PEOPLE, _TEMPERATURES, _GENERIC = (
     frozenset(_DATA[name]) for name in ("currencies", "people", "temperatures", "generic")
@@ -317,7 +314,8 @@ def is_named(unit: Unit, question: str) -> bool:
 @lru_cache(maxsize=1024)
 def _named(question: str) -> frozenset[Unit]:
     """The units that a question names, the longest spelling first: "square metres" name no metre."""
-    units = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in _NAMES.finditer(question)}
+    names = re.compile(rf"(?<![^\W\d])(?:(?i:{_IN_ANY_CASE})|{_CASED})(?![^\W\d])")  # here: it takes long to compile
+    units = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in names.finditer(question)}
     degrees = {UNITS["°"]}
     return frozenset(units | degrees if _ANGLE.search(question) else units - degrees)
 
