@@ -75,16 +75,14 @@ def _altered(answer: str) -> Iterator[Corruption]:
     if first := re.search(r"[1-9]", number):
         changed = str(int(first[0]) % 9 + 1)
         yield Corruption("digit changed", before + number[: first.start()] + changed + number[first.end() :] + after)
-    last = str((int(number[-1]) + 1) % 10)
-    yield Corruption("digit changed", f"{before}{number[:-1]}{last}{after}")
+    yield Corruption("digit changed", f"{before}{number[:-1]}{(int(number[-1]) + 1) % 10}{after}")
     yield Corruption("digit more", f"{before}{number}7{after}")
     turned = before[:-1] if before.endswith("-") else f"{before}-"
     yield Corruption("sign turned", f"{turned}{number}{after}")
     whole, _, decimals = number.replace(",", "").partition(".")
     moved = f"{whole}{decimals[:1]}.{decimals[1:]}" if len(decimals) > 1 else f"{whole}{decimals}0"
     yield Corruption("point moved", f"{before}{moved}{after}")
-    yield Corruption("two numbers", f"{before}{number}, {number}7{after}")
-    yield Corruption("two numbers", f"{before}{number} {number}{after}")
+    yield from (Corruption("two numbers", f"{before}{number}{more}{after}") for more in (f", {number}7", f" {number}"))
 
 
 def _other_units(answer: str, unit: str) -> Iterator[Corruption]:
@@ -175,10 +173,9 @@ def phrased(answer: str, rival: str) -> Iterator[Corruption]:
     for kind in ("denied", "hedged", "zero-width", "direction", "tag"):
         yield from (Corruption(kind, form.format(answer, rival)) for form in _DATA[kind])
     yield from (Corruption(kind, text) for kind, several in _DATA["alone"].items() for text in several)
-    yield Corruption("long", answer + " " * LONG)
-    yield Corruption("long", (f"{answer} " * (LONG // (len(answer) + 1) + 1))[:LONG])
-    yield Corruption("long", f"{answer}. " + "x" * LONG)
-    yield Corruption("long", "x" * LONG)
+    repeated = (f"{answer} " * (LONG // (len(answer) + 1) + 1))[:LONG]
+    long = (answer + " " * LONG, repeated, f"{answer}. " + "x" * LONG, "x" * LONG)
+    yield from (Corruption("long", text) for text in long)
     yield Corruption("zero-width", f"{answer[:1]}\u200b{answer[1:]}")
     yield Corruption("direction", f"\u202e{answer[::-1]}")
     yield Corruption("surrogate", f"{answer}\ud800")
@@ -246,8 +243,7 @@ def texts(sample: Sample) -> Iterator[Corruption]:
         yield Corruption("letter lost", answer[:-2] + answer[-1])
         yield Corruption("letters swapped", answer[-1] + answer[1:-1] + answer[0])
     yield Corruption("letter changed", answer[:-1] + ("x" if answer[-1:] != "x" else "y"))
-    yield Corruption("word more", f"{answer} {RIVAL}")
-    yield Corruption("word more", f"{RIVAL} {answer}")
+    yield from (Corruption("word more", text) for text in (f"{answer} {RIVAL}", f"{RIVAL} {answer}"))
     yield Corruption("twice", f"{answer}, {answer}")
     yield Corruption("another", RIVAL)
     for word in answer.split()[1:]:
@@ -262,9 +258,7 @@ def lists(sample: Sample, grader: Grader) -> Iterator[Corruption]:
     digits = "".join(letter for part in parts for letter in part if letter.isdigit())
     rival = RIVAL if any(read_quantity(part) is None for part in parts) else f"9{digits}"[:18]
     if len(parts) > 1:
-        yield Corruption("element missing", ", ".join(parts[1:]))
-        yield Corruption("element missing", ", ".join(parts[:-1]))
-        yield Corruption("element missing", parts[0])
+        yield from (Corruption("element missing", ", ".join(some)) for some in (parts[1:], parts[:-1], parts[:1]))
         yield Corruption("joined by or", " or ".join(parts))
         yield Corruption("joined by or", ", ".join(parts[:-1]) + f" or {parts[-1]}")
     yield Corruption("element more", ", ".join((*parts, rival)))

@@ -190,7 +190,7 @@ def _behind_mark(
 
 
 def _is_verb(word: str, sentence: _Question) -> bool:
-    if sentence.is_foreign and word in VERBS:
+    if sentence.is_foreign and (word in VERBS or (word not in SUBJECTS and stem(word) in sentence.stems)):
         return True
     return word in _VERB or (word not in sentence.nouns and stem(word) in sentence.verbs)
 

@@ -15,6 +15,7 @@ from darkroom.pipelines.records.answers import compatible, edit_similarity, matc
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
 from darkroom.pipelines.verification.grading.number_words import TENS, in_digits, is_neutral_cjk
+from darkroom.pipelines.verification.grading.numeric import same_span
 from darkroom.pipelines.verification.grading.sentences import is_action, stem
 from darkroom.pipelines.verification.grading.word_lists import compiled, read_words, rewrites, rewritten
 
@@ -22,15 +23,14 @@ _DATA = read_words(__file__)
 _POINTS, _INITIALS, _NTH_OF, _GROUPED, _SPACED, _FIGURES, _GLOSS, _FORMULA, _IN_TEX = compiled(
     _DATA, "points", "initials", "nth_of", "grouped", "spaced", "figures", "gloss", "formula", "in_tex"
 )
-_ARTICLE, _WORD, _DIGITS, _CODE, _TELEPHONE, _CHEMISTRY, _TITLE = compiled(
-    _DATA, "article", "word", "digits", "code", "telephone", "chemistry", "title"
+_ARTICLE, _WORD, _DIGITS, _CODE, _TELEPHONE, _CHEMISTRY, _TITLE, _PLACED = compiled(
+    _DATA, "article", "word", "digits", "code", "telephone", "chemistry", "title", "placed"
 )
 _SHORT, _SPELLING = _DATA["short"], _DATA["spelling"]
 _SAME = rewrites(_DATA["same"])
 _NTH = {word: n for n, word in enumerate(ORDINALS, 1)} | {f"{ten[:-1]}ieth": 10 * n for n, ten in enumerate(TENS, 2)}
 _NTH |= {f"{ten}-{ORDINALS[n]}": 10 * m + n + 1 for m, ten in enumerate(TENS, 2) for n in range(9)}
-_ROMAN_ONES = list(enumerate(_DATA["roman_ones"]))
-_ROMAN = {ten + one: 10 * n + m for n, ten in enumerate(_DATA["roman_tens"]) for m, one in _ROMAN_ONES}
+_ROMAN = {ten + one: 10 * n + m for n, ten in enumerate(_DATA["xs"]) for m, one in enumerate(_DATA["is"])}
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "01234567890123456789+-")
 _ONE_SPELLING = str.maketrans({"‘": "'", "’": "'", "ʼ": "'", "“": '"', "”": '"', "\u2010": "-"})
 
@@ -46,7 +46,10 @@ def same_words(answer: str, expected: str) -> bool:
 def same_text(answer: str, expected: str, question: str) -> bool:
     """Return whether an answer is ``expected``: its words, or what they are read as, or usual short forms."""
     text, expected_text = bare(answer), bare(expected)
-    is_code = _CODE.search(question) or (wants_the_letters(question) and _FIGURES.match(expected_text))
+    is_measured = same_span(expected_text, expected_text, question=question)
+    is_code = (_CODE.search(question) and not is_measured) or (
+        wants_the_letters(question) and _FIGURES.match(expected_text)
+    )
     if is_code and any(letter.isdigit() for letter in expected_text):
         codes = [_as_code(part, question) for part in (text, expected_text)]
         return codes[0] == codes[1] or (" " in codes[1] and len({_SPACED.sub("", code) for code in codes}) == 1)
@@ -104,13 +107,14 @@ def _is_short_form(text: str, expected: str) -> bool:
         expected = "".join(
             letter for letter in unicodedata.normalize("NFD", expected) if not unicodedata.combining(letter)
         )
+    for lead in (_TITLE, _PLACED):  # where one of them has none
+        if (lead.match(text) is None) != (lead.match(expected) is None):
+            text, expected = lead.sub("", text), lead.sub("", expected)
     number, _, of = _long_form(expected).partition(" ")
     if (nth := _NTH_OF.match(number)) and " " not in of and _long_form(text) in (number, f"{of} {nth[1]}"):
         return True
     if any(letter.isdigit() for letter in expected) and "." not in expected:
         return _long_form(text) == _long_form(expected)
-    if (_TITLE.match(text) is None) != (_TITLE.match(expected) is None):
-        text, expected = _TITLE.sub("", text), _TITLE.sub("", expected)
     if not _ROMAN.keys().isdisjoint(expected.split()[1:]):
         return _numbered(text) == _numbered(expected)
     forms = [{_long_form(part), _in_order(_without_article(part)), _address(part)} for part in (text, expected)]
