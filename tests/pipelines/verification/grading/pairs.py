@@ -48,7 +48,7 @@ def _in_file(path: Path) -> Iterator[Pair]:
         elif line[:2] in ("+ ", "- ") and head:
             yield Pair(line[2:].replace(r"\n", "\n"), line[0] == "+", *head, path.stem, half, section)
         elif line.startswith("# "):
-            section = line[2:]
+            section = line[2:] if path.name[0] in "45" else ""
         elif line.strip():
             raise ValueError(f"{path}: expected '## …', '+ …' or '- …', found {line!r}")
 
