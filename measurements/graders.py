@@ -2,7 +2,8 @@
 
     python -m measurements.graders [PATTERN]          # of tests/pipelines/verification/grading/pairs, "*.txt"
 
-One line per kind, or section of a file, and half: ``tuned`` was looked at while rules were written, ``held_out`` only counted.
+One line per kind, or section of a file, and half: ``tuned`` was looked at while rules were written, ``held_out`` only
+counted.
 """
 
 import sys

@@ -28,7 +28,7 @@ from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, Corners
 from darkroom.pipelines.verification.grading.choices import chosen_letter
 from darkroom.pipelines.verification.grading.grade import grade
 from darkroom.pipelines.verification.grading.lists import elements, same_list
-from darkroom.pipelines.verification.grading.numeric import UNITS, read_quantity, with_unit
+from darkroom.pipelines.verification.grading.numeric import UNITS, read_quantity, same_span, with_unit
 from darkroom.pipelines.verification.grading.text_match import same_words
 from darkroom.pipelines.verification.grading.word_lists import read_words
 
@@ -77,8 +77,7 @@ def _altered(answer: str) -> Iterator[Corruption]:
         yield Corruption("digit changed", before + number[: first.start()] + changed + number[first.end() :] + after)
     yield Corruption("digit changed", f"{before}{number[:-1]}{(int(number[-1]) + 1) % 10}{after}")
     yield Corruption("digit more", f"{before}{number}7{after}")
-    turned = before[:-1] if before.endswith("-") else f"{before}-"
-    yield Corruption("sign turned", f"{turned}{number}{after}")
+    yield Corruption("sign turned", f"{before[:-1] if before.endswith('-') else before + '-'}{number}{after}")
     whole, _, decimals = number.replace(",", "").partition(".")
     moved = f"{whole}{decimals[:1]}.{decimals[1:]}" if len(decimals) > 1 else f"{whole}{decimals}0"
     yield Corruption("point moved", f"{before}{moved}{after}")
@@ -207,7 +206,8 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
             of_kind = texts(sample)
     expected = [sample.answer, *(spelling for spelling in sample.choices if spelling.startswith(sample.answer[:1]))]
     expected += [spelling[2:].strip() for spelling in expected]
-    several = {candidate.text: candidate for candidate in (*of_kind, *phrased(sample.answer, rival))}.values()
+    several = [*{candidate.text: candidate for candidate in (*of_kind, *phrased(sample.answer, rival))}.values()]
+    several = [each for each in several if not same_span(each.text, sample.answer, question=sample.question)]
     return tuple(wrong for wrong in several if not any(same_words(wrong.text[:4000], right) for right in expected))
 
 

@@ -57,7 +57,7 @@ def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[s
             starts += [n for n in _behind_mark(text, places, words, sentence) if n not in starts]
             ends = [n for n in range(1, len(words)) if _closes(words[n - 1], words[n:], sentence)] + [len(words)]
             for start, end in product(reversed(starts), ends):
-                if 0 < end - start < len(places):
+                if 0 < end - start < len(places) and "?" not in text[places[end - 1][1] :]:
                     texts.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
     yield from list(texts)[:MAX_CORES]
     ground = _GROUND.search(text, 1)
