@@ -2,7 +2,8 @@
 
     python -m measurements.graders [PATTERN]          # of tests/pipelines/verification/grading/pairs, "*.txt"
 
-One line per kind and half: ``tuned`` was looked at while rules were written, ``held_out`` only counted.
+One line per kind, or section of a file, and half: ``tuned`` was looked at while rules were written, ``held_out`` only
+counted.
 """
 
 import sys
@@ -16,7 +17,7 @@ def main(pattern: str) -> None:
     counts: Counter[tuple[str, str, bool, bool]] = Counter()
     for pair in pairs(pattern):
         is_right = grade(pair.prediction, pair.sample, pair.grader).right
-        for kind in (pair.grader.kind, "all"):
+        for kind in (pair.section or pair.grader.kind, "all"):
             counts[pair.half, kind, pair.is_same, is_right] += 1
     print("| half | kind | false rejects | false accepts |\n| --- | --- | --- | --- |")
     for half, kind in sorted({(half, kind) for half, kind, _, _ in counts}):

@@ -28,6 +28,9 @@ BOUNDED = {
 OWN_TEXT = ("pipelines/demo", "pipelines/models/prompts", "annotation/_plugin")
 """Text of this project, and addresses that a web server has bounded."""
 LIMIT_SECONDS = 1.0
+FLAGS = re.compile(r"\A\(\?[ais]+\)")
+"""They stand first; ``pattern.flags`` holds them too."""
+USES = re.compile(r"^import re$|\bcompiled\(", re.MULTILINE)
 ANCHORED = {"match": r"\A(?:{})", "fullmatch": r"\A(?:{})\Z"}
 REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
 CATEGORIES = {kinds.CATEGORY_DIGIT: "0", kinds.CATEGORY_SPACE: " ", kinds.CATEGORY_NOT_WORD: "-"}
@@ -36,7 +39,7 @@ CATEGORIES = {kinds.CATEGORY_DIGIT: "0", kinds.CATEGORY_SPACE: " ", kinds.CATEGO
 def modules() -> list[str]:
     folders = ("sandbox", "pipelines", "train", "examples/adapters")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    names = [str(path.relative_to(ROOT)) for path in paths if "import re\n" in path.read_text(encoding="utf-8")]
+    names = [str(path.relative_to(ROOT)) for path in paths if USES.search(path.read_text(encoding="utf-8"))]
     return sorted(name for name in names if not name.startswith(OWN_TEXT))
 
 
@@ -48,9 +51,9 @@ def patterns_of(name: str) -> Iterator[tuple[str, int]]:
         uses = set(re.findall(rf"\b{attribute}\.([a-z]+)\(", source))
         anchored = ANCHORED[uses.pop()] if len(uses) == 1 and uses <= ANCHORED.keys() else "{}"
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
-        for pattern in inner:
+        for pattern in (each[0] if isinstance(each, tuple) and each else each for each in inner):
             if isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str):
-                yield anchored.replace("{}", pattern.pattern), pattern.flags
+                yield anchored.replace("{}", FLAGS.sub("", pattern.pattern)), pattern.flags
     for call in ast.walk(ast.parse(source)):
         match call:
             case ast.Call(ast.Attribute(ast.Name("re"), function), [ast.Constant(str(pattern)), *_]):

@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 _CHOICE = re.compile(r"\A\(?([A-Z])\)?[.:)]?(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
+_SEVERAL = re.compile(r"[,;&]|\band\b")
 _NUMERAL = re.compile(r"\A[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,4})?\Z", re.ASCII)
 _THOUSANDS = re.compile(r"\A[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.ASCII)
 _TAGGED = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -55,6 +56,12 @@ def letter_of(answer: str, choices: Sequence[str]) -> str | None:
     if len(by_text) == 1:
         return by_text[0]
     return letter if match and letter and texts[letter] == _plain(match[2]) else None
+
+
+def letters_of(answer: str, choices: Sequence[str]) -> tuple[str, ...]:
+    """The letters of "A, C and E", each once; empty where a part of the answer names no choice."""
+    letters = [letter_of(part, choices) for part in _SEVERAL.split(answer)]
+    return tuple(sorted({letter for letter in letters if letter})) if all(letters) else ()
 
 
 def split_choice(choice: str) -> tuple[str, str]:

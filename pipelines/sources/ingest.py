@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 
 from darkroom.pipelines.records import ImageRef, Reject, Sample, Truth, TruthBox, VideoRef, to_row
-from darkroom.pipelines.records.answers import letter_of
+from darkroom.pipelines.records.answers import letter_of, letters_of
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject, storable
 from darkroom.pipelines.sources import BadRow, Source, SourceRow, UserBoxes
@@ -111,7 +111,7 @@ def _sample(
 
 
 def _checked_answer(row: SourceRow) -> str:
-    """The answer; of a multiple-choice question its letter, however the source spells it."""
+    """The answer; of a multiple-choice question its letter or letters, however the source spells them."""
     labels = [box.label for box in row.truth.boxes]
     labels += [box.label for box in row.boxes.boxes] if row.boxes else []
     texts = (row.row, row.question, row.answer, *row.choices, row.category, row.license, *labels)
@@ -128,10 +128,10 @@ def _checked_answer(row: SourceRow) -> str:
     if not row.choices:
         return row.answer
     try:
-        letter = letter_of(row.answer, row.choices)
+        letter = letter_of(row.answer, row.choices) or ", ".join(letters_of(row.answer, row.choices))
     except ValueError as error:
         raise RowError(Reason.MALFORMED_ROW, str(error)) from error
-    if letter is None:
+    if not letter:
         raise RowError(Reason.MALFORMED_ROW, f"the answer {row.answer!r} is none of the choices")
     return letter
 

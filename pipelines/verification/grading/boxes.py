@@ -13,39 +13,18 @@ from typing import Any
 from darkroom.pipelines.records.geometry import iou
 from darkroom.pipelines.verification.grading.answer_text import bare, turning_words
 from darkroom.pipelines.verification.grading.sentences import cores
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
 
 LEAST_OVERLAP = 0.5
 """Intersection over union from which on two boxes are of the same thing (PASCAL VOC's)."""
 Corners = tuple[float, float, float, float]
 
-_N = r"([+-]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))(?:\s*+px)?"
-_IS = r"\s*+(?:[=:]|is\b)?+\s*+"
-_NEXT_SIDE = r"\s*+[,;]?\s*+"
-_CORNER = rf"\(\s*+{_N}\s*+,\s*+{_N}\s*+\)"
-_SIDES_NAMED = (
-    ("x1", "y1", "x2", "y2"),
-    ("xmin", "ymin", "xmax", "ymax"),
-    ("x_min", "y_min", "x_max", "y_max"),
-    ("left", "top", "right", "bottom"),
-)
-_SPELLED = tuple(
-    re.compile(rf"\A(?:(?:the )?(?:b(?:ounding )?)?box\s*+(?:is|[:=])?+\s*+)?{corners}\Z", re.IGNORECASE | re.ASCII)
-    for corners in (
-        rf"\[\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+\]",
-        rf"\(\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+\)",
-        rf"{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}",
-        rf"[\[(]?\s*+{_N}\s*+;\s*+{_N}\s*+;\s*+{_N}\s*+;\s*+{_N}\s*+[\])]?",
-        rf"\[?\s*+{_N}\s+{_N}\s+{_N}\s+{_N}\s*+\]?",
-        rf"(?:from\s+)?{_CORNER}\s*+(?:,|to|-)?\s*+{_CORNER}",
-        rf"top[- ]left(?: corner)?{_IS}{_CORNER}\s*+(?:,|and|;)?\s*+(?:the )?bottom[- ]right(?: corner)?{_IS}{_CORNER}",
-        *(rf"\[?\s*+{_NEXT_SIDE.join(f'{side}{_IS}{_N}' for side in names)}\s*+\]?" for names in _SIDES_NAMED),
-    )
-)
-_FENCED = re.compile(r"\A```(?:json)?+(.*)```\Z", re.DOTALL)
+_DATA = read_words(__file__)
+_SIDES_NAMED: list[list[str]] = _DATA["sides"]
+_SPELLED = [re.compile(spelled) for spelled in _DATA["spelled"]]
+_FENCED, _TAGGED, _LABELLED = compiled(_DATA, "fenced", "tagged", "labelled")
 _NAMES = frozenset({"bbox", "bbox_2d", "box", "bounding_box"})
 _CERTAINTY = ("confidence", "score")
-_TAGGED = re.compile(r"\A(?:<box>|<\|box_start\|>)(.*)(?:</box>|<\|box_end\|>)\Z", re.DOTALL)
-_LABELLED = re.compile(r"\A(?:<ref>[^<>\d]{0,60}</ref>\s*+(?=<box>)|[A-Za-z][A-Za-z _-]{0,40}[:=]\s*+(?=[\[(<]))")
 _MAX_CHARS = 400
 _MAX_LABEL = 60
 _FARTHEST = 2.0**53

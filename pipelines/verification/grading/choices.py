@@ -5,43 +5,50 @@ choice is ``4``. An answer that names two choices names none.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from darkroom.pipelines.records.answers import letter_of, split_choice
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
+from darkroom.pipelines.verification.grading.lists import elements
 from darkroom.pipelines.verification.grading.maths import same_spelling
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, same_polarity, stem
 from darkroom.pipelines.verification.grading.text_match import same_text, same_words
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
 
-_NAMED = re.compile(r"\A(?:option|choice|answer|statement)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
-_BOXED_LETTER = re.compile(r"\A\(?\\(?:text|mathrm|textbf|mathbf)\s*\{\s*\(?([A-Z])\)?\.?\s*\}\)?\Z")
-_ALONE = re.compile(
-    r"""\A(?:\[\s*+([A-Z])\s*+\]|\{\s*+["']?+[a-z_]{1,20}["']?+\s*+:\s*+["']?+([A-Z])["']?+\s*+\})\Z""", re.IGNORECASE
+_DATA = read_words(__file__)
+_NAMED, _BOXED_LETTER, _ALONE, _BEFORE, _BEHIND, _CONCLUSION, _GROUND, _LETTERS, _WORDS = compiled(
+    _DATA, "named", "boxed_letter", "alone", "before", "behind", "conclusion", "ground", "letters", "words"
 )
-_BEFORE = re.compile(r"\A[(\[]?(?P<letter>[A-Za-z])[)\]]?\s*(?:[-–—:,.]\s*|\s(?=\())(?P<words>\S.*)\Z", re.DOTALL)
-_BEHIND = re.compile(r"\A(?P<words>\S[^\[\]()]*+)[(\[](?P<letter>[A-Za-z])[)\]]\Z")
-_CONCLUSION = re.compile(
-    r"(?:[.,;] |\n)(?:and )?(?:so|thus|therefore|hence|which is|which means|this is|making it|that is)[, :]"
-    r"|\. (?=the (?:correct )?(?:answer|option|choice) is )",
-    re.IGNORECASE,
-)
-_WORDS = re.compile(r"[^\W_]+(?:'[a-z]+)?")
-_LETTER = re.compile(r"(?<![\w'])\(?([B-Z])\)?(?![\w'])")
+(_LETTER,) = compiled(_DATA, "letter")
 _DIRECTING = frozenset(["side", "hand", "towards"])
-_MAX_CHARS = 400
+_MAX_CHARS, _MIN_REASON = 400, 3
 
 
 def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> str | None:
     """The letter of the one choice that ``answer`` names; None if it names none or more than one."""
+    answer = answer.replace("most likely ", "") if "most likely" in question else answer
     whole = _letter(bare(answer), choices, question) or _yes_or_no(answer, choices, question)
     if whole is not None or len(answer) > _MAX_CHARS:
         return whole
-    letters = {letter for core in cores(answer, question) if (letter := _letter(core, choices, question))}
+    letters = {
+        letter for core in cores(answer, question, with_reason=False) if (letter := _letter(core, choices, question))
+    }
     letters = letters or _distinguished(bare(answer), choices, question)
     if not letters and len(parts := _CONCLUSION.split(bare(answer))) > 1:
-        return _concluded(parts, choices, question)
+        return _concluded(parts[-1], parts[:-1], choices, question)
+    if not letters and len(parts := _GROUND.split(bare(answer), maxsplit=1)) > 1:
+        return _concluded(parts[0], parts[1:], choices, question) if len(_words(parts[1])) >= _MIN_REASON else None
     return letters.pop() if len(letters) == 1 else None
+
+
+def chosen_letters(answer: str, choices: Sequence[str], question: str) -> Iterator[frozenset[str]]:
+    """The choices of "A, C and E", as each list that the answer may hold names them."""
+    for core in cores(answer, question):
+        parts = tuple(core) if _LETTERS.match(core) else elements(core)
+        letters = [_letter(bare(part), choices, question) for part in parts]
+        if len(parts) == len(set(letters)):
+            yield frozenset(letter for letter in letters if letter)
 
 
 def _distinguished(answer: str, choices: Sequence[str], question: str) -> set[str]:
@@ -92,10 +99,9 @@ def _yes_or_no(answer: str, choices: Sequence[str], question: str) -> str | None
     return same[0] if len(same) == 1 else None
 
 
-def _concluded(parts: Sequence[str], choices: Sequence[str], question: str) -> str | None:
-    """The letter of "The car is red, so the answer is A.", if what stands before it names no other choice."""
-    *reasons, conclusion = parts
-    if any(hedging_words(part) or turning_words(part) for part in parts):
+def _concluded(conclusion: str, reasons: Sequence[str], choices: Sequence[str], question: str) -> str | None:
+    """The letter of "The car is red, so the answer is A.", if the reasons name no other choice."""
+    if any(hedging_words(part) or turning_words(part) for part in (conclusion, *reasons)):
         return None
     letter = chosen_letter(conclusion, choices, question)
     texts = {name: f" {' '.join(_WORDS.findall(text.casefold()))} " for name, text in map(split_choice, choices)}

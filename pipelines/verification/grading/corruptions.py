@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from darkroom.pipelines.records import Grader, Sample
-from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.records.answers import letters_of, split_choice
 from darkroom.pipelines.records.geometry import iou
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.verification.grading.answer_text import bare
@@ -28,7 +28,7 @@ from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, Corners
 from darkroom.pipelines.verification.grading.choices import chosen_letter
 from darkroom.pipelines.verification.grading.grade import grade
 from darkroom.pipelines.verification.grading.lists import elements, same_list
-from darkroom.pipelines.verification.grading.numeric import UNITS, read_quantity, with_unit
+from darkroom.pipelines.verification.grading.numeric import UNITS, read_quantity, same_span, with_unit
 from darkroom.pipelines.verification.grading.text_match import same_words
 from darkroom.pipelines.verification.grading.word_lists import read_words
 
@@ -75,16 +75,13 @@ def _altered(answer: str) -> Iterator[Corruption]:
     if first := re.search(r"[1-9]", number):
         changed = str(int(first[0]) % 9 + 1)
         yield Corruption("digit changed", before + number[: first.start()] + changed + number[first.end() :] + after)
-    last = str((int(number[-1]) + 1) % 10)
-    yield Corruption("digit changed", f"{before}{number[:-1]}{last}{after}")
+    yield Corruption("digit changed", f"{before}{number[:-1]}{(int(number[-1]) + 1) % 10}{after}")
     yield Corruption("digit more", f"{before}{number}7{after}")
-    turned = before[:-1] if before.endswith("-") else f"{before}-"
-    yield Corruption("sign turned", f"{turned}{number}{after}")
+    yield Corruption("sign turned", f"{before[:-1] if before.endswith('-') else before + '-'}{number}{after}")
     whole, _, decimals = number.replace(",", "").partition(".")
     moved = f"{whole}{decimals[:1]}.{decimals[1:]}" if len(decimals) > 1 else f"{whole}{decimals}0"
     yield Corruption("point moved", f"{before}{moved}{after}")
-    yield Corruption("two numbers", f"{before}{number}, {number}7{after}")
-    yield Corruption("two numbers", f"{before}{number} {number}{after}")
+    yield from (Corruption("two numbers", f"{before}{number}{more}{after}") for more in (f", {number}7", f" {number}"))
 
 
 def _other_units(answer: str, unit: str) -> Iterator[Corruption]:
@@ -172,18 +169,14 @@ _DISGUISES = {kind: str.maketrans(letters["from"], letters["to"]) for kind, lett
 
 def phrased(answer: str, rival: str) -> Iterator[Corruption]:
     """Corruptions that suit every kind. ``rival`` is another answer of the same kind."""
-    for kind in ("denied", "hedged"):
+    for kind in ("denied", "hedged", "zero-width", "direction", "tag"):
         yield from (Corruption(kind, form.format(answer, rival)) for form in _DATA[kind])
     yield from (Corruption(kind, text) for kind, several in _DATA["alone"].items() for text in several)
-    yield Corruption("long", answer + " " * LONG)
-    yield Corruption("long", (f"{answer} " * (LONG // (len(answer) + 1) + 1))[:LONG])
-    yield Corruption("long", f"{answer}. " + "x" * LONG)
-    yield Corruption("long", "x" * LONG)
+    repeated = (f"{answer} " * (LONG // (len(answer) + 1) + 1))[:LONG]
+    long = (answer + " " * LONG, repeated, f"{answer}. " + "x" * LONG, "x" * LONG)
+    yield from (Corruption("long", text) for text in long)
     yield Corruption("zero-width", f"{answer[:1]}\u200b{answer[1:]}")
-    yield Corruption("zero-width", f"{answer}\u200d")
     yield Corruption("direction", f"\u202e{answer[::-1]}")
-    yield Corruption("direction", f"{answer}\u2066")
-    yield Corruption("tag", f"{answer}\U000e0041")
     yield Corruption("surrogate", f"{answer}\ud800")
     # look-alikes; fullwidth letters are the same letters and not among them
     for kind, table in _DISGUISES.items():
@@ -213,15 +206,18 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
             of_kind = texts(sample)
     expected = [sample.answer, *(spelling for spelling in sample.choices if spelling.startswith(sample.answer[:1]))]
     expected += [spelling[2:].strip() for spelling in expected]
-    several = {candidate.text: candidate for candidate in (*of_kind, *phrased(sample.answer, rival))}.values()
+    several = [*{candidate.text: candidate for candidate in (*of_kind, *phrased(sample.answer, rival))}.values()]
+    several = [each for each in several if not same_span(each.text, sample.answer, question=sample.question)]
     return tuple(wrong for wrong in several if not any(same_words(wrong.text[:4000], right) for right in expected))
 
 
 def choices(sample: Sample) -> Iterator[Corruption]:
     """Every other choice by letter and by text, a letter without a choice, several at once."""
-    right = chosen_letter(sample.answer, sample.choices)
+    rights = letters_of(sample.answer, sample.choices)
+    right = chosen_letter(sample.answer, sample.choices) or ", ".join(rights)
+    yield from (Corruption("choice missing", letter) for letter in rights if len(rights) > 1)
     split = dict(map(split_choice, sample.choices))
-    others = [letter for letter in split if letter != right]
+    others = [letter for letter in split if letter not in (right, *rights)]
     texts = [text.casefold() for text in split.values()]
     for letter in others:
         yield Corruption("another choice", letter)
@@ -247,8 +243,7 @@ def texts(sample: Sample) -> Iterator[Corruption]:
         yield Corruption("letter lost", answer[:-2] + answer[-1])
         yield Corruption("letters swapped", answer[-1] + answer[1:-1] + answer[0])
     yield Corruption("letter changed", answer[:-1] + ("x" if answer[-1:] != "x" else "y"))
-    yield Corruption("word more", f"{answer} {RIVAL}")
-    yield Corruption("word more", f"{RIVAL} {answer}")
+    yield from (Corruption("word more", text) for text in (f"{answer} {RIVAL}", f"{RIVAL} {answer}"))
     yield Corruption("twice", f"{answer}, {answer}")
     yield Corruption("another", RIVAL)
     for word in answer.split()[1:]:
@@ -263,9 +258,7 @@ def lists(sample: Sample, grader: Grader) -> Iterator[Corruption]:
     digits = "".join(letter for part in parts for letter in part if letter.isdigit())
     rival = RIVAL if any(read_quantity(part) is None for part in parts) else f"9{digits}"[:18]
     if len(parts) > 1:
-        yield Corruption("element missing", ", ".join(parts[1:]))
-        yield Corruption("element missing", ", ".join(parts[:-1]))
-        yield Corruption("element missing", parts[0])
+        yield from (Corruption("element missing", ", ".join(some)) for some in (parts[1:], parts[:-1], parts[:1]))
         yield Corruption("joined by or", " or ".join(parts))
         yield Corruption("joined by or", ", ".join(parts[:-1]) + f" or {parts[-1]}")
     yield Corruption("element more", ", ".join((*parts, rival)))

@@ -12,54 +12,25 @@ from collections.abc import Iterator
 from datetime import date, time
 from typing import NamedTuple
 
-from darkroom.pipelines.verification.grading.number_words import ONES, in_digits, in_words
-from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.number_words import ONES, TENS, in_digits
+from darkroom.pipelines.verification.grading.numeric import same_span
+from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words
 
 MAX_CHARS = 60
 
 _DATA = read_words(__file__)
+_FIGURES, _LEAD, _INFINITE, _RATIO, _SCORE, _TIME_OF_DAY, _IS_SCORE = compiled(
+    _DATA, "figures", "lead", "infinite", "ratio", "score", "time_of_day", "is_score"
+)
+_CLOCK, _BESIDE, _HOUR_AND_MINUTE, _WEEKDAY, _VERBATIM = compiled(
+    _DATA, "clock", "beside", "hour_and_minute", "weekday", "verbatim"
+)
 _MONTHS: list[str] = _DATA["months"]
 ORDINALS: list[str] = _DATA["ordinals"]
 _HOURS_OF: dict[str, int] = _DATA["hours_of"]
-_MONTH = any_of(_MONTHS)
-_DAY = rf"(?P<day>\d{{1,2}}|{any_of(sorted(ORDINALS, key=len, reverse=True))})(?:st|nd|rd|th|er|\.(?=\s))?"
-_YEAR = r"(?P<year>\d{4})"
-_GAP = r"[\s,.\-/]\s?(?:de\s|del\s)?"
-_DATES = [
-    re.compile(rf"\A{spelled}\Z", re.IGNORECASE | re.ASCII)
-    for spelled in (
-        rf"(?:the )?{_DAY}(?:\s(?:day )?of)?{_GAP}(?P<month>{_MONTH})(?:[.,]|,? of)?{_GAP}{_YEAR}",
-        rf"(?:the )?{_DAY}(?:\s(?:day )?of)?{_GAP}(?P<month>{_MONTH})\.?",
-        rf"(?P<month>{_MONTH})\.?{_GAP}(?:the )?{_DAY},?{_GAP}{_YEAR}",
-        rf"(?P<month>{_MONTH})\.?{_GAP}(?:the )?{_DAY}",
-        rf"{_YEAR}[\s,]\s?(?P<month>{_MONTH})\.?\s{_DAY}",
-        rf"(?P<month>{_MONTH})(?:[.,]|,? of)?{_GAP}{_YEAR}",
-        r"(?P<year>\d{4})(?P<gap>[-/.])(?P<month>\d{1,2})(?P=gap)(?P<day>\d{1,2})",
-        r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
-        r"(?P<month>\d{1,2})/(?P<year>\d{4})",
-        r"(?P<year>\d{4})\s?年\s?(?P<month>\d{1,2})\s?月(?:\s?(?P<day>\d{1,2})\s?[日号])?",
-    )
-]
-_FIGURES = re.compile(r"\A(\d{1,2})\s?([-/.])\s?(\d{1,2})\s?\2\s?(\d{4}|\d{2})\Z", re.ASCII)
-_WEEKDAY = re.compile(rf"\A({any_of(_DATA['weekdays'])})\.?,?\s+(?:the\s+)?(?=\w)", re.IGNORECASE)
+_DATES = [re.compile(spelled) for spelled in _DATA["dates"]]
 _WEEKDAYS = [re.compile(rf"\A{day}\Z", re.IGNORECASE) for day in _DATA["weekdays"]]
-_LEAD = re.compile(r"\A(?:on|in|at|by|am|le|el|il|em)\s+", re.IGNORECASE)
-_VERBATIM = re.compile(_DATA["verbatim"], re.IGNORECASE)
-
-_HALF = r"(?:\s?(?P<half>[ap])\.?\s?m\.?|\s(?P<part>in the (?:morning|afternoon|evening)|at night))?"
-_CLOCK = re.compile(
-    rf"\A(?P<hour>\d{{1,2}})\s?(?:[:.h]\s?(?P<minute>\d{{2}})(?::(?P<second>\d{{2}}))?)?(?P<o>\s?o'clock|\s?(?:hrs|hours|h|uhr))?{_HALF}\Z",
-    re.IGNORECASE | re.ASCII,
-)
-_HOUR_WORDS = ONES[1:13]
-_MINUTE_WORDS = {in_words(n): n for n in range(60)} | {f"oh {in_words(n)}": n for n in range(1, 10)}
-_MINUTE = any_of(sorted(_MINUTE_WORDS, key=len, reverse=True))
-_HOUR = any_of(_HOUR_WORDS[::-1])
-_IN_WORDS = re.compile(rf"\A(?P<hour>{_HOUR})(?:[\s-](?P<minute>{_MINUTE}))?(?P<o> o'clock)?{_HALF}\Z")
-_BESIDE = re.compile(
-    rf"\A(?:a )?(?P<minutes>half|quarter|\d{{1,2}}|{_MINUTE})(?: minutes?)? (?P<way>past|after|to|before|till|of) "
-    rf"(?P<hour>\d{{1,2}}|{_HOUR})(?: o'clock)?{_HALF}\Z"
-)
+_NUMBERS = re.compile(rf"\b(?:{any_of(TENS)}(?:[- ]{any_of(ONES[1:10])})?|{any_of(ONES[::-1])})\b")
 
 
 class CalendarDate(NamedTuple):
@@ -95,7 +66,7 @@ def _day(text: str) -> CalendarDate | None:
     readings = set(_readings(figures)) if (figures := _figures(plain)) else set[CalendarDate]()
     # in figures only where one date may be meant
     dates = (_named(match) for spelled in _DATES if (match := spelled.match(plain)))
-    day = readings.pop() if len(readings) == 1 else next(dates, None)
+    day = readings.pop() if len(readings) == 1 else next(filter(None, dates), None)
     if day is None or not _exists(day):
         return None
     if weekday and day.year and day.day:
@@ -104,13 +75,15 @@ def _day(text: str) -> CalendarDate | None:
     return day
 
 
-def _named(match: re.Match[str]) -> CalendarDate:
+def _named(match: re.Match[str]) -> CalendarDate | None:
     fields = match.groupdict()
     month = fields["month"].casefold().rstrip(".")
     names = (n for n, name in enumerate(_MONTHS, 1) if re.fullmatch(name, month))
-    number = int(month) if month.isdigit() else next(names)
+    number = int(month) if month.isdigit() else next(names, None)
     day = (fields.get("day") or "").casefold()
     ordinal = ORDINALS.index(day) + 1 if day in ORDINALS else None
+    if number is None or (day and ordinal is None and not day.isdigit()):
+        return None
     year = int(fields["year"]) if fields.get("year") else None
     return CalendarDate(year, number, int(day) if day.isdigit() else ordinal)
 
@@ -139,27 +112,22 @@ def _time(text: str) -> time | None:
     plain = _LEAD.sub("", " ".join(text.casefold().replace("’", "'").split()), count=1)
     if plain in _HOURS_OF:
         return time(_HOURS_OF[plain])
-    if match := _CLOCK.match(plain) or _IN_WORDS.match(plain):
+    figures = _NUMBERS.sub(lambda word: in_digits(word[0]), plain)
+    if figures != plain:
+        plain = _HOUR_AND_MINUTE.sub(lambda clock: f"{clock[1]}:{int(clock[2]):02}", figures)
+    if match := _CLOCK.match(plain):
         fields = match.groupdict("")
         if not any(fields[part] for part in ("minute", "o", "half", "part")):
             return None
-        return _clock(_hour(fields["hour"]), _minutes(fields["minute"] or "0"), int(fields.get("second") or 0), match)
+        return _clock(*(int(fields[part] or 0) for part in ("hour", "minute", "second")), match)
     match = _BESIDE.match(plain)
     return _beside(match) if match else None
 
 
-def _hour(word: str) -> int:
-    return int(word) if word.isdigit() else _HOUR_WORDS.index(word) + 1
-
-
-def _minutes(word: str) -> int:
-    return int(word) if word.isdigit() else _MINUTE_WORDS[word]
-
-
 def _beside(match: re.Match[str]) -> time | None:
     """ "a quarter to seven", "half past four"."""
-    word, hour = match["minutes"], _hour(match["hour"])
-    minutes = {"half": 30, "quarter": 15}.get(word) or _minutes(word)
+    word, hour = match["minutes"], int(match["hour"])
+    minutes = {"half": 30, "quarter": 15}.get(word) or int(word)
     if not 0 < minutes < 60 or (word == "half" and match["way"] not in ("past", "after")) or not 1 <= hour <= 12:
         return None
     if match["way"] in ("past", "after"):
@@ -176,13 +144,6 @@ def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | 
     if half:
         hour = hour % 12 + (12 if half == "p" else 0)
     return time(hour, minute, second)
-
-
-_INFINITE = re.compile(r"\A(minus|negative|plus|positive|[-+])?\s*(?:\\infty|∞|infinity|inf)\Z", re.IGNORECASE)
-_RATIO = re.compile(r"\A(\d{1,9})\s*(?:[:∶]|to)\s*(\d{1,9})\Z", re.IGNORECASE | re.ASCII)
-_SCORE = re.compile(r"\A(\d{1,3})\s*(?:[-:∶]|to)\s*(\d{1,3})\Z", re.IGNORECASE | re.ASCII)
-_SPAN = re.compile(r"\A(?:from |between )?(\d{3,4})\s*(?:-|to|and|until)\s*(\d{3,4})\Z", re.IGNORECASE | re.ASCII)
-_IS_SCORE = re.compile(r"\b(?:score|result|standing|won|win|lead)\b", re.IGNORECASE)
 
 
 def infinity(text: str) -> int | None:
@@ -202,7 +163,9 @@ def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
     ratio = _SCORE if _IS_SCORE.search(question) else _RATIO
     expected_time = _time(expected)
     read = [same_date(answer, expected), None if expected_time is None else _time(answer) == expected_time]
-    read += [_pair(pattern, answer, expected) for pattern in (ratio, _SPAN)]
+    read += [same_span(answer, expected, question=question)]
+    if expected_time is None or not _TIME_OF_DAY.search(question):
+        read += [_pair(ratio, answer, expected)]
     verdicts = [same for same in read if same is not None]
     return any(verdicts) if verdicts else None
 

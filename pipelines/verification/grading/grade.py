@@ -7,10 +7,11 @@ one whose answer is a number, by numbers; an expression, by math-verify; ANLS is
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from darkroom.pipelines.records import Grader, GraderKind, Sample
-from darkroom.pipelines.records.answers import matches
+from darkroom.pipelines.records.answers import letters_of, matches
 from darkroom.pipelines.records.samples import details_of, own_question, right_answers
 from darkroom.pipelines.verification.grading.answer_text import (
     MAX_CHARS,
@@ -21,10 +22,11 @@ from darkroom.pipelines.verification.grading.answer_text import (
     without_quotes_of,
 )
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
-from darkroom.pipelines.verification.grading.choices import chosen_letter
+from darkroom.pipelines.verification.grading.choices import chosen_letter, chosen_letters
 from darkroom.pipelines.verification.grading.dates import same_reading
-from darkroom.pipelines.verification.grading.lists import elements, same_list, solutions
+from darkroom.pipelines.verification.grading.lists import both_signs, elements, paired, same_list, solutions, variable
 from darkroom.pipelines.verification.grading.maths import (
+    as_rows,
     asks_for_a_form,
     in_symbols,
     other_variable,
@@ -43,6 +45,7 @@ from darkroom.pipelines.verification.grading.numeric import (
     spellings,
     with_unit,
     without_about,
+    without_parts,
 )
 from darkroom.pipelines.verification.grading.select_grader import grader_of_accepted
 from darkroom.pipelines.verification.grading.sentences import cores, same_polarity
@@ -87,7 +90,12 @@ def too_long(answer: str, sample: Sample, *, limit: int | None = None) -> Grade 
 
 
 def by_choice(answer: str, sample: Sample) -> Grade:
-    """The letter or the text of the right choice, and of no other."""
+    """The letter or the text of each right choice, and of no other."""
+    several = frozenset(letters_of(sample.answer, sample.choices))
+    if len(several) > 1 and chosen_letter(sample.answer, sample.choices) is None:
+        given = chosen_letters(answer, sample.choices, sample.question)
+        is_open = hedging_words(answer) or turning_words(answer)
+        return graded(not is_open and several in given, "choice", answer, sample)
     chosen = chosen_letter(answer, sample.choices, sample.question)
     right = chosen_letter(sample.answer, sample.choices)
     return graded(chosen is not None and chosen == right, "choice", answer, sample)
@@ -120,6 +128,7 @@ def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
     unquoted = without_quotes_of(sample.question, answer)
     if (hedging_words(unquoted) | turning_words(unquoted)) - (hedging_words(expected) | turning_words(expected)):
         return graded(False, "numeric", answer, sample, how="hedged or denied")
+    unquoted = without_parts(unquoted, expected)
     verdicts = (_one_number(core, expected, answer, sample, grader) for core in cores(unquoted, sample.question))
     return next((verdict for verdict in verdicts if verdict.right), graded(False, "numeric", answer, sample))
 
@@ -150,7 +159,8 @@ def _reading(answer: str, sample: Sample) -> Grade:
 def _maths(answer: str, sample: Sample, _: Grader) -> Grade:
     expected = bare(sample.answer)
     wrong = graded(False, "maths", answer, sample)
-    if (hedging_words(answer) | turning_words(answer)) - (hedging_words(expected) | turning_words(expected)):
+    plain, plain_expected = in_symbols(answer), in_symbols(expected)
+    if (hedging_words(plain) | turning_words(plain)) - (hedging_words(plain_expected) | turning_words(plain_expected)):
         return _solved(answer, expected, sample) or wrong
     verdicts = (_one_expression(core, expected, answer, sample) for core in cores(answer, sample.question))
     return next((verdict for verdict in verdicts if verdict.right), _solved(answer, expected, sample) or wrong)
@@ -163,6 +173,13 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
     if asks_for_a_form(sample.question):
         return graded(same_spelling(core, expected), "maths", answer, sample, how="in the form that is asked for")
     expression, expected_expression = in_symbols(core), in_symbols(expected)
+    if "".join(expression.split()) == "".join(expected_expression.split()):
+        return graded(True, "maths", answer, sample, how="spelled the same in symbols")
+    if as_rows(core) or as_rows(expected, is_vector="vector" in sample.question):
+        both = [as_rows(text, is_vector=True) for text in (core, expected)]
+        shapes, cells = [[*map(len, rows)] for rows in both], zip(*(chain(*rows) for rows in both), strict=False)
+        same = shapes[0] == shapes[1] and all(_is_value(cell, each, sample) for cell, each in cells)
+        return graded(same, "maths", answer, sample, how="compared by cells")
     same = same_form_of(expression, expected_expression)
     if same is not None:
         return graded(same, "maths", answer, sample, how="compared as an equation or an interval")
@@ -178,9 +195,18 @@ def _solved(answer: str, expected: str, sample: Sample) -> Grade | None:
     expected_values = solutions(expected)
     if len(expected_values) < 2:
         return None
-    values = solutions(answer) or elements(answer)
-    same = same_list(", ".join(values), ", ".join(expected_values), question=sample.question)
-    return graded(same, "maths", answer, sample, how="compared as solutions") if same else None
+    for core in cores(answer, sample.question):
+        values = solutions(core) or both_signs(elements(core) if "=" not in core else ())
+        if variable(core) in ("", variable(expected)) and paired(
+            values, expected_values, lambda value, each: _is_value(value, each, sample)
+        ):
+            return graded(True, "maths", answer, sample, how="compared as solutions")
+    return None
+
+
+def _is_value(text: str, expected: str, sample: Sample) -> bool:
+    verdict = by_value(in_symbols(text), in_symbols(expected), text, sample)
+    return verdict is not None and verdict.right
 
 
 def _text(answer: str, sample: Sample, _: Grader) -> Grade:

@@ -6,35 +6,25 @@ Elements are compared as numbers where both are numbers, else as words. Lists in
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, product
 
-from darkroom.pipelines.verification.grading.answer_text import bare, levels
+from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, levels, turning_words
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import cores
 from darkroom.pipelines.verification.grading.text_match import same_text
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
 
 MAX_ELEMENTS = 64
-_COMMA = re.compile(r",\s+|(?<!\d),|,(?!\d{3}(?!\d))")
-"""A comma that groups no digits: ``1,200, 3`` are two numbers, ``1,2,3`` three, ``1,200`` is one."""
-_AND = re.compile(r"(?<!\s)\s++(?:and|&)\s+", re.IGNORECASE)
-_ARROW = re.compile(
-    r" ?(?:->|→|⟶|=>|>|\\to\b|\\rightarrow\b) ?|,? (?:(?:and )?then|followed by) (?:by )?", re.IGNORECASE
+_DATA = read_words(__file__)
+_COMMA, _AND, _ARROW, _STEP, _DASH, _JOINED, _NUMBERED, _LETTERS, _FIRST, _ASSIGNED = compiled(
+    _DATA, "comma", "and", "arrow", "step", "dash", "joined", "numbered", "letters", "first", "assigned"
 )
-_STEP = re.compile(r",? and (?:(?:then|finally|lastly) )?|,? then |, (?:finally |lastly )?", re.IGNORECASE)
+_BETWEEN, _GLOSS, _IN_TEX, _LAST, _BOTH, _BULLET, _SURROUNDED = compiled(
+    _DATA, "between", "gloss", "in_tex", "last", "both", "bullet", "surrounded"
+)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _ORDINAL = re.compile(rf"\A({'|'.join(_ORDINALS)})(?: is)?:? (?=\S)", re.IGNORECASE)
-_DASH = re.compile(" [-–] ")
-_JOINED = re.compile(r",? (?:as well as|along with|together with|plus) ", re.IGNORECASE)
-_NUMBERED = re.compile(r"(?:\A|(?<=[ ,;]))(?:\((?:\d{1,2}|[a-j])\)|(?:\d{1,2})[.)]) ", re.ASCII)
-_LETTERS = re.compile(r"\A[A-Z](?: [A-Z]){1,25}\Z", re.ASCII)
-_FIRST = re.compile(r"\Afirst,?\s+(?=\S)", re.IGNORECASE)
-_ASSIGNED = re.compile(r"\A\$?\s*([a-z])(?:_\{?\d\}?)?\s*(?:=|\\in|∈)\s*")
-_BETWEEN = re.compile(r" ?(?:,|;|\band\b|\bor\b) ?(?=\$?[a-z](?:_\{?\d\}?)? ?=)")
-_LAST = re.compile(r"\A(?:and|&)\s+", re.IGNORECASE)
-_BOTH = re.compile(r"\Aboth\s+(?=\S)", re.IGNORECASE)
-_BULLET = re.compile(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)])\s+", re.ASCII)
-_SURROUNDED = re.compile(r"\A(?:\[(.*)\]|\\?\{(.*?)\\?\}|\((.*)\))\Z", re.DOTALL)
 
 
 def same_list(
@@ -46,12 +36,15 @@ def same_list(
 
 def _same(answer: str, expected: str, question: str, is_ordered: bool, tolerance: float) -> bool:
     """Split at commas alone or at every "and" too, or as the steps of an order."""
-    compared = _in_order if is_ordered else _paired
+
+    def same(part: str, each: str) -> bool:
+        return same_element(part, each, question=question, tolerance=tolerance)
+
     splits = ([elements(text, at_and=at_and) for at_and in (True, False)] for text in (answer, expected))
     parts_of_answer, expected_parts = splits
     others = product((solutions(answer), *_other_splits(answer, is_ordered)), (*expected_parts, solutions(expected)))
     return any(
-        parts and len(parts) == len(each) and compared(parts, each, question, tolerance)
+        parts and len(parts) == len(each) and (all(map(same, parts, each)) if is_ordered else paired(parts, each, same))
         for parts, each in chain(zip(parts_of_answer, expected_parts, strict=True), others)
     )
 
@@ -88,14 +81,25 @@ def _split_at(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
 
 def solutions(text: str) -> tuple[str, ...]:
     """The values of "x = -2 or x = 5", of "x_1 = -2, x_2 = 5" and of "x ∈ {-2, 5}"; none if two letters are named."""
-    parts = _BETWEEN.split(" ".join(bare(text).split()))
+    parts = _BETWEEN.split(" ".join(_IN_TEX.sub(" ", bare(text)).split()))
     assigned = [_ASSIGNED.match(part) for part in parts]
     if not assigned[0] or len({match[1] for match in assigned if match}) > 1 or not all(assigned):
         return ()
     values = [part[match.end() :].strip(" $") for part, match in zip(parts, assigned, strict=True) if match]
-    if len(values) == 1:
-        return elements(values[0])
-    return tuple(values) if all(values) else ()
+    return both_signs(elements(values[0]) if len(values) == 1 else values)
+
+
+def both_signs(parts: Sequence[str]) -> tuple[str, ...]:
+    """Values, "±4" as 4 and -4; none if one is empty."""
+    plain = [part.replace(r"\pm", "±").strip() for part in parts]
+    signed = tuple(part.replace("±", sign) for part in plain for sign in ("", "-")[: 1 + ("±" in part)])
+    return signed if all(signed) else ()
+
+
+def variable(text: str) -> str:
+    """``x`` of "x = 2, x = -3"; empty where no variable is named."""
+    assigned = _ASSIGNED.match(bare(text))
+    return assigned[1] if assigned else ""
 
 
 def elements(text: str, *, at_and: bool = True) -> tuple[str, ...]:
@@ -116,6 +120,9 @@ def elements(text: str, *, at_and: bool = True) -> tuple[str, ...]:
 
 def same_element(element: str, expected: str, *, question: str, tolerance: float) -> bool:
     """Two elements, as numbers if both are, else as words."""
+    gloss = _GLOSS.search(element)
+    if gloss and "(" not in expected and not (hedging_words(gloss[0]) | turning_words(gloss[0])):
+        element = element[: gloss.start()]
     number, expected_number = as_number(bare(element)), as_number(bare(expected))
     same = same_number(number, expected_number, question=question, tolerance=tolerance)
     if same is None:
@@ -129,20 +136,14 @@ def _tight(text: str) -> str:
     return inner.replace(";", ",") if inner[:1] in ("(", "[") else inner or "-"
 
 
-def _in_order(parts: Sequence[str], expected_parts: Sequence[str], question: str, tolerance: float) -> bool:
-    pairs = zip(parts, expected_parts, strict=True)
-    return all(same_element(part, expected, question=question, tolerance=tolerance) for part, expected in pairs)
-
-
-def _paired(parts: Sequence[str], expected_parts: Sequence[str], question: str, tolerance: float) -> bool:
+def paired(parts: Sequence[str], expected_parts: Sequence[str], same: Callable[[str, str], bool]) -> bool:
     """Return whether each element finds one of its own; the first that fits is taken."""
     remaining = list(expected_parts)
     for part in parts:
-        fits = (each for each in remaining if same_element(part, each, question=question, tolerance=tolerance))
-        if (fit := next(fits, None)) is None:
+        if (fit := next((each for each in remaining if same(part, each)), None)) is None:
             return False
         remaining.remove(fit)
-    return True
+    return not remaining
 
 
 def _without_brackets(text: str) -> str:

@@ -17,23 +17,24 @@ from darkroom.pipelines.verification.grading.answer_text import levels
 from darkroom.pipelines.verification.grading.math_worker import maths_process
 from darkroom.pipelines.verification.grading.number_words import in_digits
 from darkroom.pipelines.verification.grading.numeric import asks_for_exact, read_quantity, same_quantity
-from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words, rewrites, rewritten
 
 MAX_CHARS, MAX_TOKENS, MAX_DEPTH = 200, 100, 8
 MAX_DIGITS, MAX_POWERS, MAX_EXPONENT = 20, 6, 999
 
 _DATA = read_words(__file__)
+_TOKEN, _ASSIGNED, _SIMPLE_POWER, _SIMPLE_FRAC, _BRACKET, _LIST, _SET, _UNITS = compiled(
+    _DATA, "token", "assigned", "simple_power", "simple_frac", "bracket", "list", "set", "units"
+)
+_NAMED_POINT, _FUNCTION, _POINT, _BETWEEN, _BOUND, _BOUND_BEHIND, _INTERVAL, _BUILT = compiled(
+    _DATA, "named_point", "function", "point", "between", "bound", "bound_behind", "interval", "built"
+)
+_DEGREES, _ANGLE_NAMED, _ASKED, _MATRIX, _SIZED, _ROWS, _VECTOR = compiled(
+    _DATA, "degrees", "angle_named", "asked", "matrix", "sized", "rows", "vector"
+)
 _FUNCTIONS = frozenset(_DATA["functions"])
 _COMMANDS = _FUNCTIONS | frozenset(_DATA["commands"])
 _TEX_OF: dict[str, str] = _DATA["tex_of"]
-_TOKEN = re.compile(
-    r"(?P<number>\d+(?:\.\d+)?|\.\d+)|\\(?P<command>[a-zA-Z]+)|(?P<brace>\\[{}])|\\(?:[,;:!]|\s)|(?P<word>[a-zA-Z]+)"
-    r"|(?P<sign>\*\*|[-+*/^_(){}\[\]|,=<>×·⋅÷≤≥≠∞πθ∪²³√])|\s+",
-    re.ASCII,
-)
-_ASSIGNED = re.compile(r"\A\s*([a-zA-Z])\s*(?:\(\s*[a-zA-Z]\s*\)\s*)?=(.+)\Z", re.DOTALL)
-_SIMPLE_POWER = re.compile(r"\^\{(\w)\}")
-_SIMPLE_FRAC = re.compile(r"\\frac\{(\w+)\}\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +125,6 @@ def _is_small(tex: str) -> bool:
 
 
 _FORM = re.compile(any_of(_DATA["asks_for_a_form"]), re.IGNORECASE)
-_BRACKET = re.compile(r"\\\{|[(\[]")
-_LIST = re.compile(r"\A[^(){}\[\]]*,[^(){}\[\]]*\Z")
 
 
 def asks_for_a_form(question: str) -> bool:
@@ -178,22 +177,8 @@ def _rounds(value: str | None, number: str) -> bool:
 
 
 _IN_WORDS = read_words(__file__, "equations")
-_WORDS = [(re.compile(pattern, re.IGNORECASE), symbol) for symbol, pattern in _IN_WORDS["symbols"].items()]
-_SET = re.compile(r"\A\{([^{}]*)\}\Z")
-_UNITS = re.compile(r"\s(?:square |cubic )?units?\Z", re.IGNORECASE)
-_NAMED_POINT = re.compile(r"\A[A-Z](?=\s?\()")
-_FUNCTION = re.compile(r"\Af\([a-z]\) ?=")
-_POINT = re.compile(r"\A([a-z]) ?= ?([^=,]{1,60}),? (?:and )?([a-z]) ?= ?([^=,]{1,60})\Z")
-_BETWEEN = re.compile(r"\A([^<>≤≥=]{1,60})([<≤])\s?([a-z])\s?([<≤])([^<>≤≥=]{1,60})\Z")
-_BOUND = re.compile(r"\A([a-z])\s?([<>≤≥])([^<>≤≥=]{1,60})\Z")
-_BOUND_BEHIND = re.compile(r"\A([^<>≤≥=]{1,60})([<>≤≥])\s?([a-z])\Z")
-_INTERVAL = re.compile(r"\A(?:[a-z]\s?∈\s?)?([\[(])([^\[\](),;]{1,60})[,;]([^\[\](),;]{1,60})([\])])\Z")
-_BUILT = re.compile(r"\A\\?\{ ?[a-z] ?(?:(?:\\in|∈)[^|:\\]{1,20})?(?:\\mid|\||:) ?([^{}]{1,120})\\?\}\Z")
-"""``{x | -2 <= x < 4}``"""
-_DEGREES = re.compile(r"\^?\{?(?:°|\^\{?\\circ\}?)\}?")
-_ANGLE_NAMED = re.compile(r"angle(?:\d|[a-z]{1,3}(?![a-z]))")
+_WORDS = rewrites([(f"(?i){pattern}", symbol) for symbol, pattern in _IN_WORDS["symbols"].items()])
 _TURNED = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
-_ASKED = re.compile(r"\b(?:value of|solve for|find)\s+\$?([a-zA-Z])\$?(?![a-zA-Z])")
 
 Interval = tuple[str, bool, str, bool]
 """Lower end, whether it belongs to the interval, upper end, whether it does."""
@@ -206,11 +191,26 @@ def in_symbols(text: str) -> str:
     number = in_digits(text)
     if number != text and read_quantity(number) is not None:
         return number
-    plain = " ".join(text.split())
-    for pattern, symbol in _WORDS:
-        plain = pattern.sub(symbol, plain)
-    plain = _SET.sub(r"\\{\1\\}", _UNITS.sub("", plain))
+    plain = _SET.sub(r"\\{\1\\}", _UNITS.sub("", rewritten(" ".join(text.split()), _WORDS)))
     return _NAMED_POINT.sub("", _FUNCTION.sub("y =", plain))
+
+
+def as_rows(text: str, *, is_vector: bool = False) -> list[list[str]]:
+    r"""The cells of ``\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}`` and ``[[1, 2], [3, 4]]``; none of anything else.
+
+    ``is_vector``: also those of ``(1, 2)`` and ``⟨1, 2⟩``; a row and a column are the same then.
+    """
+    plain = _SIZED.sub("", text).strip(" $") if len(text) <= 2 * MAX_CHARS else ""
+    if matrix := _MATRIX.match(plain):
+        rows = [line.split("&") for line in matrix[2].split(r"\\")]
+    elif _ROWS.match(plain):
+        rows = [line.split(",") for line in re.findall(r"\[([^\[\]]+)\]", plain[1:-1])]
+    else:
+        vector = _VECTOR.match(plain) if is_vector else None
+        rows = [vector[1].split(",")] if vector else []
+    rows = [[cell.strip() for cell in row] for row in rows if any(map(str.strip, row))]
+    rows = [[cell] for cell in rows[0]] if is_vector and len(rows) == 1 else rows
+    return rows if len({*map(len, rows)}) == 1 and all(map(all, rows)) else []
 
 
 def same_form_of(answer: str, expected: str) -> bool | None:

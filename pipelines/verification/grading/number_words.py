@@ -13,23 +13,24 @@ and Japanese numbers go up to 99. The words of a sentence around a number are in
 import re
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 
-from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
+from text_to_num import text2num
+
+from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words
 
 _DATA = read_words(__file__)
+_SIGN, _NEXT, _DOZEN, _ONE_AND_A_HALF, _MEASURES, _AN, _FIGURE, _DECIMAL_COMMA, _GROUPED = compiled(
+    _DATA, "sign", "next", "dozen", "one_and_a_half", "measures", "an", "figure", "decimal_comma", "grouped"
+)
+(_LETTER,) = compiled(_DATA, "letter")
 ONES: list[str] = _DATA["ones"]
 TENS: list[str] = _DATA["tens"]
-_VALUES = {word: n for n, word in enumerate(ONES)} | {word: 10 * n for n, word in enumerate(TENS, 2)}
-_LARGE: dict[str, int] = _DATA["large"]
 _PARTS: dict[str, int] = _DATA["parts_of_one"]
 _MULTIPLIERS: dict[str, int] = _DATA["multipliers"]
 _MAX_WORDS = 16
 
-_SIGN = re.compile(r"\A(minus|negative|plus|positive)\s+(?=\S)", re.IGNORECASE)
-_NEXT = re.compile(r"[\s-]?([a-zA-Z]+)")
 _POINT = re.compile(rf"\A\s+point((?:\s+{any_of(ONES[:10])})+)(?![\w-])", re.IGNORECASE)
-_DOZEN = re.compile(r"\A(?:(half) )?(?:a )?dozen(?![\w-])", re.IGNORECASE)
-_ONE_AND_A_HALF = re.compile(r"\Aan?\s+([a-z]+)\s+and\s+a\s+half\Z", re.IGNORECASE)
 _AND_A_PART = re.compile(rf"\A\s+and\s+(?:a|one)\s+({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
 _A_PART = re.compile(rf"\A(?:(?:an?|one)[\s-]+)?({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
 _OF_PARTS = re.compile(rf"\A[\s-]({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
@@ -37,12 +38,6 @@ _MULTIPLIED = re.compile(
     r"\A([-+]?\s*\$?)(\d[\d,]*(?:\.\d+)?)"
     rf"(?:\s+({any_of([name for name in _MULTIPLIERS if len(name) > 1])})|([kKMB]))(?![\w-])"
 )
-_MEASURES = re.compile(
-    r"\A([\w -]{1,40}? (?:hours?|minutes?|feet|foot|dollars?|pounds?|metres?|meters?))(?:,? and |, | )(?=[a-z])",
-    re.IGNORECASE,
-)
-_AN = re.compile(r"\Aan? ", re.IGNORECASE)
-_FIGURE = re.compile(r"\A(\d+)(?=\s+and\s+(?:a|one)\s)")
 
 
 def in_words(number: int) -> str:
@@ -108,40 +103,28 @@ def _cardinal(text: str) -> tuple[int | None, str]:
     end = stop = n_known = 0
     while len(words) < _MAX_WORDS and (match := _NEXT.match(text, end)):
         word = match[1].casefold()
-        is_number = word in _VALUES or word in _LARGE
+        is_number = len(word) > 1 and _value((word,)) is not None
         if not is_number and not (word == "and" and words) and not (word == "a" and not words):
             break
         words.append("one" if word == "a" else word)
         end = match.end()
         if is_number:
             n_known, stop = len(words), end
-    read = words[:n_known]
+    read = tuple(words[:n_known])
     number = _value(read)
     return _year(read) if number is None else number, text[stop:]
 
 
-def _value(words: list[str]) -> int | None:
-    """The number that all of the words are: groups below a thousand, each with a smaller "thousand", "million"."""
-    total, group, smallest = 0, None, 10**15
-    for before, word in zip(["", *words], words, strict=False):
-        value, size = _VALUES.get(word), _LARGE.get(word)
-        if word == "and":
-            if before not in _LARGE:
-                return None
-        elif size == 100 and group is not None and 0 < group < 100:
-            group *= size
-        elif size is not None and size > 100 and group and size < smallest:
-            total, group, smallest = total + group * size, None, size
-        elif value is not None and group is None:
-            group = value
-        elif value and group and (group % 100 == 0 or (value < 10 and group % 10 == 0 and group % 100 >= 20)):
-            group += value
-        else:
-            return None
-    return total + (group or 0) if words else None
+@lru_cache(maxsize=1024)
+def _value(words: tuple[str, ...], language: str = "en") -> int | None:
+    """The number that all of the words are."""
+    try:
+        return int(text2num(" ".join(words), language))
+    except ValueError:
+        return None
 
 
-def _year(words: list[str]) -> int | None:
+def _year(words: tuple[str, ...]) -> int | None:
     """Two numbers below a hundred that are a year: "eighteen ninety-five"."""
     century, year = _value(words[:1]), _value(words[1:])
     is_one = century is not None and year is not None and 12 < century <= 20 and 10 <= year < 100
@@ -151,18 +134,14 @@ def _year(words: list[str]) -> int | None:
 _FOREIGN = read_words(__file__, "foreign_numbers")
 _QUESTION = re.compile(_FOREIGN["question"], re.IGNORECASE)
 VERBS, SUBJECTS = frozenset(_FOREIGN["verb"]), frozenset(_FOREIGN["subject"])
-_FOREIGN_VALUES = {word: n for n, words in enumerate(_FOREIGN["ones"]) for word in words.split("|")}
-_FIRST_WORD = re.compile(r"\A([^\W\d_]+(?:-[^\W\d_]+)?)(?=\s|\Z)")
-_DECIMAL_COMMA = re.compile(r"\A([^\d,.]{0,8}-?\d{1,9}),(\d{1,2})(?![\d,.])")
-_GROUPED = re.compile(r"\A([^\d,.]{0,8}-?\d{1,3}(?:\.\d{3})+)(?:,(\d+))?(?![\d,.])")
+_LANGUAGES: list[str] = _FOREIGN["languages"]
 
 _CJK = _FOREIGN["cjk"]
-_LETTER = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _DIGITS: dict[str, int] = {digit: n for n, digit in enumerate(_CJK["digits"])} | {"零": 0, "两": 2, "兩": 2}
 _NUMERAL = re.compile(rf"\d+(?:\.\d+)?|[{''.join(_DIGITS)}十]{{1,3}}", re.ASCII)
 _COUNTER = re.compile(rf"\A\s*(?:{_CJK['counters']})")
 _FILLERS, _DENIALS = frozenset(_CJK["fillers"]), frozenset(_CJK["denials"])
-_MAX_CHARS = 60
+_MAX_CHARS, _MAX_FOREIGN = 60, 4
 
 
 def is_foreign(question: str) -> bool:
@@ -176,12 +155,13 @@ def as_english(text: str, question: str) -> str:
         return text
     if _LETTER.search(question) or _LETTER.match(text):
         return _from_cjk(text, question)
-    if is_foreign(question):
-        if (word := _FIRST_WORD.match(text)) and word[1].casefold() in _FOREIGN_VALUES:
-            return f"{_FOREIGN_VALUES[word[1].casefold()]}{text[word.end() :]}"
-        if grouped := _GROUPED.match(text):
-            decimals = f".{grouped[2]}" if grouped[2] else ""
-            return f"{grouped[1].replace('.', '')}{decimals}{text[grouped.end() :]}"
+    words = text.split(" ") if is_foreign(question) else []
+    for n, language in product(range(min(len(words), _MAX_FOREIGN), 0, -1), _LANGUAGES):
+        if (number := _value(tuple(map(str.casefold, words[:n])), language)) is not None:
+            return " ".join([str(number), *words[n:]])
+    if (grouped := _GROUPED.match(text)) and (grouped[2] or is_foreign(question)):
+        decimals = f".{grouped[2]}" if grouped[2] else ""
+        return f"{grouped[1].replace('.', '')}{decimals}{text[grouped.end() :]}"
     return _DECIMAL_COMMA.sub(r"\1.\2", text)
 
 
@@ -189,13 +169,18 @@ def _from_cjk(text: str, question: str) -> str:
     """The one number, if around it stand a counter, letters of the question and such as say nothing; else the text."""
     plain = text.replace("一共", "").strip()
     numerals = list(_NUMERAL.finditer(plain))
-    if len(numerals) != 1 or not _DENIALS.isdisjoint(plain) or (number := _cjk_value(numerals[0][0])) is None:
+    if len(numerals) != 1 or (number := _cjk_value(numerals[0][0])) is None:
         return text
     behind = _COUNTER.sub("", plain[numerals[0].end() :]).strip(" 。.")
-    neutral = _FILLERS | set(question) | {" "}
-    if not neutral.issuperset(plain[: numerals[0].start()]):
+    if not is_neutral_cjk(plain[: numerals[0].start()], question):
         return text
-    return number if neutral.issuperset(behind) else f"{number} {behind}"
+    return number if is_neutral_cjk(behind, question) else f"{number} {behind}"
+
+
+def is_neutral_cjk(text: str, question: str) -> bool:
+    """Return whether letters around a Chinese or Japanese answer are those of the question, or say nothing."""
+    is_cjk = _LETTER.search(question) is not None
+    return is_cjk and _DENIALS.isdisjoint(text) and (_FILLERS | set(question) | set(" 。.")).issuperset(text)
 
 
 def _cjk_value(numeral: str) -> str | None:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from darkroom.pipelines.verification.grading.number_words import in_digits, is_foreign
-from darkroom.pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words, rewrites, rewritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +29,32 @@ class Unit:
     names: tuple[str, ...]
 
 
+_DATA = read_words(__file__)
+_SLASHED, _FRAC, _CURRENCY, _RAISED_TEN, _COUNTED, _WORDS, _NUMBERED, _GLOSS, _BELOW = compiled(
+    _DATA, "slashed", "frac", "currency", "raised_ten", "counted", "words", "numbered", "gloss", "below"
+)
+_OUT_OF, _CLOCK, _PARTS, _TIGHT_FRAC, _BETWEEN, _LEADING, _NUMBER, _MEASURE, _EXACT = compiled(
+    _DATA, "out_of", "clock", "breakdown", "tight_frac", "between", "leading", "number", "measure", "exact"
+)
+_MONEY, _ANGLE, _SHARE, _ABOUT, _EXTENT, _POPULATION, _IN_LARGE, _POWER_OF_TEN = compiled(
+    _DATA, "money", "angle", "share", "about", "extent", "population", "in_large", "power_of_ten"
+)
+_MEASURES = rewrites(_DATA["measures"])
 _BY_KIND = read_words(__file__, "quantity").items()
-_ALL = [Unit(kind, Fraction(factor), tuple(names)) for kind, units in _BY_KIND for factor, names in units.items()]
-UNITS = {name: unit for unit in _ALL for name in unit.names}
+_SPELLED = {(kind, Fraction(factor)): names for kind, units in _BY_KIND for factor, names in units.items()}
+for _word, _symbol in _DATA["prefixed"].items():
+    _kind, _size = next(key for key, names in _SPELLED.items() if _word in names)
+    for _prefix, (_sign, _factor_of) in _DATA["prefixes"].items():
+        _names = _SPELLED.setdefault((_kind, _size * Fraction(_factor_of)), [])
+        _names += [_sign + _symbol, *(f"{_prefix}{_joint}{_word}{_end}" for _joint in ("", "-") for _end in ("", "s"))]
+UNITS = {name: unit for unit in (Unit(*key, tuple(names)) for key, names in _SPELLED.items()) for name in unit.names}
 """Every spelling of every unit. Case tells where it must (mL, L, m); words may be in any case."""
 
 
 MAX_NUMBER_CHARS = 60
-_DECIMAL = r"(?:(?:0|[1-9]\d{0,2}(?:(?:,\d{3})+|(?:[ '’]\d{3})+(?!\d))|[1-9]\d*)(?:\.\d*)?|\.\d+)"
-_POWER = r"(?:[eE]([+-]?\d{1,3})|\s*(?:[x*×·]|\\times|\\cdot)\s*10\s*\^\s*(\{[+-]?\d{1,3}\}|[+-]?\d{1,3}))"
-_NUMBER = re.compile(rf"\A([+-]?)\s*({_DECIMAL}){_POWER}?", re.ASCII)
-_SLASHED = re.compile(r"\A([+-]?)\s*(?:(0|[1-9]\d{0,19})\s+)?([1-9]\d{0,19}|0)\s*/\s*([1-9]\d{0,19})", re.ASCII)
-_FRAC = re.compile(
-    r"\A([+-]?)\s*+(0|[1-9]\d{0,19})?+\s*+\\[dt]?frac\s*\{\s*(-?\d{1,20})\s*\}\s*\{\s*([1-9]\d{0,19})\s*\}", re.ASCII
-)
-_CURRENCY = re.compile(r"\A([+-]?)\s*(\\?[$€£¥₹]|US ?\$|USD|EUR|GBP|JPY|INR)\s*([+-]?)(?=[\d.])", re.ASCII)
 _PLACED = dict(zip("½¼¾⅓⅔⅕⅛⅜⅝⅞", ["1/2", "1/4", "3/4", "1/3", "2/3", "1/5", "1/8", "3/8", "5/8", "7/8"], strict=True))
 _PLACED_FRACTION = re.compile(rf"(\d?)\s?([{''.join(_PLACED)}])")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_RAISED_TEN = re.compile(r"(?<=10)[⁻⁰¹²³⁴-⁹]+")
-_MEASURE = re.compile(
-    rf"(?:(?:and|,)\s+)?({_DECIMAL}|[1-9]\d*\s*/\s*[1-9]\d*)\s*-?([^\d\s.,+*/=-]+)(?:\s*,?\s*|\Z)", re.ASCII
-)
 _MAX_MEASURES = 3
 _MIN_DIGITS, _MIN_DECIMALS = 3, 2
 
@@ -103,11 +107,7 @@ def _in_parts(text: str) -> Quantity | None:
     """Several measures of one dimension, the larger first: "5 ft 11 in", "1 hour and 30 minutes", "1h30"."""
     parts: list[Quantity] = []
     end = 0
-    body = re.sub(r"\A(\d+\s?h)\s?(\d{2})\s?m?\Z", r"\1 \2 min", text)
-    body = re.sub(r"\A(\d+\s?m)\s?(\d{1,2}\s?s)\Z", r"\1in \2", body)
-    body = re.sub(r"\A(\d+)-(foot|feet|ft)-(\d{1,2})\Z", r"\1 \2 \3", body)
-    body = re.sub(r"\A(\d{1,2}):(\d{2}) ?h(?:ours?|rs?)?\Z", r"\1 h \2 min", body)
-    body = re.sub(r"\A(\d+\s?(?:ft|foot|feet))\s(\d{1,2})\Z", r"\1 \2 in", body)
+    body = rewritten(text, _MEASURES)
     while end < len(body) and len(parts) < _MAX_MEASURES:
         match = _MEASURE.match(body, end)
         unit = _unit_named(match[2]) if match else None
@@ -175,7 +175,7 @@ def _with_unit(number: Quantity, words: str) -> Quantity | None:
         return number
     if unit := _unit_named(words):
         return replace(number, unit=unit)
-    if re.fullmatch(r"[a-zA-Z]{2,}(?:[ -][a-zA-Z]{2,})?", words):
+    if re.fullmatch(r"(?!(?:st|nd|rd|th)\b)[a-zA-Z]{2,}(?:[ -][a-zA-Z]{2,})?", words):
         return replace(number, noun=words.casefold())
     return None
 
@@ -186,34 +186,15 @@ def _unit_named(words: str) -> Unit | None:
 
 
 PER_CENT = UNITS["%"]
-_COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
-_WORDS = re.compile(r"[^\W\d_]+")
-_DATA = read_words(__file__)
-_EXACT, _MONEY, _ANGLE, _SHARE, _ABOUT, _EXTENT, _POPULATION = (
-    re.compile(_DATA[name], re.IGNORECASE)
-    for name in ("exact", "money", "angle", "share", "about", "extent", "population")
-)
-_TEMPERATURES = frozenset(["celsius", "fahrenheit", "kelvin"])
-_OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A"])
+OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A", "N", "J", "F", "C"])
 """Spellings of units that are other words in a question."""
-_NAMES = re.compile(
-    "|".join(
-        rf"(?<![^\W\d]){'(?i:' if len(name) > 2 else '(?:'}{re.escape(name)})(?![^\W\d])"
-        for name in sorted(UNITS, key=len, reverse=True)
-        if name not in _OTHER_WORDS
-    )
+_LONGEST_FIRST = [re.escape(name) for name in sorted(UNITS.keys() - OTHER_WORDS, key=lambda name: (-len(name), name))]
+_IN_ANY_CASE, _CASED = (
+    "|".join(name for name in _LONGEST_FIRST if (len(name) > 2) is is_long) for is_long in (True, False)
 )
-_PEOPLE = frozenset(["people", "inhabitants", "residents"])
-CURRENCIES = frozenset(_DATA["currencies"])
-_NUMBERED = re.compile(r"\A(?:(?:no\.|nr\.?|№|#)\s?(?=\d)|exactly\s+|\((?=[-+]?[\d.]+\)\Z))", re.IGNORECASE)
-_GLOSS = re.compile(r"\A([^()]+)\(([^()]+)\)\Z")
-_BELOW = re.compile(r"\A(\d[^-]{0,20}?) below(?: zero| 0)?\Z", re.IGNORECASE)
-_OUT_OF = re.compile(r"\A(\d+) out of (\d+)(?=\s|\Z)", re.IGNORECASE)
-_CLOCK = re.compile(r"\A(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)\Z", re.ASCII)
-_LARGE = "(thousand|million|billion)"
-_IN_LARGE = re.compile(rf"\bin (?:\w+ )?{_LARGE}s?\b|\b{_LARGE}s? of\b", re.IGNORECASE)
-_GENERIC = frozenset(["units", "area in units"])
-_TIGHT_FRAC = re.compile(r"\\([dt]?)frac\s*(\d)\s*(\d)(?!\d)")
+CURRENCIES, _PEOPLE, _TEMPERATURES, _GENERIC = (
+    frozenset(_DATA[name]) for name in ("currencies", "people", "temperatures", "generic")
+)
 
 
 def same_number(answer: str, expected: str, *, question: str, tolerance: float = 0) -> bool | None:
@@ -225,6 +206,30 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
     if factor is None:
         return False
     return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=asks_for_exact(question))
+
+
+_SPANS = [re.compile(pattern, re.IGNORECASE) for pattern in _DATA["spans"]]
+
+
+def same_span(answer: str, expected: str, *, question: str) -> bool | None:
+    """Compare "60 x 80 cm", "15 to 25 °C": two or three numbers that share a unit; None where none are expected."""
+    for joint in _SPANS:
+        if expected_parts := _parts_of_span(joint, expected):
+            parts = _parts_of_span(joint, answer)
+            pairs = zip(parts, expected_parts, strict=False)
+            return len(parts) == len(expected_parts) and all(same_number(*pair, question=question) for pair in pairs)
+    return None
+
+
+def _parts_of_span(joint: re.Pattern[str], text: str) -> list[str]:
+    if len(text) > MAX_NUMBER_CHARS:
+        return []
+    plain = _BETWEEN.sub(r"\1 to ", text.replace("$", "") if "\\" in text else text)
+    parts = [as_number(part.strip()) for part in joint.split(_LEADING.sub("", plain))]
+    quantities = [*map(read_quantity, parts)]
+    if not 1 < len(parts) < 4 or (last := quantities[-1]) is None or None in quantities:
+        return []
+    return [with_unit(part, last.unit.names[0] if last.unit else last.noun) for part in parts]
 
 
 def same_form(answer: str, expected: str, *, question: str) -> bool:
@@ -274,8 +279,19 @@ def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator
             value = quantity.value * scale
             rest = re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
             yield f"{Decimal(value.numerator) / Decimal(value.denominator):f} {rest}".strip()
+    power = _POWER_OF_TEN.match(text)
+    if power and text not in question and abs(expected_quantity.value) >= 10**6:
+        yield f"1e{power[1]}"
     if unit and number != as_number(with_unit(number, unit)):
         yield number
+
+
+def without_parts(text: str, expected: str) -> str:
+    """Remove what a number consists of, "4 (two men and two women)", where that adds up to ``expected``."""
+    head, _, behind = _PARTS.sub("\n", text, count=1).partition("\n")
+    numbers = [in_digits(word) for word in re.findall(r"\w+", behind)]
+    counts = [int(number) for number in numbers if number.isdecimal() and len(number) < 10]
+    return head if len(counts) > 1 and str(sum(counts)) == expected else text
 
 
 def without_about(text: str, expected: str, *, tolerance: float) -> str:
@@ -298,7 +314,8 @@ def is_named(unit: Unit, question: str) -> bool:
 @lru_cache(maxsize=1024)
 def _named(question: str) -> frozenset[Unit]:
     """The units that a question names, the longest spelling first: "square metres" name no metre."""
-    units = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in _NAMES.finditer(question)}
+    names = re.compile(rf"(?<![^\W\d])(?:(?i:{_IN_ANY_CASE})|{_CASED})(?![^\W\d])")  # here: it takes long to compile
+    units = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in names.finditer(question)}
     degrees = {UNITS["°"]}
     return frozenset(units | degrees if _ANGLE.search(question) else units - degrees)
 

@@ -18,21 +18,21 @@ from darkroom.pipelines.records.samples import details_of, own_question, right_a
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
 from darkroom.pipelines.verification.grading.dates import infinity, same_date
-from darkroom.pipelines.verification.grading.lists import elements
-from darkroom.pipelines.verification.grading.maths import read_expression
-from darkroom.pipelines.verification.grading.numeric import is_named, read_quantity
-from darkroom.pipelines.verification.grading.text_match import asks_for_version
-from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.lists import elements, solutions
+from darkroom.pipelines.verification.grading.maths import as_rows, read_expression
+from darkroom.pipelines.verification.grading.number_words import as_english, is_foreign
+from darkroom.pipelines.verification.grading.numeric import as_number, is_named, read_quantity, same_span
+from darkroom.pipelines.verification.grading.text_match import is_formula, is_to_the_letter
+from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words
 
 MAX_TEXT_WORDS, MAX_ELEMENT_WORDS, SENTENCE_WORDS = 10, 3, 5
 
 _DATA = read_words(__file__)
-_CORNERS, _PLACE, _ONE_THING, _READ, _MATHS, _ASKS_FOR_MATHS = (
-    re.compile(_DATA[name], re.IGNORECASE)
-    for name in ("corners", "place", "one_thing", "read", "maths", "asks_for_maths")
+_CORNERS, _PLACE, _ONE_THING, _READ, _MATHS, _ASKS_FOR_MATHS, _PART, _RANGE = compiled(
+    _DATA, "corners", "place", "one_thing", "read", "maths", "asks_for_maths", "part", "range"
 )
 _ORDER = re.compile(any_of(_DATA["order"]), re.IGNORECASE)
-_WRITTEN_AS_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π∞≤≥²³×·÷]")
+_WRITTEN_AS_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π∞≤≥≠²³×·÷∅ℝℤℕℚ∪±]|\A\{\}\Z")
 _SEQUENCE = re.compile(r"\A\[.*\]\Z", re.DOTALL)
 _TUPLE = re.compile(r"\A[(\[][^()\[\]]*[)\]]\Z")
 
@@ -65,11 +65,19 @@ def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
         return Grader("number")
     if same_date(answer, answer):
         return Grader("text")  # "4 June" are no four things
-    if (quantity := read_quantity(answer)) is not None and asks_for_version(sample.question):
-        return Grader("text")  # version 1.10 is not 1.1
+    if is_to_the_letter(answer, sample.question) or is_formula(answer, sample.question):
+        return Grader("text")
+    quantity, plain = read_quantity(answer), as_number(as_english(answer, sample.question))
+    if quantity is None and (plain_quantity := read_quantity(plain)) is not None:
+        is_part = "/" in plain and _PART.search(sample.question) is not None
+        quantity = plain_quantity if plain_quantity.unit or is_foreign(sample.question) or is_part else None
     if quantity is not None:
         own = quantity.unit.names[0] if quantity.unit and is_named(quantity.unit, sample.question) else ""
         return Grader("number", tolerance, unit or own)
+    if as_rows(answer) or len(solutions(answer)) > 1 or _is_point(answer, sample.question):
+        return Grader("maths")
+    if same_span(answer, answer, question=sample.question) and not _ASKS_FOR_MATHS.search(sample.question):
+        return Grader("text")
     if _is_list(sample, answer):
         ordered = bool(_ORDER.search(sample.question)) or bool(_SEQUENCE.match(answer))
         return Grader("list", tolerance, is_ordered=ordered)
@@ -106,6 +114,17 @@ def _is_box(sample: Sample, answer: str) -> bool:
     return is_target or is_place or _CORNERS.search(sample.question) is not None
 
 
+def _is_point(answer: str, question: str) -> bool:
+    quantities = [*map(read_quantity, elements(answer))]
+    is_plain = all(number is not None and not number.unit and not number.noun for number in quantities)
+    return (
+        len(quantities) > 1
+        and is_plain
+        and _TUPLE.match(answer) is not None
+        and (answer[0] == "(" or _RANGE.search(question) is not None)
+    )
+
+
 def _is_list(sample: Sample, answer: str) -> bool:
     parts = elements(answer)
     if len(parts) < 2 or (_TUPLE.match(answer) and not _SEQUENCE.match(answer)) or _is_read(sample):
@@ -115,7 +134,7 @@ def _is_list(sample: Sample, answer: str) -> bool:
 
 
 def _is_maths(sample: Sample, answer: str) -> bool:
-    if _WRITTEN_AS_MATHS.search(answer):
+    if _WRITTEN_AS_MATHS.search(answer) or _WRITTEN_AS_MATHS.search(sample.answer):
         return True
     is_mathematical = _MATHS.search(sample.category) or _ASKS_FOR_MATHS.search(sample.question)
     return is_mathematical is not None and read_expression(answer) is not None

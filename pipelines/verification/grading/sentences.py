@@ -12,48 +12,39 @@ in the image?". Around them may stand the question's words and words that say no
 the answer is no and none if it is yes: "No, the door is open" says two things and is neither.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import product, takewhile
+from itertools import dropwhile, product, takewhile
 
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
-from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS, is_foreign
-from darkroom.pipelines.verification.grading.numeric import UNITS
-from darkroom.pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS, in_digits, is_foreign
+from darkroom.pipelines.verification.grading.numeric import OTHER_WORDS, UNITS
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
 
 MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
 
 _DATA = read_words(__file__)
-_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED = (
-    frozenset(_DATA[name]) for name in ("subject", "verb", "joint", "behind", "contracted")
+_WORD, OFFERS, _HEAD, _ACTION, _WORD_OR_MARK, _GROUND, _OF_PROPERTY = compiled(
+    _DATA, "word", "offers", "head", "action", "word_or_mark", "ground", "of_property"
+)
+_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT = (
+    frozenset(_DATA[name])
+    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject")
+)
+_ARTICLES, _PREPOSITIONS, _ADVERBS, _LABELS = (
+    frozenset(_DATA[name]) for name in ("articles", "prepositions", "adverbs", "labels")
 )
 FILLERS = _SUBJECT | _VERB | _JOINT
-_BEFORE: dict[str, list[str]] = _DATA["before"]
-_KIN: dict[str, list[str]] = _DATA["kin"]
-_IRREGULAR: dict[str, str] = _DATA["irregular"]
-_ONE_STEM = _IRREGULAR | _DATA["plural"]
-_WORD = re.compile(r"\S+")
+_BEFORE, _KIN, _IRREGULAR = _DATA["before"], _DATA["kin"], _DATA["irregular"]
+_ONE_STEM: dict[str, str] = _IRREGULAR | _DATA["plural"]
 _EDGE = " \t\n,.:;!?\"'“”‘’*_`"
-OFFERS = re.compile(r"\b(?:or|either|versus|vs)\b", re.IGNORECASE)
-_HEAD = re.compile(r"\b(?:what|which|whose|how(?: many| much)?)\s+((?:[\w'-]+\s+){0,3}[\w'-]+)", re.IGNORECASE)
-_OF_PROPERTY = re.compile(_DATA["of_property"], re.IGNORECASE)
-_ACTION = re.compile(r"\b(?:do|does|did|is|are|was|were)\b.{1,120}\bdo(?:ing)?\b|\bhappen", re.IGNORECASE)
-_DO = frozenset(["do", "does", "did"])
-_ASKS_FOR_SUBJECT = frozenset(["who", "which", "what", "how"])
-_NO_HEAD = frozenset(_DATA["no_head"])
-_ARTICLES = frozenset(["the", "a", "an", "exactly", "option", "choice", "answer", "number", "that", ""])
-_PREPOSITIONS = frozenset(["to", "on", "in", "at", "for", "with", "from", "by", "of"])
-_ADVERBS = frozenset(["according", "based", "after", "before", "during", "as", "among", "when", "first"])
-_LABELS = frozenset(["the", "number", "no", "option", "choice", "answer", ""])
-_UNITS = frozenset(name.casefold() for name in UNITS)
-_ENDINGS = ("ing", "ied", "ies", "ed", "es", "s")
-_MIN_STEM = 3
+_UNITS = frozenset(name.casefold() for name in UNITS.keys() - OTHER_WORDS)
+_ENDINGS, _MIN_STEM = ("ing", "ied", "ies", "ed", "es", "s"), 3
 
 
-def cores(answer: str, question: str) -> Iterator[str]:
+def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[str]:
     """Parts of the answer that may be the answer itself, the whole of it first; each once, at most ``MAX_CORES``."""
     text = bare(answer)
     texts = dict.fromkeys([text])
@@ -66,9 +57,12 @@ def cores(answer: str, question: str) -> Iterator[str]:
             starts += [n for n in _behind_mark(text, places, words, sentence) if n not in starts]
             ends = [n for n in range(1, len(words)) if _closes(words[n - 1], words[n:], sentence)] + [len(words)]
             for start, end in product(reversed(starts), ends):
-                if 0 < end - start < len(places):
+                if 0 < end - start < len(places) and "?" not in text[places[end - 1][1] :]:
                     texts.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
     yield from list(texts)[:MAX_CORES]
+    ground = _GROUND.search(text, 1)
+    if with_reason and ground and len(text) <= MAX_CHARS and not (hedging_words(text) | turning_words(text)):
+        yield from cores(text[: ground.start()], question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +124,8 @@ def _of_subject(words: Sequence[str]) -> list[str]:
     """The stem of the verb, if the question asks for its subject and so holds no auxiliary before it."""
     if not words or words[0] not in _ASKS_FOR_SUBJECT:
         return []
-    before = list(takewhile(lambda word: not _is_bent(word), words[1:4]))
-    verb = words[1:2] if words[0] == "who" else words[1 + len(before) : 2 + len(before)]
+    before = [] if words[0] == "who" else list(takewhile(lambda word: not _is_bent(word), words[1:4]))
+    verb = words[1 + len(before) : 2 + len(before)]
     return [stem(word) for word in verb if len(before) < 3 and _NO_HEAD.isdisjoint([*before, word])]
 
 
@@ -175,7 +169,7 @@ def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
     leads = {*_ARTICLES, *sentence.leads, *(["by"] if is_passive else [])}
     nouns = sentence.stems if is_code else sentence.heads
     is_subject = all(w in subjects or _is_verb(w, sentence) or stem(w) in sentence.stems for w in subject)
-    return is_subject and all(word in leads or stem(word) in nouns for word in after)
+    return is_subject and all(word in leads or stem(word) in nouns | sentence.subject_verbs for word in after)
 
 
 def _behind_mark(
@@ -184,7 +178,10 @@ def _behind_mark(
     """Starts behind the first colon or "=" ("Total: 12") and behind "In 2015,", if the question holds all before."""
     marks = [(n, text[end - 1]) for n, (_, end) in enumerate(places[:-1], 1)]
     for n in [n for n, mark in marks if mark in ":="][:1]:
-        if all(w == "=" or (w.isalpha() and (w in _SUBJECT or stem(w) in sentence.stems)) for w in words[:n]):
+        known = _SUBJECT | _VERB | sentence.stems
+        if all(
+            w == "=" or (w.isalpha() and (w in known or stem(w) in known or in_digits(w).isdigit())) for w in words[:n]
+        ):
             yield n
     if words and words[0] in _PREPOSITIONS | _ADVERBS:
         for n in (n for n, mark in marks if mark == ","):
@@ -193,7 +190,7 @@ def _behind_mark(
 
 
 def _is_verb(word: str, sentence: _Question) -> bool:
-    if sentence.is_foreign and word in VERBS:
+    if sentence.is_foreign and (word in VERBS or (word not in SUBJECTS and stem(word) in sentence.stems)):
         return True
     return word in _VERB or (word not in sentence.nouns and stem(word) in sentence.verbs)
 
@@ -216,8 +213,8 @@ def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
 _YES_NO = read_words(__file__, "polarity")
 _POLARITY = dict.fromkeys(_YES_NO["yes"], True) | dict.fromkeys(_YES_NO["no"], False)
 _AUXILIARIES = frozenset(_YES_NO["auxiliary"])
-_WORD_OR_MARK = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,.;!]")
-_MARKS = frozenset(",.;!")
+_REASONS, _PRONOUNS = frozenset(_YES_NO["reasons"]), frozenset(_YES_NO["pronouns"])
+_MARKS = frozenset(",.;!:-")
 _MIN_CONTENT = 3
 
 
@@ -230,11 +227,10 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     if not words:
         return False
     polarity = _POLARITY.get(words[0])
-    if polarity is not None and (len(words) == 1 or words[1] in _MARKS):
-        rest = [word for word in words[1:] if word not in _MARKS]
-        return polarity is is_yes and (not rest or _says(rest, is_yes, question))
+    if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS):
+        return polarity is is_yes and _agrees(words[1:], is_yes, question)
     rest = [word for word in words if word not in _MARKS]
-    return _content(question) <= {stem(word) for word in rest} and _says(rest, is_yes, question)
+    return {*_content(question)} <= {stem(word) for word in rest} and _says(rest, is_yes, question)
 
 
 def _says(words: list[str], is_yes: bool, question: str) -> bool:
@@ -245,8 +241,26 @@ def _says(words: list[str], is_yes: bool, question: str) -> bool:
     return is_neutral and n_denials == (0 if is_yes else 1)
 
 
-def _content(question: str) -> set[str]:
+def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
+    """Return whether what follows yes or no says the same: up to its reason, it repeats the question, with a denial if
+    the answer is no; a no may also say what is there instead. Nothing may hedge or say the opposite."""
+    is_open = hedging_words(" ".join(words)) or OFFERS.search(" ".join(words))
+    if is_open or any(_POLARITY.get(word) is (not is_yes) for word in words):
+        return False
+    sentence = list(dropwhile(_MARKS.__contains__, words))
+    clause = list(takewhile(lambda word: word not in _REASONS and word not in ".;!", sentence))
+    content, stems = _content(question), {*map(stem, clause)}
+    n_denials = sum(turning_words(" ".join(clause)).values())
+    if clause[:1] and (clause[0] in _POLARITY or clause[0] in _VERB):
+        return False
+    repeats = stems.issuperset(content) or (clause[:1] and clause[0] in _PRONOUNS and content[-1] in stems)
+    known = FILLERS | _AUXILIARIES | _MARKS | _question(question).stems
+    if repeats or all(word in known or stem(word) in known or turning_words(word) for word in clause):
+        return n_denials == (0 if is_yes or not clause else 1)
+    return n_denials == 0 and not is_yes and len(clause) > 2
+
+
+def _content(question: str) -> list[str]:
     """The stems that a sentence which answers the question repeats."""
     words = [word for word in _WORD_OR_MARK.findall(question.casefold()) if len(word) >= _MIN_CONTENT]
-    content = {stem(word) for word in words if word not in FILLERS and word not in _AUXILIARIES}
-    return content or {""}
+    return [stem(word) for word in words if word not in FILLERS and word not in _AUXILIARIES] or [""]

@@ -7,31 +7,31 @@ forgiven in long texts only, and never in a digit or in a word that turns the me
 """
 
 import re
+import unicodedata
 from collections import Counter
 from functools import lru_cache
 
 from darkroom.pipelines.records.answers import compatible, edit_similarity, matches
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
-from darkroom.pipelines.verification.grading.number_words import in_digits
+from darkroom.pipelines.verification.grading.number_words import TENS, in_digits, is_neutral_cjk
+from darkroom.pipelines.verification.grading.numeric import same_span
 from darkroom.pipelines.verification.grading.sentences import is_action, stem
-from darkroom.pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import compiled, read_words, rewrites, rewritten
 
 _DATA = read_words(__file__)
-_SHORT: dict[str, str] = _DATA["short"]
-_CODE, _TELEPHONE = (re.compile(_DATA[name], re.IGNORECASE) for name in ("code", "telephone"))
-_TITLE = re.compile(r"\A(?:mr|mrs|ms|miss)\.? (?=\w+\.? \w)", re.IGNORECASE)
-_POINTS = re.compile(r"(?<=[^\W\d])[.,](?=\s|\Z)|(?<=\d),(?=\s)")
-_INITIALS = re.compile(r"(?<![^\W_])([^\W\d_])\.?[ .](?=[^\W\d_](?:[. ]|\Z))")
-_WARDS = re.compile(r"\A(left|right|up|down|(?:north|south)?-?(?:east|west)|north|south|back|for)wards?\Z")
-_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
-_NTH = {word: f"{n}{'th' if 10 < n < 14 else _ENDINGS.get(n % 10, 'th')}" for n, word in enumerate(ORDINALS, 1)}
-_NTH_OF = re.compile(r"\A\d+(?:st|nd|rd|th)\Z")
-_VERSION = re.compile(r"\bversions?\b", re.IGNORECASE)
-_GROUPED = re.compile(r"\A\+?[\d\s().-]{6,}\Z", re.ASCII)
-
-_ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n|a)\s+(?=\w)")
-"""``A`` is none: "A negative" is a blood group and "A minor" a key."""
+_POINTS, _INITIALS, _NTH_OF, _GROUPED, _SPACED, _FIGURES, _GLOSS, _FORMULA, _IN_TEX = compiled(
+    _DATA, "points", "initials", "nth_of", "grouped", "spaced", "figures", "gloss", "formula", "in_tex"
+)
+_ARTICLE, _WORD, _DIGITS, _CODE, _TELEPHONE, _CHEMISTRY, _TITLE, _PLACED = compiled(
+    _DATA, "article", "word", "digits", "code", "telephone", "chemistry", "title", "placed"
+)
+_SHORT, _SPELLING = _DATA["short"], _DATA["spelling"]
+_SAME = rewrites(_DATA["same"])
+_NTH = {word: n for n, word in enumerate(ORDINALS, 1)} | {f"{ten[:-1]}ieth": 10 * n for n, ten in enumerate(TENS, 2)}
+_NTH |= {f"{ten}-{ORDINALS[n]}": 10 * m + n + 1 for m, ten in enumerate(TENS, 2) for n in range(9)}
+_ROMAN = {ten + one: 10 * n + m for n, ten in enumerate(_DATA["xs"]) for m, one in enumerate(_DATA["is"])}
+_LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "01234567890123456789+-")
 _ONE_SPELLING = str.maketrans({"‘": "'", "’": "'", "ʼ": "'", "“": '"', "”": '"', "\u2010": "-"})
 
 
@@ -46,14 +46,24 @@ def same_words(answer: str, expected: str) -> bool:
 def same_text(answer: str, expected: str, question: str) -> bool:
     """Return whether an answer is ``expected``: its words, or what they are read as, or usual short forms."""
     text, expected_text = bare(answer), bare(expected)
-    if _CODE.search(question) and any(letter.isdigit() for letter in expected_text):
-        return _as_code(text, question) == _as_code(expected_text, question)
-    if same_words(text, expected_text):
+    is_measured = same_span(expected_text, expected_text, question=question)
+    is_code = (_CODE.search(question) and not is_measured) or (
+        wants_the_letters(question) and _FIGURES.match(expected_text)
+    )
+    if is_code and any(letter.isdigit() for letter in expected_text):
+        codes = [_as_code(part, question) for part in (text, expected_text)]
+        return codes[0] == codes[1] or (" " in codes[1] and len({_SPACED.sub("", code) for code in codes}) == 1)
+    if is_formula(expected_text, question):
+        return _formula(text) == _formula(expected_text)
+    if same_words(text, expected_text) or _is_within_cjk(text, expected_text, question):
         return True
     if same := same_reading(text, expected_text, question=question):
         return same
     if wants_the_letters(question):
         return False
+    gloss = _GLOSS.match(text)
+    if gloss and not _GLOSS.match(expected_text):
+        return all(same_text(part, expected_text, question) for part in gloss.groups())
     if _is_short_form(text, expected_text):
         return True
     deeds = [part.casefold().split() for part in (text, expected_text)]  # "taking out milk" for "takes out milk"
@@ -61,9 +71,26 @@ def same_text(answer: str, expected: str, question: str) -> bool:
     return is_action(question) and deeds[0][1:] == deeds[1][1:] and first == expected_first
 
 
-def asks_for_version(question: str) -> bool:
-    """Return whether the question asks for a version, which looks like a number and is none."""
-    return _VERSION.search(question) is not None
+def is_to_the_letter(answer: str, question: str) -> bool:
+    """Return whether a number without a unit is a code or a text that is read: version 1.10 is not 1.1."""
+    is_asked_for = _CODE.search(question) is not None or wants_the_letters(question)
+    return is_asked_for and _FIGURES.match(answer) is not None and not answer.isdigit()
+
+
+def is_formula(answer: str, question: str) -> bool:
+    """Return whether the answer is a chemical formula, whose capitals count: CO is not Co."""
+    return _CHEMISTRY.search(question) is not None and _FORMULA.match(_formula(answer)) is not None
+
+
+def _formula(text: str) -> str:
+    """``$\\mathrm{SO_4^{2-}}$`` and ``SO₄²⁻`` as ``SO42-``."""
+    return _IN_TEX.sub("", text.translate(_LOWERED))
+
+
+def _is_within_cjk(text: str, expected: str, question: str) -> bool:
+    """Return whether a Chinese or Japanese sentence around ``expected`` has no words but those of the question."""
+    around = text.replace(expected, "", 1)
+    return around != text and expected not in question and is_neutral_cjk(around, question)
 
 
 def _as_code(text: str, question: str) -> str:
@@ -76,31 +103,45 @@ def _as_code(text: str, question: str) -> str:
 
 def _is_short_form(text: str, expected: str) -> bool:
     """``St.`` for ``Street``, an address without ``https://``, ``Austen, Jane``, ``table-tennis``, ``two``."""
+    if text.isascii():
+        expected = "".join(
+            letter for letter in unicodedata.normalize("NFD", expected) if not unicodedata.combining(letter)
+        )
+    for lead in (_TITLE, _PLACED):  # where one of them has none
+        if (lead.match(text) is None) != (lead.match(expected) is None):
+            text, expected = lead.sub("", text), lead.sub("", expected)
+    number, _, of = _long_form(expected).partition(" ")
+    if (nth := _NTH_OF.match(number)) and " " not in of and _long_form(text) in (number, f"{of} {nth[1]}"):
+        return True
     if any(letter.isdigit() for letter in expected) and "." not in expected:
         return _long_form(text) == _long_form(expected)
-    text = text if _TITLE.match(expected) else _TITLE.sub("", text)
-    number, _, of = _long_form(expected).partition(" ")
-    if _NTH_OF.match(number) and " " not in of and _long_form(text) == number:
-        return True
+    if not _ROMAN.keys().isdisjoint(expected.split()[1:]):
+        return _numbered(text) == _numbered(expected)
     forms = [{_long_form(part), _in_order(_without_article(part)), _address(part)} for part in (text, expected)]
-    hyphen = _long_form(text).replace("-", " ") == _long_form(expected).replace("-", " ")
-    return hyphen or not forms[0].isdisjoint(forms[1])
+    return not forms[0].isdisjoint(forms[1])
+
+
+def _numbered(text: str) -> list[str]:
+    """The words of "Louis XIV" and of "Louis the Fourteenth", in any order."""
+    words = [word for word in re.sub(r"[.,]", "", text).split() if word.casefold() != "the"]
+    plain = (str(_ROMAN.get(word) or _NTH.get(word.casefold()) or in_digits(word)).casefold() for word in words)
+    return sorted(_NTH_OF.sub(r"\1", word) for word in plain)
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def _long_form(text: str) -> str:
-    number = in_digits(" ".join(text.split()))
+    number = text if text.split(" ")[0].casefold() in _NTH else in_digits(" ".join(text.split()))
     plain = _without_article(text if "/" in number else number)
     plain = _INITIALS.sub(r"\1", plain.casefold().translate(_ONE_SPELLING))
-    words = _POINTS.sub("", plain).split()
-    words = [_NTH.get(word, _WARDS.sub(r"\1", word)) for word in words]
-    return " ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words))
+    words = [_NTH_OF.sub(r"\1th", word) for word in _POINTS.sub("", plain).split()]
+    words = [f"{_NTH[word]}th" if word in _NTH else _SPELLING.get(word, word) for word in words]
+    return rewritten(" ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words)), _SAME)
 
 
 def _in_order(text: str) -> str:
     """``Austen, Jane`` as ``jane austen``."""
     last, comma, first = text.casefold().partition(", ")
-    return f"{first} {last}" if comma and " " not in last and first.isalpha() else text.casefold()
+    return f"{first} {last}" if comma and last.count(" ") < 2 and first.isalpha() else text.casefold()
 
 
 def _address(text: str) -> str:
@@ -120,8 +161,6 @@ def _without_article(text: str) -> str:
 MIN_SCORE = 0.9
 MIN_CHARS = 10
 _TURNING = frozenset(_DATA["turning"])
-_WORD = re.compile(r"[^\W\d_]+(?:n['’]t)?")
-_DIGITS = re.compile(r"\d+")
 
 
 def similarity(answer: str, expected: str) -> float:

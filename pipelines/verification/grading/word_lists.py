@@ -12,7 +12,7 @@ A stage's digest holds these files as it holds the modules (``pipelines/storage/
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,23 @@ def read_words(module: str, name: str = "") -> dict[str, Any]:
     for name, part in words.pop("parts", {}).items():
         parts[name] = _filled(any_of(part) if isinstance(part, list) else part, parts)
     return {name: _filled(entry, parts) for name, entry in words.items()}
+
+
+def compiled(words: Mapping[str, str], *names: str) -> list[re.Pattern[str]]:
+    """Compile the patterns of those names, which hold their own flags: ``(?i)``."""
+    return [re.compile(words[name]) for name in names]
+
+
+def rewrites(pairs: Sequence[Sequence[str]]) -> list[tuple[re.Pattern[str], str]]:
+    """Patterns, each with what stands for what it matches, for ``rewritten``."""
+    return [(re.compile(pattern), instead) for pattern, instead in pairs]
+
+
+def rewritten(text: str, by: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    """Rewrite a text by each pattern in turn."""
+    for pattern, instead in by:
+        text = pattern.sub(instead, text)
+    return text
 
 
 def any_of(patterns: Sequence[str]) -> str:

@@ -4,8 +4,9 @@
     + twelve
     - eleven
 
-Files that begin with 1 or 2 were looked at while rules were written (``tuned``); those that begin with 3 were written
-by someone else afterwards and are only counted (``held_out``).
+Files that begin with 1, 2 or 4 were looked at while rules were written (``tuned``); those that begin with 3 or 5 are
+only counted (``held_out``). In 4 and 5 a line ``# names`` begins a section of that name, and the grader of an ``auto``
+pair is the one that its sample gets.
 """
 
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth
+from darkroom.pipelines.verification.grading import grader_of
 
 FOLDER = Path(__file__).with_name("pairs")
 
@@ -27,6 +29,7 @@ class Pair(NamedTuple):
     grader: Grader
     file: str
     half: str
+    section: str = ""
 
 
 def pairs(pattern: str = "*.txt") -> Iterator[Pair]:
@@ -37,13 +40,16 @@ def pairs(pattern: str = "*.txt") -> Iterator[Pair]:
 
 def _in_file(path: Path) -> Iterator[Pair]:
     head: tuple[Sample, Grader] | None = None
-    half = "held_out" if path.name.startswith("3") else "tuned"
+    half = "held_out" if path.name.startswith(("3", "5")) else "tuned"
+    section = ""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             head = _head(line[3:])
         elif line[:2] in ("+ ", "- ") and head:
-            yield Pair(line[2:].replace(r"\n", "\n"), line[0] == "+", *head, path.stem, half)
-        elif line.strip() and not line.startswith("# "):
+            yield Pair(line[2:].replace(r"\n", "\n"), line[0] == "+", *head, path.stem, half, section)
+        elif line.startswith("# "):
+            section = line[2:] if path.name[0] in "45" else ""
+        elif line.strip():
             raise ValueError(f"{path}: expected '## …', '+ …' or '- …', found {line!r}")
 
 
@@ -55,5 +61,7 @@ def _head(text: str) -> tuple[Sample, Grader]:
     details = {name: settings[name] for name in ("tolerance", "unit") if name in settings}
     truth = Truth(details=json.dumps(details)) if details else Truth()
     sample = Sample("s" * 64, "test", "1", "", images, question, choices, answer, truth, category)
+    if kind == "auto":
+        return sample, grader_of(sample)
     told = settings.get("kind", kind), settings.get("tolerance", 0.0), settings.get("unit", "")
     return sample, Grader(*told, is_ordered=settings.get("is_ordered", False))

@@ -30,6 +30,7 @@ YES, NO = '{"reason": "the same", "verdict": true}', '{"reason": "another", "ver
 EXPECTED = "A man in a red coat is opening the door."
 PARAPHRASE = "The door is being opened by a man who wears red."
 INJECTIONS = json.loads((Path(__file__).parent / "adversarial" / "injections.json").read_text())
+HONEST = json.loads((Path(__file__).parent / "adversarial" / "honest.json").read_text())
 LANGUAGES = json.loads(
     (Path(__file__).parent / "adversarial" / "injections_languages.json").read_text(encoding="utf-8")
 )
@@ -73,6 +74,11 @@ def test_most_injections_in_six_languages_never_reach_the_judge(half: int):
 @pytest.mark.parametrize("text", LANGUAGES["fair"])
 def test_a_fair_answer_in_another_language_reaches_the_judge(text: str):
     assert rejection_reason(text, EXPECTED) == ""
+
+
+@pytest.mark.parametrize("text", HONEST["asked"])
+def test_an_honest_sentence_with_the_words_of_an_injection_reaches_the_judge(text: str):
+    assert rejection_reason(text, "A person does something in the picture that is described here.") == ""
 
 
 @pytest.mark.parametrize("text", INJECTIONS["passed"])

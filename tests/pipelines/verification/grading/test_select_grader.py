@@ -57,6 +57,31 @@ def test_a_version_is_a_text_whose_last_zero_counts():
     assert not grade("1.1", sample, grader_of(sample)).right
 
 
+@pytest.mark.parametrize(
+    ("kind", "answer", "question"),
+    [
+        ("maths", "x = 2 or x = -3", "What are the roots?"), ("maths", "[[1, 2], [3, 4]]", "Which matrix is it?"),
+        ("maths", "ℝ", "What is the domain?"), ("text", "60 x 80 cm", "How large is it?"),
+        ("text", "H2O", "Which chemical formula is it?"), ("number", "3,50 €", "What does it cost?"),
+        ("text", "1.10", "What does the sign say?"), ("number", "half", "How much of it is red?"),
+    ],
+)  # fmt: skip
+def test_a_kind_of_answer_without_a_rule_of_its_own_has_the_rule_that_reads_it(kind, answer, question):
+    assert grader_of(asked(answer, question)).kind == kind
+
+
+def test_each_of_several_letters_counts_and_none_more():
+    sample = asked("A, C", choices=("A. whale", "B. salmon", "C. bat"))
+    assert all(grade(answer, sample, grader_of(sample)).right for answer in ("A and C", "CA", "whale, bat"))
+    assert not any(grade(answer, sample, grader_of(sample)).right for answer in ("A", "A, B, C", "A or C", "B, C"))
+
+
+@pytest.mark.parametrize(("answer", "right"), [("inf", True), ("+∞", True), ("-∞", False), ("1e400", False)])
+def test_infinity_is_no_number_however_large(answer: str, right: bool):
+    sample = asked("∞", "What is the limit?")
+    assert grade(answer, sample, grader_of(sample)).right is right
+
+
 def test_choices_ask_for_their_letters_whatever_they_say():
     assert grader_of(asked("A", choices=("A. 12", "B. 13"))) == Grader("choice")
 
