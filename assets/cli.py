@@ -14,11 +14,11 @@ from darkroom.assets.commands.audit import audit
 from darkroom.assets.commands.build import calibrate, demo, finish, materialize, pre_annotate, rl
 from darkroom.assets.commands.look import explain, gallery, summary, ui
 from darkroom.assets.commands.new import new
+from darkroom.assets.commands.policy import app as policy_app
 from darkroom.assets.commands.shipping import export, publish
 from darkroom.assets.commands.sources import app as sources_app, ingest
 from darkroom.assets.commands.training import app as train_app, inspect_mask
 from darkroom.pipelines.command_line.console import Aliases, OrderedGroup, panelled_group
-from darkroom.pipelines.models.policies.cli import app as policy_app
 from darkroom.pipelines.models.serving.cli import serve
 from darkroom.pipelines.services.cli import serve_sandbox
 from darkroom.sandbox.cli import app as sandbox_app

@@ -76,8 +76,8 @@ class Usage:
 
     def times(self, factor: float) -> Usage:
         """Scale it; calls and tokens are rounded."""
-        *counts, cost = astuple(self)
-        return Usage(*(round(count * factor) for count in counts), cost * factor)
+        calls, prompt, completion = (round(count * factor) for count in astuple(self)[:3])
+        return Usage(calls, prompt, completion, self.cost_usd * factor)
 
     def __sub__(self, less: Usage) -> Usage:
         return Usage(*map(operator.sub, astuple(self), astuple(less)))

@@ -18,12 +18,14 @@ in; nothing is derived.
 import io
 import re
 import threading
+import tomllib
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -46,18 +48,11 @@ LARGEST_PIXELS = 200_000_000
 PLAIN_MODES = frozenset({"L", "RGB", "RGBA"})
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")  # JPEG includes MPO
 PLAIN_FORMATS = frozenset({"JPEG", "MPO", "PNG", "WEBP"})
-_CONVERT = "convert it to PNG or JPEG"
-_FOREIGN = (
-    (rb"\A.{4}ftyp(hei|hev|mif1|msf1)", "HEIC", f"pip install 'darkroom-toolkit[heic]', or {_CONVERT}"),
-    (rb"\A(\xff\x0a|\0\0\0\x0cJXL )", "JPEG XL", _CONVERT),
-    (rb"\A\s*(<\?xml.{0,500})?<svg\b", "SVG", "draw it as PNG, large enough for its details"),
-    (rb"\A8BPS", "Photoshop's format", _CONVERT),
-    (rb"\A(.{4}ftypcrx|FUJIFILMCCD-RAW|II\*\0.{4}CR|IIRO|IIU\0|\0MRM)", "a camera's raw format", "develop it to JPEG"),
-    (rb"\A%PDF", "PDF", "draw its pages as PNG"),
-    (rb"\Aversion https://git-lfs", "a Git LFS pointer", "`git lfs pull` fetches the file"),
-    (rb"\A\s*<(!doctype html|html)", "an HTML page", "download the image again"),
-)
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FOREIGN: list[tuple[str, str, str]] = _DATA["foreign"]
 """Files that people have in place of images: how they begin, what they are, what to do."""
+VIDEO_FORMATS: dict[str, str] = _DATA["video_formats"]
+"""FFmpeg's readers that may look at a file, and how a file of each kind is called."""
 _EXIF_ORIENTATION = 0x0112
 _SUBFILE, _TIFF_BITS, _DNG = 254, 258, 50706
 """TIFF's tags: whether an image is the reduced one of another, bits of each channel, a digital negative's version."""
@@ -158,8 +153,8 @@ def _error(error: Exception, data: bytes, max_pixels: int) -> RowError:
         pixels = int(next(iter(re.findall(r"\d+", str(error))), 0))  # Pillow names a limit of its own
         return RowError(Reason.TOO_LARGE_IMAGE, _too_large(f"{pixels:,} pixels", max_pixels))
     if isinstance(error, UnidentifiedImageError):
-        begins = ((name, remedy) for pattern, name, remedy in _FOREIGN if re.match(pattern, data[:1024], _ANY_CASE))
-        name, remedy = next(begins, ("", ""))
+        known = (kind[1:] for kind in _FOREIGN if re.match(kind[0].encode(), data[:1024], _ANY_CASE))
+        name, remedy = next(known, ("", ""))
         what = f"are {name}: {remedy}" if name else "are no image in a known format"
         return RowError(Reason.UNREADABLE_IMAGE, f"{len(data)} bytes {what}")
     reason = Reason.TRUNCATED_IMAGE if _CUT_OFF.search(str(error)) else Reason.UNREADABLE_IMAGE
@@ -279,18 +274,6 @@ def derived_steps(images: Iterable[ImageRef]) -> set[str]:
 MAX_VIDEO_BYTES = 512 * 2**20
 MAX_FRAMES = 36_000
 """Twenty minutes at 30 frames per second: every frame is decoded on the way in."""
-
-VIDEO_FORMATS = {
-    "mov,mp4,m4a,3gp,3g2,mj2": "mp4",
-    "matroska,webm": "mkv",
-    "avi": "avi",
-    "mpegts": "ts",
-    "mpeg": "mpg",
-    "flv": "flv",
-    "asf": "wmv",
-    "ogg": "ogv",
-}
-"""FFmpeg's readers that may look at a file, and how a file of each kind is called."""
 
 Thumbnails = NDArray[np.float32]
 

@@ -61,6 +61,11 @@ class CheckAnswer:
         return self.answer.choices[0].text.strip() if self.answer and self.answer.choices else ""
 
     @property
+    def n_prompt(self) -> int:
+        """Tokens of the prompt; 0 where they are not counted."""
+        return (self.answer.prompt_tokens or 0) if self.answer else 0
+
+    @property
     def said(self) -> str:
         """What is printed of it."""
         return self.refusal or f"answered {_short(self.text)!r}"
@@ -121,8 +126,8 @@ class EndpointCheck:
             listed = await self._chat.request_models()
         except NoAnswer as error:
             raise PolicyUnavailable(f"nothing answers at {self.endpoint.base_url} ({error})") from None
-        except StatusError as error:
-            return Ability("list of models", "unclear", _short(str(error), 300))
+        except StatusError:
+            listed = []
         if not listed:
             return Ability("list of models", "unclear", "there is none")
         model = self.endpoint.model
@@ -141,22 +146,17 @@ class EndpointCheck:
         question = "What is 2 + 2? Reply with the number."
         reply = await self._asked(question)
         if reply.status in (400, 422):
-            refused, refusal = dict(self._fields), reply.refusal
             bare = dict.fromkeys((*_SAMPLING, "max_tokens"))
-            if (await self._asked(question, **bare)).answer is None:
-                return Ability("text", "no", refusal)
-            accepted = [
-                name for name in bare if (await self._asked(question, **{**bare, name: refused.get(name)})).answer
-            ]
-            changed: dict[str, Any] = {name: None for name in bare if name not in accepted and name in refused}
+            tried = {name: await self._asked(question, **{**bare, name: self._fields.get(name)}) for name in bare}
+            changed: dict[str, Any] = {name: None for name, each in tried.items() if each.answer is None}
             if "max_tokens" in changed:
                 changed["max_completion_tokens"] = self.endpoint.max_tokens
-            self._fields |= changed
-            self.settings["extra"] = json.dumps({**self.endpoint.extra_body, **changed})
-            reply = await self._asked(question)
-            if reply.answer is None:
-                return Ability("text", "no", reply.refusal)
-            return Ability("text", "yes", f"without {', '.join(changed)}: {refusal}")
+            again = await self._asked(question, **changed)
+            if again.answer is not None:
+                self._fields |= changed
+                self.settings["extra"] = json.dumps({**self.endpoint.extra_body, **changed})
+            seen = again.refusal or f"without {', '.join(changed)}: {reply.refusal}"
+            return Ability("text", "yes" if again.answer else "no", seen)
         if reply.answer is None:
             return Ability("text", "no", reply.refusal)
         if not reply.answer.choices[0].finished:
@@ -186,14 +186,10 @@ class EndpointCheck:
         picture = Image.new("RGB", (_SIDE, _SIDE), "blue")
         picture.paste("red", (0, 0, _SIDE // 2, _SIDE))
         question = "Which colour is the left half of this image? Reply with one word."
-        reply = await self._seen([picture], question)
-        if reply.answer and reply.answer.prompt_tokens and reply.answer.prompt_tokens == await self._n_tokens(question):
+        reply, blind = await self._seen([picture], question), await self._asked(question)
+        if reply.n_prompt and reply.n_prompt == blind.n_prompt:
             return Ability("image", "no", f"dropped: it takes no tokens; {reply.said}")
         return Ability("image", _state(reply, "red" in reply.text.lower()), reply.said)
-
-    async def _n_tokens(self, question: str) -> int | None:
-        reply = await self._asked(question)
-        return reply.answer.prompt_tokens if reply.answer else None
 
     async def _images(self) -> Ability:
         pictures = [Image.new("RGB", (56, 56), (8 * number, 90, 160)) for number in range(_MANY[0])]
@@ -204,15 +200,13 @@ class EndpointCheck:
         return Ability("images at once", "no", reply.refusal)
 
     async def _large(self) -> Ability:
-        counts = []
-        for size in ((_SIDE, _SIDE), _LARGE):
-            reply = await self._seen([Image.new("RGB", size, "white")], "Reply with the word ready.")
-            counts.append(reply.answer.prompt_tokens or 0 if reply.answer else 0)
+        pictures = [Image.new("RGB", size, "white") for size in ((_SIDE, _SIDE), _LARGE)]
+        small, large = [await self._seen([picture], "Reply with the word ready.") for picture in pictures]
         about = f"image of {_LARGE[0]}x{_LARGE[1]}"
-        if reply.answer is None:
+        if large.answer is None:
             self.settings["max_pixels"] = 2_000_000
-            return Ability(about, "no", reply.refusal)
-        return Ability(about, "yes", f"{counts[1]:,} tokens; {counts[0]:,} where it is {_SIDE}x{_SIDE}")
+            return Ability(about, "no", large.refusal)
+        return Ability(about, "yes", f"{large.n_prompt:,} tokens; {small.n_prompt:,} where it is {_SIDE}x{_SIDE}")
 
     async def _seen(self, pictures: Sequence[Image.Image], question: str) -> CheckAnswer:
         parts, urls = [], {}

@@ -119,7 +119,8 @@ def _time(text: str) -> time | None:
         fields = match.groupdict("")
         if not any(fields[part] for part in ("minute", "o", "half", "part")):
             return None
-        return _clock(*(int(fields[part] or 0) for part in ("hour", "minute", "second")), match)
+        hour, minute, second = (int(fields[part] or 0) for part in ("hour", "minute", "second"))
+        return _clock(hour, minute, second, match)
     match = _BESIDE.match(plain)
     return _beside(match) if match else None
 

@@ -180,9 +180,9 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
         shapes, cells = [[*map(len, rows)] for rows in both], zip(*(chain(*rows) for rows in both), strict=False)
         same = shapes[0] == shapes[1] and all(_is_value(cell, each, sample) for cell, each in cells)
         return graded(same, "maths", answer, sample, how="compared by cells")
-    same = same_form_of(expression, expected_expression)
-    if same is not None:
-        return graded(same, "maths", answer, sample, how="compared as an equation or an interval")
+    is_same = same_form_of(expression, expected_expression)
+    if is_same is not None:
+        return graded(is_same, "maths", answer, sample, how="compared as an equation or an interval")
     for part in (expression, result(expression, sample.question)):
         verdict = by_value(part, expected_expression, answer, sample) if part else None
         if verdict and verdict.right:

@@ -20,12 +20,12 @@ def funnel(n_samples: int, n_accepted: int, n_not_drawn: int = 0, calls: int = 0
     return Funnel(steps)
 
 
-@pytest.mark.parametrize(("rate", "n_measured", "n_rows"), [(0.02, 60, 500), (0.3, 40, 40), (0.9, 200, 5000)])
+@pytest.mark.parametrize(("rate", "n_measured", "n_rows"), [(0.02, 60, 500), (0.3, 40, 40), (0.9, 200, 900)])
 def test_the_interval_holds_the_rows_that_come(rate: float, n_measured: int, n_rows: int) -> None:
     chance = np.random.default_rng(7)
     seen, later = chance.binomial(n_measured, rate, 400), chance.binomial(n_rows, rate, 400)
-    made = [Forecast.of(funnel(n_measured, int(k)), n_rows) for k in seen]
-    held = [one.least <= k <= one.most for one, k in zip(made, later, strict=True)]
+    made = {k: Forecast.of(funnel(n_measured, int(k)), n_rows) for k in set(seen)}
+    held = [made[first].least <= k <= made[first].most for first, k in zip(seen, later, strict=True)]
     assert 0.93 <= np.mean(held) <= 1
 
 

@@ -12,8 +12,6 @@ from rich.console import Console
 from rich.text import Text
 
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, command_group, print_json, print_line
-from darkroom.pipelines.models.policies.policy import PolicyUnavailable
-from darkroom.pipelines.models.policies.settings import EndpointSettings
 
 app = command_group(help="The models that write, judge and learn, each at an endpoint.")
 _COLOURS = {"yes": "green", "no": "red", "unclear": "yellow"}
@@ -42,6 +40,8 @@ def check(
     check`
     """
     from darkroom.pipelines.models.policies.endpoint_check import Ability, EndpointCheck
+    from darkroom.pipelines.models.policies.policy import PolicyUnavailable
+    from darkroom.pipelines.models.policies.settings import EndpointSettings
 
     variable = f"DARKROOM_{role.upper()}"
     settings = EndpointSettings.from_environment(role.upper())  # type: ignore[arg-type]
