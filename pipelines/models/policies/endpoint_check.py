@@ -25,7 +25,6 @@ from darkroom.pipelines.records.digest import digest_bytes
 State = Literal["yes", "no", "unclear"]
 _SIDE, _LARGE = 224, (4096, 3072)
 _MANY = (32, 8, 2)
-_SAMPLING = ("temperature", "top_p", "seed")
 _CODE = "<code>\nprint(1)\n</code>"
 _CALL = '<tool_call>\n{"name": "crop", "arguments": {"x": 1}}\n</tool_call>'
 _SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
@@ -146,7 +145,7 @@ class EndpointCheck:
         question = "What is 2 + 2? Reply with the number."
         reply = await self._asked(question)
         if reply.status in (400, 422):
-            bare = dict.fromkeys((*_SAMPLING, "max_tokens"))
+            bare = dict.fromkeys(("temperature", "top_p", "seed", "max_tokens"))
             tried = {name: await self._asked(question, **{**bare, name: self._fields.get(name)}) for name in bare}
             changed: dict[str, Any] = {name: None for name, each in tried.items() if each.answer is None}
             if "max_tokens" in changed:
