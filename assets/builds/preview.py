@@ -35,7 +35,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 
 _N_READ = 100
 """Rows of the source that are read for each row of a preview: not every row is for every family."""
-_PLAN = ("family", "rows (95 %)", "policy: calls, tokens, USD", "judges: calls, tokens, USD")
+_PLAN = ("family", "rows (99 %)", "policy: calls, tokens, USD", "judges: calls, tokens, USD")
 _ROLES: dict[str, Role] = {"policy": "POLICY", "converter": "CONVERT", "judge": "JUDGE"}
 
 

@@ -80,7 +80,7 @@ def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
 class Forecast:
     """What ``n_rows`` further samples of a source become in a family, if they are like the ``n_measured`` before.
 
-    ``accepted``: rows, with the 95 % interval of the prediction (beta-binomial, Jeffreys' prior) below and above.
+    ``accepted``: rows, with the 99 % interval of the prediction (beta-binomial, Jeffreys' prior) below and above.
     """
 
     n_measured: int
@@ -99,7 +99,7 @@ class Forecast:
 
         n_not_drawn = sum(step.reasons.get(Reason.NOT_DRAWN, 0) for step in funnel.steps)
         n, k = funnel.steps[0].n_out - n_not_drawn, funnel.n_accepted
-        least, most = betabinom.interval(0.95, n_rows, k + 0.5, n - k + 0.5)
+        least, most = betabinom.interval(0.99, n_rows, k + 0.5, n - k + 0.5)
         by_stage = {step.name: step.usage for step in funnel.steps}
         written, judged = by_stage["drafts"] + by_stage["runs"], by_stage["verdicts"]
         share = n_rows / n

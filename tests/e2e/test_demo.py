@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from darkroom.pipelines.demo.images import DemoSource
+from darkroom.pipelines.generation.funnel import Forecast, funnel_of
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.publishing.rl_dataset import KEY
 from darkroom.pipelines.records import GraderKind, Reject, RLRow, SuitabilityVotes
@@ -130,6 +131,14 @@ def test_every_family_has_at_least_twenty_accepted_rows(undisturbed: tuple[Path,
     for family in load_recipes():
         rows = [pq.read_metadata(path).num_rows for path in (home / "datasets" / "sft" / family).glob("*.parquet")]
         assert sum(rows) >= 20, family
+
+
+def test_the_forecast_of_the_first_shard_holds_on_the_second(undisturbed: tuple[Path, str]) -> None:
+    with Workspace.from_environment({"DARKROOM_HOME": str(undisturbed[0])}) as workspace:
+        for family in load_recipes():
+            seen, later = (funnel_of(workspace.tables, family, [f"demo-000{shard}"]) for shard in (0, 1))
+            forecast = Forecast.of(seen, later.steps[0].n_out)
+            assert forecast.least <= later.n_accepted <= forecast.most, family
 
 
 def test_the_rl_dataset_has_votes_rates_and_what_people_wrote(undisturbed: tuple[Path, str]) -> None:
