@@ -17,6 +17,8 @@ from measurements.ablations.world.looks import Closeups, Looks, named_regions
 from measurements.ablations.world.needed_looks import SignsOfWalls
 from measurements.ablations.world.sums import Sums
 
+pytestmark = pytest.mark.soak  # half a minute of CPU, for experiments that run there
+
 NUMBERS = re.compile(r"\d+, \d+, \d+, \d+")
 SHARES = re.compile(r"(?:0\.\d{3}, ){3}0\.\d{3}")
 
