@@ -89,10 +89,12 @@ def darkroom(folder_of_namesakes: Path, programs: Path, environment: dict[str, s
 
 
 def test_the_wheel_holds_what_git_tracks_of_the_packages(wheel: Path, root: Path) -> None:
-    listing = subprocess.run(["git", "ls-files", *PACKAGES], cwd=root, capture_output=True, text=True, check=True)
+    folders = [*PACKAGES, "examples/adapters"]
+    listing = subprocess.run(["git", "ls-files", *folders], cwd=root, capture_output=True, text=True, check=True)
+    tracked = [path for path in listing.stdout.splitlines() if (root / path).exists()]
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names == {f"darkroom/{path}" for path in listing.stdout.splitlines() if (root / path).exists()}
+    assert names == {f"darkroom/{path.removeprefix('examples/')}" for path in tracked}
 
 
 USES_BOTH = """
