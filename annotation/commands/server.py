@@ -49,6 +49,8 @@ def up(
 
     It runs until `darkroom annotate down`. After a crash, `up` keeps its address and everybody's login: open
     pages live on. Ctrl-C before it answers stops what was started. Telemetry is off and sign-up is closed.
+
+    `darkroom annotate up --units /etc/systemd/system && systemctl daemon-reload`
     """
     from darkroom.annotation.label_studio.server import current_step, server_of, wait_until_ready
     from darkroom.annotation.label_studio.server_files import service_units
