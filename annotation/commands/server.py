@@ -55,6 +55,8 @@ def up(
     from darkroom.annotation.label_studio.server import current_step, server_of, wait_until_ready
     from darkroom.annotation.label_studio.server_files import service_units
 
+    if units and (port or host or postgres or foreground):
+        raise typer.BadParameter("--units starts nothing: give --port, --host and --postgres to `annotate up` itself")
     with open_workspace() as workspace:
         if units is not None:
             for name, text in service_units(workspace).items():

@@ -1,7 +1,6 @@
 """Before a build: a few rows of every family from source to verdict, and what many rows will become and cost."""
 
 import asyncio
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.sources.ingest import ingest_shard
 from darkroom.pipelines.storage.stage_runs import Outcome, run_stage
+from darkroom.pipelines.storage.store_paths import children
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -44,18 +44,20 @@ def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
     page that shows them. A later build finds their calls in the ledger. Raises ``SourceError``, ``PolicyUnavailable``.
     """
     with Workspace.from_environment() as workspace, TemporaryDirectory(prefix="darkroom-preview-") as folder:
-        all_recipes = families_of(workspace, source)
-        recipes = [recipe for recipe in all_recipes if not families or recipe.family in families]
+        recipes = [recipe for recipe in families_of(workspace, source) if not families or recipe.family in families]
         rows = FirstRows(Catalog(workspace.sources).open(source), _N_READ * n_rows)
         asyncio.run(check_policies(workspace, recipes))
         page = (workspace.local / "views" / f"{source}.preview.html").absolute()
         workspace.ledger.totals()  # made where it belongs
         home = Path(folder)
-        if workspace.calibrations.exists():
-            shutil.copytree(str(workspace.calibrations), home / "calibrations")
+        (home / "calibrations").mkdir()
+        for file in children(workspace.calibrations):
+            (home / "calibrations" / file.name).write_bytes(file.read_bytes())
         policies = {name: PolicyResource.from_environment(role) for name, role in _ROLES.items()}
         with replace(workspace, home=home, local=home, images_url=str(home / "images")) as trial:
             samples = ingest_shard(rows, 0, trial.images).samples
+            if not samples:
+                raise SourceError(f"none of the first rows is a sample: darkroom sources check {source} says why")
             for recipe in recipes:
                 few = list(islice(_applicable(recipe, samples, trial), n_rows))
                 key = TableKey(SAMPLES, recipe.family)
@@ -80,7 +82,7 @@ def plan_rows(source: str, families: Sequence[str], n_rows: int) -> None:
         lines, calls, n_measured = table(_PLAN, title=f"{n_rows:,} more rows of {source}"), 0, 0
         for recipe in families_of(workspace, source):
             funnel = funnel_of(workspace.tables, recipe.family, partitions)
-            if (not families or recipe.family in families) and funnel.steps[0].n_out:
+            if (not families or recipe.family in families) and funnel.n_tried:
                 made = Forecast.of(funnel, n_rows)
                 calls += made.written.calls + made.judged.calls
                 n_measured = max(n_measured, made.n_measured)
@@ -91,11 +93,10 @@ def plan_rows(source: str, families: Sequence[str], n_rows: int) -> None:
             raise SourceError(f"nothing of {source} is built: darkroom materialize {source} --rows 500 builds a part")
         CONSOLE.print(lines)
         policy, asked = PolicyResource.from_environment(), workspace.ledger.totals().get("policy")
-        hours = calls * (asked.seconds / asked.calls if asked else 0) / policy.concurrency / 3600
         print_line(f"From {n_measured:,} samples; it holds if later rows are like them.")
-        print_line(
-            f"About {hours:,.1f} hours with {policy.concurrency} calls in flight, as long as those on the ledger."
-        )
+        if asked:
+            hours = calls * asked.seconds / asked.calls / policy.concurrency / 3600
+            print_line(f"About {hours:,.1f} hours, {policy.concurrency} calls in flight, each as long as the ledger's.")
         print_line("Not known: RL stages and their students, disk, hours of the sandbox.")
 
 
@@ -115,12 +116,9 @@ def _print_yield(trial: Workspace, family: str, n_read: int) -> None:
     line = f"none of the first {n_read:,} samples is for it"
     if n_tried := funnel.steps[0].n_out:
         reasons = sum((Counter(step.reasons) for step in funnel.steps), Counter[str]())
-        figures = [
-            f"{n_tried:,} tried",
-            f"{funnel.n_accepted:,} accepted",
-            *(f"{n} {why}" for why, n in reasons.items()),
-        ]
-        line = f"{', '.join(figures)}; {used.calls:,} calls, {used.n_tokens:,} tokens, ${used.cost_usd:.2f}"
+        figures = {"tried": n_tried, "accepted": funnel.n_accepted, **reasons}
+        counts = ", ".join(f"{n:,} {what}" for what, n in figures.items())
+        line = f"{counts}; {used.calls:,} calls, {used.n_tokens:,} tokens, ${used.cost_usd:.2f}"
     print_line(f"{family}: {line}")
 
 

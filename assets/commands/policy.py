@@ -14,12 +14,8 @@ from rich.text import Text
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, command_group, print_json, print_line
 
 app = command_group(help="The models that write, judge and learn, each at an endpoint.")
+app.callback()(lambda: None)  # a group, although it has one command
 _COLOURS = {"yes": "green", "no": "red", "unclear": "yellow"}
-
-
-@app.callback()
-def _policy() -> None:
-    """Make a group of the one command."""
 
 
 @app.command()
@@ -46,8 +42,7 @@ def check(
     variable = f"DARKROOM_{role.upper()}"
     settings = EndpointSettings.from_environment(role.upper())  # type: ignore[arg-type]
     if settings.kind != "openai":
-        asks = f"{variable} is {settings.kind!r}, which asks no endpoint"
-        raise PolicyUnavailable(f"{asks}: set {variable}=openai, {variable}_URL and {variable}_MODEL")
+        raise PolicyUnavailable(f"{variable} asks no endpoint: set {variable}=openai, {variable}_URL, {variable}_MODEL")
     asked = EndpointCheck(settings.endpoint, settings.endpoint.key())
 
     async def ask(console: Console) -> list[Ability]:

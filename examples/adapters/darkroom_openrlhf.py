@@ -44,7 +44,7 @@ class DarkroomAgent(AgentInstanceBase):
         self._end = getattr(processor, "tokenizer", processor).eos_token
 
     async def step(self, state_dict: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """What a turn led to, as the text between it and the next turn; rewards come in the end."""
+        """Sends a turn; what it led to, as the text between it and the next turn; rewards come in the end."""
         text = state_dict["action_text"]
         ended = text.endswith(self._end)
         text = text.removesuffix(self._end)

@@ -116,7 +116,7 @@ class DarkroomGRPOTrainer(GRPOTrainer):
 
 
 def arguments(processor: Any) -> dict[str, Any]:
-    """What a trainer takes beside model and ``args``. Sets the chat template and response template of ``processor``.
+    """Arguments of a trainer beside model and ``args``. Sets the chat template and response template of ``processor``.
 
     Raises ``httpx.HTTPError`` without the service.
     """
@@ -143,7 +143,7 @@ def arguments(processor: Any) -> dict[str, Any]:
 
 
 def max_rounds() -> int:
-    """Of the service: code executions of a rollout."""
+    """Code executions of a rollout that the service allows."""
     return int(_request("GET", "/rows")["max_rounds"])
 
 

@@ -37,7 +37,7 @@ class DarkroomTask(vf.Task[DarkroomData]):
 
 
 class DarkroomTasksetConfig(vf.TasksetConfig):
-    """Where the service is, and which of the protocol's prompts it asks with."""
+    """Address of the service, and the protocol's prompt that it asks with."""
 
     url: str = URL
     mode: str = "free"

@@ -229,7 +229,7 @@ def _braced(text: str, start: int) -> str | None:
 
 
 def _last_words(completion: Any) -> str:
-    """What the model wrote last: a completion is a text, or messages whose content is a text or parts."""
+    """The model's last text: a completion is a text, or messages whose content is a text or parts."""
     if isinstance(completion, str):
         return completion
     last = completion[-1]

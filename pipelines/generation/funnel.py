@@ -46,6 +46,11 @@ class Funnel:
         return sum(step.n_not_applicable for step in self.steps)
 
     @property
+    def n_tried(self) -> int:
+        """Samples of which a draft was asked for, or that are not for the family."""
+        return self.steps[0].n_out - sum(step.reasons.get(Reason.NOT_DRAWN, 0) for step in self.steps)
+
+    @property
     def usd_per_row(self) -> float:
         """The whole cost, rejected rows included, per accepted row."""
         return self.usage.cost_usd / self.n_accepted if self.n_accepted else 0.0
@@ -78,7 +83,7 @@ def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What ``n_rows`` further samples of a source become in a family, if they are like the ``n_measured`` before.
+    """Rows and cost of ``n_rows`` further samples of a source in a family, if they are like the ``n_measured`` before.
 
     ``accepted``: rows, with the 99 % interval of the prediction (beta-binomial, Jeffreys' prior) below and above.
     """
@@ -97,13 +102,11 @@ class Forecast:
     def of(cls, funnel: Funnel, n_rows: int) -> "Forecast":
         from scipy.stats import betabinom  # takes a second
 
-        n_not_drawn = sum(step.reasons.get(Reason.NOT_DRAWN, 0) for step in funnel.steps)
-        n, k = funnel.steps[0].n_out - n_not_drawn, funnel.n_accepted
+        n, k = funnel.n_tried, funnel.n_accepted
         least, most = betabinom.interval(0.99, n_rows, k + 0.5, n - k + 0.5)
-        by_stage = {step.name: step.usage for step in funnel.steps}
-        written, judged = by_stage["drafts"] + by_stage["runs"], by_stage["verdicts"]
-        share = n_rows / n
-        return cls(n, n_rows, k * share, int(least), int(most), written.times(share), judged.times(share))
+        used, share = {step.name: step.usage for step in funnel.steps}, n_rows / n
+        written, judged = (used["drafts"] + used["runs"]).times(share), used["verdicts"].times(share)
+        return cls(n, n_rows, k * share, int(least), int(most), written, judged)
 
 
 @dataclass(frozen=True, slots=True)

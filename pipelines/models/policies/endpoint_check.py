@@ -1,7 +1,7 @@
 """What an endpoint can do: a dozen small questions to it, and the settings that fit the answers.
 
-Every question costs a call that is on no ledger. Nothing is concluded from one refusal alone: what was refused is
-printed, in the endpoint's words.
+Every question costs a call that is on no ledger. A field that is refused (400, 413, 422) is turned off in the settings;
+from any other failure nothing is concluded. Both are printed in the endpoint's words.
 """
 
 import asyncio
@@ -30,7 +30,6 @@ _CALL = '<tool_call>\n{"name": "crop", "arguments": {"x": 1}}\n</tool_call>'
 _SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 _CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Names of a model's context in lists of models: vLLM's, OpenRouter's, Groq's, Mistral's."""
-_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,11 @@ class CheckAnswer:
         return self.answer.choices[0].text.strip() if self.answer and self.answer.choices else ""
 
     @property
+    def is_refused(self) -> bool:
+        """Return whether the endpoint takes no such request, however often it is sent."""
+        return self.status in (400, 413, 422)
+
+    @property
     def n_prompt(self) -> int:
         """Tokens of the prompt; 0 where they are not counted."""
         return (self.answer.prompt_tokens or 0) if self.answer else 0
@@ -82,9 +86,7 @@ class EndpointCheck:
         self.settings: dict[str, Any] = {}
         self.n_tokens = 0
         self._chat = ChatClient(endpoint, key)
-        names = ("model", "temperature", "top_p", "max_tokens")
-        self._fields: dict[str, Any] = {name: getattr(endpoint, name) for name in names}
-        self._fields |= {"seed": 0, **endpoint.extra_body}
+        self._fields: dict[str, Any] = {**endpoint.sampling, "seed": 0, **endpoint.extra_body}
 
     async def findings(self) -> AsyncIterator[Ability]:
         """Asks, and gives each finding as it is made."""
@@ -129,10 +131,10 @@ class EndpointCheck:
             listed = []
         if not listed:
             return Ability("list of models", "unclear", "there is none")
-        model = self.endpoint.model
-        found = next((entry for entry in listed if is_same_model(model, entry["id"])), None)
+        found = next((entry for entry in listed if is_same_model(self.endpoint.model, entry["id"])), None)
         if found is None:
-            return Ability("list of models", "no", f"no {model!r} in it: {_short(', '.join(e['id'] for e in listed))}")
+            names = _short(", ".join(entry["id"] for entry in listed))
+            return Ability("list of models", "no", f"no {self.endpoint.model!r} in it: {names}")
         prices = held if isinstance(held := found.get("pricing"), dict) else {}
         for name in ("prompt", "completion"):
             if (price := _price(prices.get(name))) is not None:
@@ -144,7 +146,7 @@ class EndpointCheck:
         """A plain question. Where it is refused, the fields that are: each is tried by itself."""
         question = "What is 2 + 2? Reply with the number."
         reply = await self._asked(question)
-        if reply.status in (400, 422):
+        if reply.is_refused:
             bare = dict.fromkeys(("temperature", "top_p", "seed", "max_tokens"))
             tried = {name: await self._asked(question, **{**bare, name: self._fields.get(name)}) for name in bare}
             changed: dict[str, Any] = {name: None for name, each in tried.items() if each.answer is None}
@@ -203,7 +205,7 @@ class EndpointCheck:
         small, large = [await self._seen([picture], "Reply with the word ready.") for picture in pictures]
         about = f"image of {_LARGE[0]}x{_LARGE[1]}"
         if large.answer is None:
-            self.settings["max_pixels"] = 2_000_000
+            self.settings |= {"max_pixels": 2_000_000} if large.is_refused else {}
             return Ability(about, "no", large.refusal)
         return Ability(about, "yes", f"{large.n_prompt:,} tokens; {small.n_prompt:,} where it is {_SIDE}x{_SIDE}")
 
@@ -220,7 +222,7 @@ class EndpointCheck:
     async def _stop(self) -> Ability:
         reply = await self._asked(f"Copy exactly, and nothing else:\n{_CODE}\nDONE", stop=["</code>"])
         before, mark, after = reply.text.partition("</code>")
-        if reply.status in (400, 422):
+        if reply.is_refused:
             self.settings["send_stop"] = False
         if "<code>" not in before:
             return Ability("stop strings", "no" if reply.refusal else "unclear", reply.said)
@@ -231,20 +233,20 @@ class EndpointCheck:
     async def _several(self) -> Ability:
         reply = await self._asked("Reply with any word.", n=2)
         n = len(reply.answer.choices) if reply.answer else 0
-        if n < 2:
+        if reply.is_refused or n == 1:
             self.settings["send_n"] = False
         return Ability("several answers (n)", "yes" if n > 1 else "no", reply.refusal or f"{n} to n=2")
 
     async def _seed(self) -> Ability:
         replies = [await self._asked("Reply with a random number of 12 digits.") for _ in range(2)]
-        same = replies[0].text == replies[1].text
-        seen = "two requests with one seed gave " + ("the same" if same else "different answers")
-        return Ability("seed", "yes" if same and replies[0].text else "no", replies[1].refusal or seen)
+        is_same = replies[0].text == replies[1].text != ""
+        seen = f"two requests with one seed gave {'the same answer' if is_same else 'different answers'}"
+        return Ability("seed", "yes" if is_same else "no", replies[1].refusal or seen)
 
     async def _schema(self) -> Ability:
         form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": _SCHEMA}}
         reply = await self._asked("How many legs has a cat? Answer in a sentence.", response_format=form)
-        if reply.status in (400, 422):
+        if reply.is_refused:
             self.settings["send_schema"] = False
         try:
             fits = type(json.loads(reply.text)["n"]) is int
@@ -259,9 +261,8 @@ class EndpointCheck:
         return Ability("tool calls as text", _state(reply, "<tool_call>" in reply.text), reply.said)
 
     async def _limits(self) -> Ability:
-        limits = {name: value for name, value in self._chat.headers.items() if "ratelimit" in name.lower()}
-        seen = ", ".join(f"{name}: {value}" for name, value in sorted(limits.items()))
-        return Ability("limits in headers", "yes" if limits else "no", _short(seen, 300) or "none")
+        limits = [f"{name}: {value}" for name, value in self._chat.headers.items() if "ratelimit" in name.lower()]
+        return Ability("limits in headers", "yes" if limits else "no", _short(", ".join(sorted(limits)), 300) or "none")
 
 
 def _state(reply: CheckAnswer, is_good: bool) -> State:
@@ -279,6 +280,6 @@ def _price(stated: Any) -> float | None:
     return price if 0 < price < 1e6 else None
 
 
-def _short(text: str, most: int = _SHOWN) -> str:
+def _short(text: str, most: int = 80) -> str:
     line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

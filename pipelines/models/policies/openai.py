@@ -279,7 +279,7 @@ class OpenAIPolicy:
         try:
             listed = [entry["id"] for entry in await self._chat.request_models()]
             if listed and not any(is_same_model(at.model, name) for name in listed):
-                _warn(f"{at.base_url} lists no model {at.model!r}, but {', '.join(listed)[:200]}")
+                _warn(f"{at.base_url} lists no model {at.model!r}, but {', '.join(map(repr, listed[:20]))[:200]}")
         except NoAnswer as error:
             raise PolicyUnavailable(
                 f"nothing answers at {at.base_url} ({error}). Start the server there, or {self.another}"
@@ -336,8 +336,7 @@ class OpenAIPolicy:
     def _fields(self, request: CompletionRequest) -> dict[str, Any]:
         """All of the request's body but the messages."""
         at = self.endpoint
-        names = ("model", "temperature", "top_p", "max_tokens")
-        fields: dict[str, Any] = {**{name: getattr(at, name) for name in names}, "seed": request.seed}
+        fields: dict[str, Any] = {**at.sampling, "seed": request.seed}
         if at.send_stop:
             fields["stop"] = list(request.stop)
         if at.send_schema and request.schema is not None:

@@ -61,6 +61,11 @@ class Endpoint:
         """Return whether the endpoint is on this machine: such servers take any key."""
         return urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1")
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """Fields of every request's body, by their names there."""
+        return {name: getattr(self, name) for name in ("model", "temperature", "top_p", "max_tokens")}
+
     def key(self) -> str:
         """The API key; empty where its variable is not set."""
         return os.environ.get(self.key_variable, "").strip()

@@ -105,3 +105,10 @@ def test_the_image_is_built_from_files_that_are_there() -> None:
     assert "--constraint /src/requirements.lock '/src[annotate]'" in text
     assert (EXAMPLE.parents[1] / "requirements.lock").exists()
     assert "DARKROOM_HOME=/data" in text
+
+
+def test_units_take_no_option_of_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "home"))
+    refused = CliRunner().invoke(app, ["up", "--units", str(tmp_path / "units"), "--port", "8080"])
+    assert refused.exit_code == 2
+    assert not (tmp_path / "units").exists()

@@ -38,3 +38,7 @@ def test_costs_grow_with_the_rows_and_are_apart_by_role() -> None:
 
 def test_samples_that_no_draft_was_asked_for_count_nothing() -> None:
     assert Forecast.of(funnel(1000, 50, n_not_drawn=900), 1000).accepted == 500
+
+
+def test_where_nothing_was_tried_nothing_is_known() -> None:
+    assert funnel(40, 0, n_not_drawn=40).n_tried == 0

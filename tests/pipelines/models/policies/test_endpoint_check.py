@@ -102,6 +102,15 @@ class Blind(Engine):
         return {**answered, "model": f"{body['model']}@main"}
 
 
+class Overloaded(Engine):
+    """An endpoint that has no time for several answers just now."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        status = 503 if "n" in body else 200
+        self.reply({"error": {"message": "overloaded"}} if "n" in body else self.answer(body), status=status)
+
+
 class NoText(Engine):
     refused = ("model",)
 
@@ -162,6 +171,11 @@ def test_what_is_taken_and_not_honoured_is_no_yes(monkeypatch: pytest.MonkeyPatc
         "DARKROOM_POLICY_SEND_N": "False",
     }
     assert "x-ratelimit-limit-requests: 500" in told["findings"][-1]["seen"]
+
+
+def test_a_failure_that_may_pass_changes_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    states, told = findings(Overloaded, monkeypatch)
+    assert (states["several answers (n)"], told["settings"]) == ("no", {})
 
 
 def test_images_that_take_no_tokens_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
