@@ -56,7 +56,8 @@ def _counts(workspace: "Workspace", partitions: Sequence[str]) -> dict[str, Any]
     for family in load_recipes() if partitions else ():
         funnel, shipped = funnel_of(workspace.tables, family, partitions), TableKey(("sft_dataset",), family)
         n_shipped = workspace.tables.n_rows(shipped) if workspace.tables.exists(shipped) else 0
-        families[family] = {**asdict(funnel), "accepted": funnel.n_accepted, "shipped": n_shipped}
+        rest = {"usage": asdict(funnel.usage), "accepted": funnel.n_accepted, "shipped": n_shipped}
+        families[family] = {**asdict(funnel), **rest}
     stages = [asdict(stage) for stage in stage_facts(workspace, partitions)] if partitions else []
     return {"home": workspace.home, "families": families, "rl": stages}
 

@@ -49,13 +49,12 @@ def check(
         findings = []
         async for finding in asked.findings():
             findings.append(finding)
-            state = Text(f"{finding.state:8}", style=_COLOURS[finding.state])
-            console.print(Text.assemble(f"{finding.about:22}", state, finding.seen), soft_wrap=True)
+            shown = f"{finding.about:22}", (f"{finding.state:8}", _COLOURS[finding.state]), finding.seen
+            console.print(Text.assemble(*shown), soft_wrap=True)
         return findings
 
     findings = asyncio.run(ask(Console(stderr=True, quiet=True) if as_json else CONSOLE))
-    variables = EndpointSettings.variables(variable)
-    fitting = {variables[name]: str(value) for name, value in asked.settings.items()}
+    fitting = {EndpointSettings.variables(variable)[name]: str(value) for name, value in asked.settings.items()}
     if as_json:
         print_json({"findings": [*map(asdict, findings)], "settings": fitting, "tokens": asked.n_tokens})
     else:

@@ -230,6 +230,14 @@ def test_an_unreachable_ledger_is_said_in_one_line(monkeypatch: pytest.MonkeyPat
     assert "secret" not in said.output
 
 
+@pytest.mark.usefixtures("shipped")
+def test_the_summary_for_programs_has_counts_and_cost() -> None:
+    crop = json.loads(runner.invoke(app, ["summary", "--json"]).stdout)["families"]["crop"]
+    assert crop.keys() == {"steps", "usage", "accepted", "shipped"}
+    assert crop["usage"].keys() == {"calls", "prompt_tokens", "completion_tokens", "cost_usd"}
+    assert [step["name"] for step in crop["steps"]] == ["samples", "drafts", "runs", "verdicts", "trajectories"]
+
+
 def test_a_ledger_of_garbage_is_said_in_one_line(workspace: Workspace) -> None:
     workspace.home.mkdir()
     (workspace.home / "ledger.sqlite").write_bytes(b"garbage" * 1000)
