@@ -177,8 +177,12 @@ def object_store_server(kind: str | None = None) -> AbstractContextManager[Objec
 
 @contextmanager
 def running(server: ObjectStore) -> Iterator[ObjectStore]:
+    """The server; clients of this process that know another one's address, or then this one's, are forgotten."""
+    clients = fsspec.get_filesystem_class(server.protocol)
     server.start()
+    clients.clear_instance_cache()
     try:
         yield server
     finally:
         server.kill()
+        clients.clear_instance_cache()

@@ -21,7 +21,6 @@ from PIL import Image
 
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.sources.source_config import SourceConfig
-from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.drafting import DECISION
 from tests.e2e.team import ROOT, new_ledger, write_team_settings
@@ -96,9 +95,6 @@ def cluster_site(folder: Path, load: Load, *, n_workers: int) -> Iterator[Site]:
     with ExitStack() as stack:
         store = stack.enter_context(running(S3Server(folder / "store.jsonl")))
         stack.enter_context(patch.dict(os.environ, store.environment))
-        forget_clients = store_path("s3://any/home").fs.clear_instance_cache  # of another store's address
-        forget_clients()
-        stack.callback(forget_clients)
         database = stack.enter_context(postgres_server("dagster"))
         stack.enter_context(patch.dict(os.environ, {"DAGSTER_POSTGRES_URL": database.url}))
         endpoint = stack.enter_context(MockEndpoint())

@@ -12,7 +12,6 @@ import pytest
 
 from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.assets.definitions import SFT
-from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import add_signs, materialize_shard
 from tests.conftest import SmallSource
@@ -31,9 +30,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSto
     with running(S3Server(tmp_path / "store.jsonl")) as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        store_path("s3://any/home").fs.clear_instance_cache()
         yield server
-    store_path("s3://any/home").fs.clear_instance_cache()
 
 
 def test_a_launched_run_comes_to_the_same_bytes_and_pays_for_no_more_than_was_in_flight(
