@@ -15,10 +15,10 @@ from darkroom.annotation import AnnotationError
 from darkroom.annotation.rounds.image_pool import POOL, require_pool
 from darkroom.annotation.rounds.tables import ACCEPTED
 from darkroom.assets.builds.child_process import child_build
-from darkroom.assets.builds.jobs import Jobs, MaterializationFailed, open_jobs
-from darkroom.assets.clusters.placement import LOCAL, TRAIN, PlacementError
+from darkroom.assets.builds.jobs import Jobs, MaterializationFailed, ShardRun, open_jobs
+from darkroom.assets.clusters.placement import LOCAL, TRAIN
 from darkroom.assets.clusters.programs import Program
-from darkroom.assets.definitions import ANNOTATION, DATASETS, RELEASED, RL, RL_DATASET, SAMPLES, SFT
+from darkroom.assets.definitions import ANNOTATION, DATASETS, RELEASED, RL, RL_DATASET, SFT
 from darkroom.assets.graph.families import REJECTS, SAMPLES as SAMPLES_KEY, stage_key
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.graph.rl import RL_STAGES
@@ -26,7 +26,7 @@ from darkroom.assets.graph.training_config import DEMO_SETTINGS
 from darkroom.assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
 from darkroom.pipelines.generation import released
 from darkroom.pipelines.generation.engine import STAGES
-from darkroom.pipelines.generation.funnel import Yield, next_limit
+from darkroom.pipelines.generation.funnel import Yield, next_limits
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes, quotas
 from darkroom.pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from darkroom.pipelines.publishing.sft_dataset import ASSET
@@ -35,6 +35,8 @@ from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog
 from darkroom.pipelines.sources.source_config import Use
 from darkroom.pipelines.storage.workspace import Workspace
 
+N_ROWS_A_RUN = 50
+"""Rows of a quota, at least, for which a shard is run on a cluster: a run takes seconds of its own."""
 N_IN_CHILD = 10
 """So many families are built by the child process on the demo's further shards, the rest by the command itself."""
 
@@ -68,11 +70,6 @@ def build_sft(
         if with_rl:
             used["rl"] = partitions_of(catalog, EMBEDDED_RL)
         mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
-        if runs_on != LOCAL and mixture:
-            raise PlacementError(
-                "--rows and --quota fill one shard after the other, and --on works on all at once: build all rows with "
-                "--on, then ship as many as you want with --rows or --quota and without --on; nothing is paid again"
-            )
         mixture = {recipe.family: mixture[recipe.family] for recipe in chosen if recipe.family in mixture}
         summarise = partial(print_summary, console, workspace, recipes, list(catalog))
         is_demo = source == EMBEDDED
@@ -85,10 +82,7 @@ def build_sft(
             open_jobs(console, workspace, used, runs_on, on_first_trajectory=child.start if child else None) as jobs,
         ):
             first = partitions[:1] if with_rl else partitions
-            if runs_on == LOCAL:
-                fill_shards(jobs, chosen, first, mixture)
-            else:
-                jobs.run_shards_on_cluster(_job(chosen), first, only=_stages(chosen))
+            fill_shards(jobs, chosen, first, mixture)
             if child and with_rl:
                 fill_shards(jobs, chosen[N_IN_CHILD:], partitions[1:], {})
                 child.wait("families")
@@ -183,33 +177,41 @@ def partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
 def fill_shards(
     jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
 ) -> None:
-    """Every family, one shard after the other, each until no row is missing."""
-    if not family_quotas:
-        partitions = jobs.unfinished(_job(recipes), partitions, [SAMPLES_KEY, *_stages(recipes)])
-    accepted = dict.fromkeys(family_quotas, 0)
-    for partition in partitions:
-        missing = {family: max(0, n_rows - accepted[family]) for family, n_rows in family_quotas.items()}
-        for family, n_accepted in _fill_shard(jobs, recipes, partition, missing).items():
-            accepted[family] += n_accepted
+    """Every family on every shard; one with a quota in rounds, until no row is missing or its samples are used up.
+
+    A round's limits follow from the rows that the rounds before accepted, never from which worker was first: the same
+    rows are drafted whatever runs are killed or slow.
+    """
+    free = [recipe for recipe in recipes if recipe.family not in family_quotas]
+    if stages := _stages(free):
+        unfinished = jobs.unfinished(_job(free), partitions, [SAMPLES_KEY, *stages])
+        jobs.run_shards(_job(free), dict.fromkeys(unfinished, ShardRun(stages)))
+    limited = {recipe.family: recipe for recipe in recipes if recipe.family in family_quotas}
+    yields: dict[str, dict[str, Yield]] = {family: {} for family in limited}
+    n_each = None if jobs.runs_on == LOCAL else N_ROWS_A_RUN
+    while limits := _next_round(partitions, family_quotas, yields, n_each):
+        work = {}
+        for partition, limit in limits.items():
+            settings = {f"{family}__drafts": {"n_most": n_most} for family, n_most in limit.items()}
+            work[partition] = ShardRun(_stages([limited[family] for family in limit]), settings)
+        jobs.run_shards(_job(recipes), work)
+        for partition, limit in limits.items():
+            for family, n_most in limit.items():
+                n_rows = (jobs.n_rows((family, stage), partition) for stage in ("drafts", "trajectories"))
+                yields[family][partition] = Yield(n_most, *n_rows)
 
 
-def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: Mapping[str, int]) -> dict[str, int]:
-    """Draft one shard with growing limits until no row is ``missing`` or its samples are used up. Returns the accepted
-    rows by family."""
-    stages = _stages(recipes)
-    jobs.run(SAMPLES, partition=partition)
-    n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
-    while True:
-        settings = {f"{family}__drafts": {"n_most": limit} for family, limit in n_drafts.items()}
-        jobs.run(_job(recipes), partition=partition, settings=settings, only=stages)
-        yields = {
-            family: Yield(limit, *(jobs.n_rows((family, stage), partition) for stage in ("drafts", "trajectories")))
-            for family, limit in n_drafts.items()
-        }
-        limits = {family: next_limit(missing[family], yields[family]) for family in yields}
-        if not any(limits.values()):
-            return {family: shard_yield.n_accepted for family, shard_yield in yields.items()}
-        n_drafts |= {family: limit for family, limit in limits.items() if limit}
+def _next_round(
+    partitions: Sequence[str], quotas: Mapping[str, int], yields: Mapping[str, Mapping[str, Yield]], n_each: int | None
+) -> dict[str, dict[str, int]]:
+    """Samples to draft in all, by shard and family; empty when no family has anything left to do."""
+    limits = {
+        family: next_limits(quotas[family], partitions, so_far, n_each=n_each) for family, so_far in yields.items()
+    }
+    by_shard = {
+        shard: {family: limit[shard] for family, limit in limits.items() if shard in limit} for shard in partitions
+    }
+    return {shard: limit for shard, limit in by_shard.items() if limit}
 
 
 def _stages(recipes: Sequence[Recipe]) -> list[dg.AssetKey]:
@@ -222,12 +224,8 @@ def _job(recipes: Sequence[Recipe]) -> str:
 
 def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
     """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
-    if jobs.runs_on == LOCAL:
-        for partition in jobs.unfinished(RL, partitions, [SAMPLES_KEY, *map(dg.AssetKey, RL_STAGES)]):
-            jobs.run(SAMPLES, partition=partition)
-            jobs.run(RL, partition=partition)
-    else:
-        jobs.run_shards_on_cluster(RL, partitions)
+    unfinished = jobs.unfinished(RL, partitions, [SAMPLES_KEY, *map(dg.AssetKey, RL_STAGES)])
+    jobs.run_shards(RL, dict.fromkeys(unfinished, ShardRun()))
     jobs.run(RL_DATASET, settings={"rl_dataset": mix} if mix else None)
 
 

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import dagster as dg
@@ -17,7 +18,7 @@ from darkroom.assets.clusters.run_launcher import check_placement
 from darkroom.assets.clusters.worker import host_of, worker_tags
 from darkroom.assets.dagster_home import instance as dagster_home
 from darkroom.assets.dagster_home.daemon import daemon
-from darkroom.assets.definitions import definitions, op_config
+from darkroom.assets.definitions import SAMPLES, definitions, op_config
 from darkroom.assets.graph.partitions import update_partitions
 from darkroom.assets.terminal.progress import progress_bar
 from darkroom.assets.terminal.run_lines import FirstTrajectory, OnAsset, RunLines, materialization_line
@@ -35,6 +36,13 @@ _ENDINGS = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE, d
 
 class MaterializationFailed(UserError):
     """A job failed: the asset and its error message."""
+
+
+class ShardRun(NamedTuple):
+    """Assets of a job that a run makes on one shard, with their settings by op name."""
+
+    only: Sequence[dg.AssetKey] | None = None
+    settings: Mapping[str, Any] | None = None
 
 
 class Jobs:
@@ -58,44 +66,40 @@ class Jobs:
         job, instance, on_asset = self._definitions.resolve_job_def(name), self._instance, self._on_asset
         materialize(job, instance, self.console, partition=partition, settings=settings, only=only, on_asset=on_asset)
 
-    def run_shards_on_cluster(
-        self, name: str, partitions: Sequence[str], *, only: Sequence[dg.AssetKey] | None = None
-    ) -> None:
-        """Run a job on the cluster, with a run for each shard on which something is left to do."""
+    def run_shards(self, name: str, work: Mapping[str, ShardRun]) -> None:
+        """Run a job on each shard of ``work``: here one after the other, on a cluster with a run for each."""
         job = self._definitions.resolve_job_def(name)
-        if shards := self.unfinished(name, partitions, only or sorted(job.asset_layer.selected_asset_keys)):
-            self._run_on_cluster(job, shards, only=only)
+        if work and self.runs_on != LOCAL:
+            self._run_on_cluster(job, work)
+            return
+        for partition, (only, settings) in work.items():
+            self.run(SAMPLES, partition=partition)
+            self.run(name, partition=partition, settings=settings, only=only)
 
     def run_on_cluster(self, name: str, *, settings: Mapping[str, Any] | None = None) -> None:
         """Run a job that has no shards on the cluster."""
-        self._run_on_cluster(self._definitions.resolve_job_def(name), [""], run_config=op_config(settings))
+        self._run_on_cluster(self._definitions.resolve_job_def(name), {"": ShardRun(settings=settings)})
 
-    def _run_on_cluster(
-        self,
-        job: dg.JobDefinition,
-        partitions: Sequence[str],
-        *,
-        only: Sequence[dg.AssetKey] | None = None,
-        run_config: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Queue a run for each of the ``partitions`` and wait for all; Ctrl-C cancels them, a killed command leaves
-        them.
+    def _run_on_cluster(self, job: dg.JobDefinition, work: Mapping[str, ShardRun]) -> None:
+        """Queue a run for each shard and wait for all; Ctrl-C cancels them, a killed command leaves them.
 
         A shard that failed stops no other. A job without partitions has one, "". Raises ``MaterializationFailed`` with
         the message of each.
         """
         runs, failures = QueuedRuns(self._instance, job, self.runs_on), list[str]()
-        queueing = f"{job.name} … queueing {len(partitions):,} runs"
+        queueing = f"{job.name} … queueing {len(work):,} runs"
         with daemon(self._instance) as watch, self.console.status(queueing) as status:
             try:
-                # the first shards are worked on while the others are queued
-                _patiently(status, lambda: runs.submit(partitions, only, run_config))
-                while runs.n_open():
+                n_waiting = len(work)
+                while n_waiting or runs.n_open():
+                    # the first shards are worked on while the others are queued
+                    n_waiting = _patiently(status, partial(_submit, runs, work)) if n_waiting else 0
                     watch.ensure()
                     _patiently(status, lambda: _note_ended(self.console, self._instance, runs, failures))
-                    n_ended, n_running = len(partitions) - runs.n_open(), _patiently(status, runs.n_running)
-                    ended = f"{n_ended:,} of {len(partitions):,} ended, {n_running:,} running"
-                    status.update(f"{job.name} on {self.runs_on} … {ended}")
+                    n_ended = len(work) - runs.n_open() - n_waiting
+                    ended = f"{n_ended:,} of {len(work):,} ended, {_patiently(status, runs.n_running):,} running"
+                    waiting = f", {n_waiting:,} behind other runs of the same" if n_waiting else ""
+                    status.update(f"{job.name} on {self.runs_on} … {ended}{waiting}")
                     time.sleep(_SECONDS)
             except KeyboardInterrupt:
                 runs.cancel()
@@ -169,6 +173,15 @@ def materialize(
         raise KeyboardInterrupt
     if not run.success:
         raise MaterializationFailed("\n".join(failures_here(run)))
+
+
+def _submit(runs: QueuedRuns, work: Mapping[str, ShardRun]) -> int:
+    """Queue what can be; the number of shards that have to wait."""
+    n_waiting = 0
+    for only, settings in {repr(run): run for run in work.values()}.values():
+        equal = [partition for partition, run in work.items() if run == (only, settings)]
+        n_waiting += runs.submit(equal, only, op_config(settings))
+    return n_waiting
 
 
 def _patiently(status: Status, ask: Callable[[], _T]) -> _T:

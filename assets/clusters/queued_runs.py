@@ -42,18 +42,21 @@ class QueuedRuns:
     def __init__(self, instance: dg.DagsterInstance, job: dg.JobDefinition, runs_on: str) -> None:
         self._instance, self._job, self._runs_on = instance, job, runs_on
         self._partitions: dict[str, str] = {}
+        self._submitted: set[str] = set()
 
-    def submit(self, partitions: Sequence[str], only: _Keys = None, run_config: _RunConfig = None) -> None:
+    def submit(self, partitions: Sequence[str], only: _Keys = None, run_config: _RunConfig = None) -> int:
         """Queue one run for each shard, unless an earlier call that did not come to its end has queued it. The shard of
-        a job that has no partitions is ""."""
-        submitted = set(self._partitions.values())
+        a job that has no partitions is "".
+
+        Returns the number of shards that have to wait, for another call: another run is making one of the assets there.
+        """
         keys = sorted(key.to_user_string() for key in only or ())
         # equal for runs that do the same on a shard; ``all``: the whole job as it is
         selection = digest([*keys, run_config] if run_config else keys)[:16] if keys or run_config else "all"
-        queued = self._queued(selection)
+        queued, busy = self._queued(selection, frozenset(only or ()))
         with _connected(self._instance) as instance:
             create = self._creator(instance, only, run_config)
-            for partition in [partition for partition in partitions if partition not in submitted]:
+            for partition in [partition for partition in partitions if partition not in self._submitted | busy]:
                 tags = {**self._job.run_tags, RUNS_ON_TAG: self._runs_on, _SELECTION_TAG: selection}
                 tags |= {PARTITION_TAG: partition} if partition else {}
                 run = queued.get(partition) or create(tags=tags)
@@ -61,6 +64,8 @@ class QueuedRuns:
                     # the queue needs no workspace: the daemon that launches the run has one
                     instance.submit_run(run.run_id, workspace=None)  # type: ignore[arg-type]
                 self._partitions[run.run_id] = partition
+                self._submitted.add(partition)
+        return len(busy.intersection(partitions) - self._submitted)
 
     def ended(self) -> Iterator[tuple[str, dg.DagsterRun]]:
         """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not ended. A shard
@@ -118,11 +123,17 @@ class QueuedRuns:
             asset_graph=job.asset_layer.asset_graph,
         )
 
-    def _queued(self, selection: str) -> dict[str, dg.DagsterRun]:
-        """Unfinished runs of the same, by shard; a command that was killed may not have submitted the last one."""
-        tags = {_SELECTION_TAG: selection, RUNS_ON_TAG: self._runs_on}
-        runs = self._instance.get_runs(dg.RunsFilter(job_name=self._job.name, statuses=UNFINISHED, tags=tags))
-        return {run.tags.get(PARTITION_TAG, ""): run for run in runs}
+    def _queued(self, selection: str, made: frozenset[dg.AssetKey]) -> tuple[dict[str, dg.DagsterRun], set[str]]:
+        """Unfinished runs of the same, by shard; a command that was killed may not have submitted the last one. And
+        shards on which another run makes some of the assets ``made`` (empty: all). Trainings wait for no other."""
+        queued, busy = dict[str, dg.DagsterRun](), set[str]()
+        for run in self._instance.get_runs(self._filter(UNFINISHED)):
+            partition = run.tags.get(PARTITION_TAG, "")
+            if (run.tags.get(_SELECTION_TAG), run.tags.get(RUNS_ON_TAG)) == (selection, self._runs_on):
+                queued[partition] = run
+            elif run.run_id not in self._partitions and (not made or made & (run.asset_selection or made)):
+                busy.add(partition)
+        return queued, busy - {""}
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def materialize(
     family stops calling its policy once it has its rows; raising the number later pays only for the difference.
 
     With --on every shard is one run on a cluster, queued by Dagster, and repeated on another node when its worker is
-    lost. It needs PostgreSQL and a home that all machines see (docs/scale.md).
+    lost; a quota is filled in rounds. It needs PostgreSQL and a home that all machines see (docs/scale.md).
 
     `darkroom materialize photos --preview 5`
 

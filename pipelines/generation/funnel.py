@@ -123,12 +123,26 @@ class Yield:
         return self.n_drafted < self.n_most
 
 
-def next_limit(n_wanted: int, so_far: Yield | None) -> int | None:
-    """Number of the partition's samples to draft in all; None when it is filled or exhausted."""
-    if so_far is None:
-        return n_wanted
-    missing = n_wanted - so_far.n_accepted
-    if missing <= 0 or so_far.is_exhausted:
-        return None
-    accepted_share = max(so_far.n_accepted, 1) / max(so_far.n_drafted, 1)
-    return so_far.n_drafted + math.ceil(missing / accepted_share)
+def next_limits(
+    n_wanted: int, shards: Sequence[str], so_far: Mapping[str, Yield], *, n_each: int | None = None
+) -> dict[str, int]:
+    """Number of samples to draft in all, by shard, for the rows that are missing; empty when none is or all is used up.
+
+    The missing rows are spread evenly over the first shards that are not exhausted: as many as give each of them
+    ``n_each`` rows, or one. The yield so far says how many samples a row takes, and one before anything is drafted.
+    """
+    n_drafted, n_accepted = (
+        sum(getattr(each, name) for each in so_far.values()) for name in ("n_drafted", "n_accepted")
+    )
+    missing = n_wanted - n_accepted
+    unused = [shard for shard in shards if shard not in so_far or not so_far[shard].is_exhausted]
+    if missing <= 0 or not unused:
+        return {}
+    chosen = unused[: math.ceil(missing / n_each) if n_each else 1]
+    samples_per_row = n_drafted / max(n_accepted, 1) if n_drafted else 1.0
+    n_rows, n_more = divmod(missing, len(chosen))
+    return {
+        shard: (so_far[shard].n_drafted if shard in so_far else 0)
+        + math.ceil((n_rows + (n < n_more)) * samples_per_row)
+        for n, shard in enumerate(chosen)
+    }

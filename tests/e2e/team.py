@@ -44,11 +44,13 @@ class Team:
         return (self.folder / "log").read_text()
 
     @contextmanager
-    def building(self, place: str) -> Iterator[subprocess.Popen[bytes]]:
+    def building(self, place: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         """`darkroom materialize` of the source at ``place``, once it has paid for something."""
         with (
             (self.folder / "log").open("wb") as log,
-            subprocess.Popen(command("--on", place), cwd=ROOT, env=self.settings, stdout=log, stderr=log) as process,
+            subprocess.Popen(
+                command("--on", place, *words), cwd=ROOT, env=self.settings, stdout=log, stderr=log
+            ) as process,
         ):
             try:
                 wait_until(lambda: bool(self.paid()) or process.poll() is not None)
@@ -82,7 +84,7 @@ class Team:
         assert "repeated 1 time" in self.log
         assert "crop/trajectories" in self.log
 
-    def undisturbed(self) -> dict[str, str]:
+    def undisturbed(self, *words: str) -> dict[str, str]:
         """The settings with which the same source was built on this machine in a home of its own."""
         home = self.folder / "undisturbed"
         (home / "sources").mkdir(parents=True)
@@ -91,7 +93,7 @@ class Team:
                 (home / "sources" / file.name).write_bytes(file.read_bytes())
         here = {name: value for name, value in self.settings.items() if name != "DARKROOM_LEDGER"}
         here |= {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(home), "DAGSTER_HOME": str(home / "dagster")}
-        subprocess.run(command(), cwd=ROOT, env=here, check=True, capture_output=True)
+        subprocess.run(command(*words), cwd=ROOT, env=here, check=True, capture_output=True)
         return here
 
 

@@ -99,6 +99,29 @@ def test_a_command_that_is_run_again_waits_for_what_is_queued(
     assert len(instance.get_runs()) == 4, "other assets are other work"
 
 
+def test_a_shard_waits_while_a_run_with_other_settings_makes_the_same(
+    queued: QueuedRuns, instance: dg.DagsterInstance, job: dg.JobDefinition
+) -> None:
+    other = QueuedRuns(instance, job, "auto")
+    config = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+    assert other.submit(SHARDS[:2], [dg.AssetKey("rows")], config) == 2
+    assert (other.n_open(), len(instance.get_runs())) == (0, 3)
+    for shard in SHARDS[:2]:
+        instance.report_run_canceled(runs_of(instance)[shard])
+    assert other.submit(SHARDS[:2], [dg.AssetKey("rows")], config) == 0
+    assert (other.n_open(), len(instance.get_runs())) == (2, 5)
+
+
+def test_a_shard_that_has_ended_is_not_queued_again_while_others_wait(
+    queued: QueuedRuns, instance: dg.DagsterInstance
+) -> None:
+    for run in runs_of(instance).values():
+        instance.report_run_canceled(run)
+    assert len(list(queued.ended())) == 3
+    assert queued.submit(SHARDS, [dg.AssetKey("rows")]) == 0
+    assert (queued.n_open(), len(instance.get_runs())) == (0, 3)
+
+
 def test_what_a_killed_command_did_not_submit_is_submitted_by_the_next(
     instance: dg.DagsterInstance, job: dg.JobDefinition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
