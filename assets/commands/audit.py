@@ -54,6 +54,10 @@ def audit(
     min_match: Annotated[
         float, typer.Option(min=0, max=1, help="With --only replay: status 1 only below this share of equal rows.")
     ] = 1.0,
+    digest: Annotated[
+        str | None,
+        typer.Option(help="What `darkroom publish` printed: whether this is the dataset that was published."),
+    ] = None,
     mapping: Annotated[
         str | None,
         typer.Option(help="DATASET is a released trajectory file: a public source's name, or a YAML mapping file."),
@@ -91,6 +95,8 @@ def audit(
     DATASET may also be the folder of an export for LLaMA-Factory or ms-swift (`darkroom export`), or, with `--mapping`,
     a released trajectory file.
 
+    Every finding says whether the dataset was made so or changed after it was shipped, by the file MANIFEST.
+
     The exit status is 0 without a finding, 1 with findings, 2 where nothing could be audited.
 
     `darkroom audit all --json`
@@ -108,11 +114,12 @@ def audit(
         with open_workspace() as workspace:
             conversations = find_conversations(Path(dataset), mapping)
             folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
+            if digest is not None and len(folders) > 1:
+                raise typer.BadParameter(f"--digest is of one dataset; {dataset} holds {len(folders)}")
             with progress_bar("rows") as progress:
                 audited = conversations or folders
-                report = audit_datasets(
-                    audited, parts=parts, workspace=workspace, encode=encode, limit=rows, progress=progress
-                )
+                options = {"parts": parts, "workspace": workspace, "encode": encode, "digest": digest}
+                report = audit_datasets(audited, limit=rows, progress=progress, **options)
     except (UserError, OSError) as error:
         raise _AuditImpossible(describe(error)[0]) from error
     if as_json:

@@ -121,7 +121,7 @@ def publish(
         if problems:
             raise HubError(f"{dataset} is not fit for the hub: see above")
         counts = ", ".join(f"{split} {n_rows:,} rows" for split, n_rows in shipped.rows().items())
-        print_line(f"{counts}; the card holds")
+        print_line(f"{counts}; the card holds; manifest {shipped.digest}")
         if dry_run:
             print_line(f"Nothing was sent. Without --dry-run it goes to {repository}")
         else:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -37,9 +38,9 @@ def shown_by(show: Show) -> Iterator[None]:
 @contextmanager
 def progress_bar(title: str, console: Console = CONSOLE) -> Iterator[OnProgress]:
     """A bar on the console; call what it yields with (rows done, rows in all). The bar disappears at the end. Where
-    there is no terminal it is a line now and then."""
+    there is no terminal it is a line on standard error now and then: what is printed may be read by a program."""
     if not console.is_terminal:
-        yield _progress_lines(title, console)
+        yield _progress_lines(title)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -47,13 +48,13 @@ def progress_bar(title: str, console: Console = CONSOLE) -> Iterator[OnProgress]
         yield lambda n_done, n_rows: bar.update(task, completed=n_done, total=n_rows)
 
 
-def _progress_lines(title: str, console: Console) -> OnProgress:
+def _progress_lines(title: str) -> OnProgress:
     printed_at = time.monotonic()
 
     def report(n_done: int, n_rows: int) -> None:
         nonlocal printed_at
         if time.monotonic() - printed_at >= LINE_SECONDS:
             printed_at = time.monotonic()
-            console.print(f"{title}: {n_done:,} of {n_rows:,}", markup=False, highlight=False, soft_wrap=True)
+            typer.echo(f"{title}: {n_done:,} of {n_rows:,}", err=True)
 
     return report

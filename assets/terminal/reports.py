@@ -13,6 +13,7 @@ from darkroom.pipelines.storage.stage_runs import reason_of
 
 _N_LISTED = 20
 _N_FINDINGS = 50
+_SINCE = {"": "", "made": "it was made", "shipped": "it was shipped"}
 
 
 def print_calibration(console: Console, report: Calibrated) -> None:
@@ -93,9 +94,17 @@ def print_audit(console: Console, report: AuditReport) -> None:
     title = f"{report.n_findings:,} findings"
     console.print(table(("finding", "times"), kinds, title=title, header_style="table.header"))
     findings = [
-        tuple(map(Text, (finding.kind, finding.dataset, finding.row[:40], str(finding.round or ""), finding.reason)))
+        (
+            finding.kind,
+            finding.dataset,
+            finding.row[:40],
+            str(finding.round or ""),
+            _SINCE[finding.since],
+            finding.reason,
+        )
         for finding in report.findings[:_N_FINDINGS]
     ]
-    console.print(table(("finding", "dataset", "row", "round", "reason"), findings))
+    columns = ("finding", "dataset", "row", "round", "since", "reason")
+    console.print(table(columns, (tuple(map(Text, line)) for line in findings)))
     if report.n_findings > _N_FINDINGS:
         console.print(f"… and {report.n_findings - _N_FINDINGS:,} more; `--json` lists them", highlight=False)

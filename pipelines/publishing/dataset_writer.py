@@ -17,6 +17,7 @@ import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
 from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, marker_facts
+from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import Reject, Sample, to_row
@@ -50,6 +51,7 @@ FILES_CODE = (
     __name__,
     "darkroom.pipelines.publishing.cards",
     "darkroom.pipelines.publishing.features",
+    "darkroom.pipelines.publishing.manifest",
     "darkroom.pipelines.publishing.parquet_shards",
     "darkroom.pipelines.publishing.judge_stats",
     "darkroom.pipelines.publishing.replay",
@@ -206,7 +208,8 @@ class Publication(ABC, Generic[R, F]):
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
         intake = {"intake": facts.intake} if facts.intake else {}
-        marker = {"inputs": inputs, **counts, "card": digest_bytes(card.encode()), **intake}
+        manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()})
+        marker = {"inputs": inputs, **counts, "manifest": manifest, **intake}
         (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
 
     def _writer(self, folder: Path, split: Split) -> ShardWriter:
@@ -225,11 +228,11 @@ def benchmark_names(workspace: Workspace) -> list[str]:
 
 
 def _read_marker(folder: StorePath, inputs: str) -> Shipped | None:
-    """The dataset in ``folder`` if it is complete, from the same ``inputs``, with an unchanged card."""
+    """The dataset in ``folder`` if it is complete, from the same ``inputs``, with an unchanged card and manifest."""
     facts = marker_facts(folder)
     if facts.get("inputs") != inputs or not dataset_files(folder):
         return None
-    card = content(folder / _CARD)
-    if card is None or digest_bytes(card) != facts.get("card"):
+    manifest, card = (content(folder / name) or b"" for name in (MANIFEST, _CARD))
+    if digest_bytes(manifest) != facts["manifest"] or json.loads(manifest)["files"][_CARD] != digest_bytes(card):
         return None
     return Shipped(folder, facts["n_rows"], facts["n_images"], facts["n_bytes"])

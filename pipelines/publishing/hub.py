@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, marker_facts, split_of
+from darkroom.pipelines.publishing.manifest import MANIFEST
+from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.row_files import footer
 from darkroom.sandbox.errors import UserError
 
@@ -43,8 +45,13 @@ class HubDataset:
 
     def files(self) -> dict[str, int]:
         """Sizes of the uploaded files by name, card first. Hidden files stay."""
-        paths = [self.folder / _CARD, *dataset_files(self.folder)]
+        paths = [self.folder / _CARD, self.folder / MANIFEST, *dataset_files(self.folder)]
         return {path.name: path.stat().st_size for path in paths if path.is_file()}
+
+    @property
+    def digest(self) -> str:
+        """The manifest's digest, by which ``darkroom audit --digest`` finds what changed after it was published."""
+        return digest_bytes((self.folder / MANIFEST).read_bytes())
 
     def rows(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -58,6 +65,8 @@ class HubDataset:
             return [f"{self.folder} holds no complete dataset: materialise it again"]
         if not (self.folder / _CARD).is_file():
             return [f"there is no {_CARD}"]
+        if not (self.folder / MANIFEST).is_file():
+            return [f"there is no {MANIFEST}, which earlier versions did not write: materialise it again"]
         return list(self._problems_of_card())
 
     def _problems_of_card(self) -> Iterator[str]:
@@ -95,7 +104,7 @@ class HubDataset:
                 folder_path=self.folder,
                 allow_patterns=list(self.files()),
                 delete_patterns="*.parquet",
-                commit_message=f"{self.folder.name}: {sum(self.rows().values()):,} rows",
+                commit_message=f"{self.folder.name}: {sum(self.rows().values()):,} rows, manifest {self.digest}",
             )
         except (HTTPError, OSError, ValueError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom.pipelines.models.tasks import question_text
-from darkroom.pipelines.publishing.dataset_reader import SAMPLE, Kind, split_of
+from darkroom.pipelines.publishing.dataset_reader import KEYS, SAMPLE, Kind, split_of
+from darkroom.pipelines.publishing.manifest import RowDigest, row_digest
 from darkroom.pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
 from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.rl.candidates import asks_visual_search
@@ -54,6 +55,7 @@ class ShardWriter:
         self._n_waiting_bytes = self._n_shard_bytes = 0
         self._parts: list[Path] = []
         self.n_rows = self.n_images = self.n_bytes = 0
+        self.digests: list[RowDigest] = []
 
     def __enter__(self) -> Self:
         from darkroom.pipelines.publishing.features import arrow_schema, features_of  # `datasets` takes a second
@@ -94,6 +96,7 @@ class ShardWriter:
             self._writer.close()
             self._begin_shard()
         self._writer.write_table(group)
+        self.digests += [(row[KEYS[self._kind]], row_digest(row)) for row in group.to_pylist()]
         self._n_shard_bytes += group.nbytes
 
     def _begin_shard(self) -> None:

@@ -3,6 +3,7 @@
 Everything is compared with what the files say. Nothing is written; rows are read a few at a time.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,7 @@ from darkroom.pipelines.inspection.audit.row_checks import recount, regrade, rem
 from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, case_of, changed_images
 from darkroom.pipelines.publishing import dataset_reader as reader
 from darkroom.pipelines.publishing.features import check_columns
+from darkroom.pipelines.publishing.manifest import MANIFEST, Manifest
 from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.stage_runs import Progress
@@ -41,18 +43,23 @@ def audit(
     execute: Execute = in_sandbox,
     limit: int | None = None,
     progress: Progress | None = None,
+    digest: str | None = None,
 ) -> AuditReport:
     """Audit folders of shipped datasets, or the rows of an export or a release (``find_conversations``).
 
     ``parts`` (None: all, ``encoding`` where ``encode`` is given). ``limit``: rows of each split, without the card's
-    counts; it does not apply to ``encoding``. Without the ``workspace`` that made the datasets, what needs the truth
+    counts; it does not apply to ``encoding``. ``digest``: what the one folder's manifest has to have (None: what the
+    folder itself says). Without the ``workspace`` that made the datasets, what needs the truth
     about a sample is counted as not measured. Raises ``DatasetError`` for files that are no shipped dataset,
     ``sandbox.SandboxUnavailable``, ``ValueError`` for ``encoding`` without ``encode``.
     """
     every = PARTS if encode else PARTS[:-1]
     chosen = frozenset(every if parts is None else parts)
     if isinstance(audited, Conversations):
-        return _audit_conversations(audited, chosen, execute, limit, progress)
+        report = _audit_conversations(audited, chosen, execute, limit, progress)
+        if audited.folder is not None and "checks" in chosen:
+            report.take(_FolderAudit(audited.folder, digest).files())
+        return report
     if "encoding" in chosen and encode is None:
         raise ValueError("the part encoding needs `encode`")
     report = AuditReport()
@@ -64,7 +71,7 @@ def audit(
             hint = "For these: darkroom audit, darkroom export"
             raise reader.DatasetError(f"{names} holds prompts, no trajectories. {hint}")
         truth = KnownTruth(workspace) if workspace and of_rows != {"replay"} else None
-        _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, limit, progress)
+        _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, limit, progress, digest)
     if "encoding" in chosen and encode is not None:
         encoded = encode(audited, progress)
         report.take(replace(encoded, n_rows=0) if of_rows else encoded)
@@ -91,7 +98,12 @@ def _splits_of(folder: StorePath) -> Iterator[_Split]:
 
 
 def _audit_splits(
-    splits: Sequence[_Split], row_audit: "_RowAudit", report: AuditReport, limit: int | None, progress: Progress | None
+    splits: Sequence[_Split],
+    row_audit: "_RowAudit",
+    report: AuditReport,
+    limit: int | None,
+    progress: Progress | None,
+    digest: str | None,
 ) -> None:
     n_all = sum(n if limit is None else min(n, limit) for n in (reader.n_rows_of(split.files) for split in splits))
     unread = ("images", "videos") if row_audit.parts == {"counts"} else ()
@@ -99,28 +111,84 @@ def _audit_splits(
         of_folder = list(group)
         totals = DatasetTotals(folder, of_folder[0].kind)
         report.notes += [f"{folder.name}: {line}" for line in reader.marker_facts(folder).get("intake", ())]
+        shipped = _FolderAudit(folder, digest) if "checks" in row_audit.parts else None
         for split in of_folder:
             rows = ((split, row) for row in islice(reader.read_files(split.files, without=unread), limit))
             for row, result in reader.map_in_threads(rows, row_audit):
+                if result.is_whole and "counts" in row_audit.parts:
+                    result.add(totals.row(row, split.name))
+                if shipped is not None:
+                    shipped.row(row, split, result)
                 report.take(result)
-                if row is not None and "counts" in row_audit.parts:
-                    report.add(totals.row(row, split.name))
                 if progress is not None:
                     progress(report.n_rows, n_all)
+        of_files = shipped.files() if limit is None and shipped is not None else AuditReport()
         if limit is None and "counts" in row_audit.parts:
-            report.checked["card and counts"] += 1
-            report.add(totals.findings())
+            counted = AuditReport(checked=Counter({"card and counts": 1}))
+            counted.add(totals.findings())
+            if shipped is not None and shipped.has_manifest:
+                counted.date("shipped" if any(finding.since for finding in of_files.findings) else "made")
+            report.take(counted)
+        report.take(of_files)
+
+
+class _FolderAudit:
+    """Compare a folder with its manifest, and say of each finding whether it was there when the folder was shipped."""
+
+    def __init__(self, folder: StorePath, digest: str | None) -> None:
+        self._folder, self._problem = folder, ""
+        self._manifest: Manifest | None = None
+        try:
+            self._manifest = Manifest.of(folder)
+        except ValueError as error:
+            self._problem = str(error)
+        expected = digest or reader.marker_facts(folder).get("manifest")
+        if expected and not self._problem and (self._manifest is None or self._manifest.digest != expected):
+            self._problem = f"{MANIFEST} has not the digest {expected}: it was replaced, or is another dataset's"
+
+    @property
+    def has_manifest(self) -> bool:
+        """True unless an earlier version made the folder, or the manifest is gone."""
+        return self._manifest is not None
+
+    def row(self, row: Row, split: _Split, report: AuditReport) -> None:
+        """Date the findings of a row, and add one if the row was changed."""
+        if self._manifest is None:
+            return
+        row_id = str(row.get(reader.KEYS[split.kind]))
+        happened = self._manifest.take(split.name, row_id, row)
+        report.checked["manifest"] += 1
+        if happened:
+            reason = "its columns are not those that were shipped"
+            report.add([AuditFinding(f"{happened} row", self._folder.name, row_id, reason)])
+        report.date("shipped" if happened else "made")
+
+    def files(self) -> AuditReport:
+        """Rows that are missing, files that differ, and the manifest itself."""
+        report, name = AuditReport(), self._folder.name
+        if self._manifest is not None:
+            report.notes.append(f"{name}: manifest {self._manifest.digest}")
+            missing = self._manifest.missing()
+            report.add(AuditFinding("missing row", name, row_id, "it was shipped") for row_id in missing)
+            for file, happened in self._manifest.changed_files(self._folder):
+                report.add([AuditFinding(f"{happened} file", name, file, "it is not as it was shipped")])
+        elif not self._problem:
+            report.notes.append(f"{name}: no {MANIFEST}, so that a change since shipping is found by its contents only")
+        if self._problem:
+            report.add([AuditFinding("manifest", name, "", self._problem)])
+        report.date("shipped")
+        return report
 
 
 @dataclass(frozen=True, slots=True)
 class _RowAudit:
-    """Audit one row; returns it with its report, or None for it where it is malformed."""
+    """Audit one row; returns it with its report."""
 
     parts: frozenset[Part]
     execute: Execute
     truth: KnownTruth | None
 
-    def __call__(self, pair: tuple[_Split, Row]) -> tuple[Row | None, AuditReport]:
+    def __call__(self, pair: tuple[_Split, Row]) -> tuple[Row, AuditReport]:
         split, row = pair
         report, dataset = AuditReport(n_rows=1), split.folder.name
         try:
@@ -133,10 +201,10 @@ class _RowAudit:
                 self._prompt(row, dataset, report)
             else:
                 self._trajectory(row, dataset, report)
-        except (BaseValidationError, KeyError, TypeError, ValueError) as error:
+        except (BaseValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
             reason = shortened(f"{type(error).__name__}: {error}")
             report.add([AuditFinding("malformed row", dataset, str(row.get(reader.KEYS[split.kind])), reason)])
-            return None, report
+            report.is_whole = False
         return row, report
 
     def _prompt(self, row: Row, dataset: str, report: AuditReport) -> None:

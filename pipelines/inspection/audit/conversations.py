@@ -49,6 +49,8 @@ class Conversations:
     n_rows: int
     """0 where it is not known before they are read."""
     max_difference: float
+    folder: Path | None
+    """The export's; None for a release."""
     is_escaped: bool
     """Whether special tokens and placeholders in texts are escaped (``layouts/turns.py``)."""
 
@@ -60,7 +62,7 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
     """
     if mapping is not None:
         source = open_source("release", _mapped(path, mapping))
-        return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, is_escaped=False)
+        return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, None, is_escaped=False)
     try:
         facts = read_marker(path)
     except ValueError as error:
@@ -72,7 +74,7 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
             f"{path} is an export for {facts['layout']}; exports for {', '.join(EXPORTS)} are audited"
         )
     rows = _export_rows(path, EXPORTS[facts["layout"]])
-    return Conversations(path.name, rows, facts.get("n_rows", 0), 0.0, is_escaped=True)
+    return Conversations(path.name, rows, facts.get("n_rows", 0), 0.0, path, is_escaped=True)
 
 
 def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:

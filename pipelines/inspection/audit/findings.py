@@ -7,8 +7,8 @@ stay in memory.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 from darkroom.pipelines.inspection.audit.row_records import Row
 from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
@@ -30,7 +30,9 @@ _STEP = re.compile(
 _TAKEN = re.compile(r" (\d+)(?:, | ?$)")
 _COUNTS = ("n_rows", "n_rounds", "n_executed", "n_images", "n_replayed", "n_same", "n_other_sandbox")
 _COUNTERS = ("kinds", "checked", "not_measured")
-_FINDING = ("kind", "dataset", "row", "round", "reason")
+_FINDING = ("kind", "dataset", "row", "round", "reason", "since")
+Since = Literal["", "made", "shipped"]
+"""When a finding came about: the dataset was made so, or was changed after it was shipped; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class AuditFinding:
     """The row's id, or its place in a file; empty for a finding of the dataset as a whole."""
     reason: str
     round: int = 0
+    since: Since = ""
 
 
 @dataclass(slots=True)
@@ -71,6 +74,8 @@ class AuditReport:
     """The first ``MAX_FINDINGS``."""
     notes: list[str] = field(default_factory=list)
     """Further lines for people, such as how many tokens the rows have."""
+    is_whole: bool = True
+    """False for the report of a row that is malformed."""
 
     def add(self, findings: Iterable[AuditFinding]) -> None:
         """Counts findings, and keeps them while there is room."""
@@ -78,6 +83,10 @@ class AuditReport:
             self.kinds[finding.kind] += 1
             if len(self.findings) < MAX_FINDINGS:
                 self.findings.append(finding)
+
+    def date(self, since: Since) -> None:
+        """Say of all findings when they came about."""
+        self.findings = [replace(finding, since=since) for finding in self.findings]
 
     def take(self, part: Self) -> None:
         """Add the report of a row or a part."""

@@ -11,7 +11,8 @@ from typing import Any
 from darkroom.pipelines.generation.released import all_recipes
 from darkroom.pipelines.inspection.audit.findings import AuditFinding, shortened
 from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, sample_of
-from darkroom.pipelines.records import Check, Grader, ImageRef, PassRate, Truth, TruthBox, Votes, from_row
+from darkroom.pipelines.publishing.dataset_reader import SAMPLE
+from darkroom.pipelines.records import Check, Grader, ImageRef, PassRate, Truth, TruthBox, Votes, from_row, to_row
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.rl import majority, shipped_grader
 from darkroom.pipelines.rl import pass_rates, suitability
@@ -23,6 +24,8 @@ from darkroom.pipelines.verification.grading import grade, require_discriminatio
 MAX_SCORE_CHANGE, SMALLEST_CHANGE = 0.02, 0.001
 """As a share of a score, and at least: what rounding, and another version of a library, may change."""
 _EXACT = 1e-9
+_SAMPLE = (*SAMPLE, "answer")
+"""Columns of a prompt that its sample's fields fill as they are."""
 
 
 @cache
@@ -88,13 +91,16 @@ def recount(row: Row, truth: KnownTruth | None, dataset: str) -> Iterator[AuditF
 
 def regrade(row: Row, truth: KnownTruth | None, dataset: str) -> Iterator[AuditFinding]:
     """Grade the answer by its own grader and the grader by corrupted answers; find boxes outside of their image."""
-    sample = truth.sample(row["sample_id"]) if truth else None
-    sample = sample or sample_of(
+    sample = sample_of(
         row,
         images=tuple(from_row(ImageRef, ref) for ref in row["image_refs"]),
         answer=row["answer"],
         truth=Truth(boxes=tuple(from_row(TruthBox, box) for box in row["boxes"])),
     )
+    known = truth.sample(row["sample_id"]) if truth else None
+    if known is not None and (columns := [name for name in _SAMPLE if to_row(getattr(known, name)) != row[name]]):
+        reason = f"{', '.join(columns)} of the workspace's sample differ"
+        yield AuditFinding("other sample", dataset, row["sample_id"], reason)
     grader = from_row(Grader, shipped_grader(row))
     verdict = grade(sample.answer, sample, grader)
     if grader.kind != "judged" and not verdict.right:

@@ -19,6 +19,7 @@ from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, L
 from darkroom.pipelines.publishing.layouts.export_source import ExportSource, LayoutError
 from darkroom.pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
 from darkroom.pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
+from darkroom.pipelines.publishing.manifest import write_manifest
 from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.atomic_write import MARKER, replace_folder
@@ -132,6 +133,7 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
     if layout.of == "prompts":
         shutil.copyfile(REWARD, folder / REWARD.name)
     (folder / "README.md").write_text(render(_README, layout=layout, facts=facts) + "\n")
+    write_manifest(folder, {})
     counts = {"n_rows": facts.n_rows, "n_images": facts.n_images}
     marker = {"layout": layout.name, "inputs": inputs, **counts, "reasons": facts.reasons, "files": _sizes(folder)}
     (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
@@ -141,6 +143,7 @@ _CODE = (
     __package__,
     "darkroom.adapters",
     "darkroom.pipelines.publishing.dataset_reader",
+    "darkroom.pipelines.publishing.manifest",
     "darkroom.pipelines.publishing.rendering",
     "darkroom.pipelines.models.messages",
     "darkroom.pipelines.models.prompts",

@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.publishing.manifest import MANIFEST
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
+from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.hub_server import HubServer, hub_server
 from tests.pipelines.publishing.shipping import PARTITION
@@ -74,7 +76,8 @@ def test_a_dry_run_lists_files_and_rows_and_sends_nothing(hub: HubServer, datase
     lines = done.stdout.splitlines()
     sizes = {name: f"{len(data):,}" for name, data in content(dataset).items()}
     assert {line.split()[1]: line.split()[0] for line in lines[: len(sizes)]} == sizes
-    assert lines[len(sizes)] == "train 4 rows; the card holds"
+    published = digest_bytes((dataset / MANIFEST).read_bytes())
+    assert lines[len(sizes)] == f"train 4 rows; the card holds; manifest {published}"
     assert not hub.repositories
 
 

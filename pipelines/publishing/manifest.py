@@ -1,0 +1,104 @@
+"""The manifest of a dataset or an export: digests of its files and rows, by which changes since shipping are found.
+
+    {"files": {"README.md": "9c1e…", "train-00000-of-00001.parquet": "…"},
+     "rows": {"train": [["crop-3f…", "7a0b…"], …]}}
+
+Its own digest is what `darkroom publish` prints and the hub's commit carries.
+"""
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.pipelines.storage.row_files import file_digest
+from darkroom.pipelines.storage.store_paths import StorePath, content
+
+MANIFEST = "MANIFEST"
+"""The file's name, whose ending no loader of datasets takes for data."""
+RowDigest = tuple[str, str]
+"""A row's id and its digest."""
+
+
+def row_digest(row: Mapping[str, Any]) -> str:
+    """The digest of a row as parquet holds it, over all its columns: 32 hexadecimal digits."""
+    return digest(_plain(row))[:32]
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case bytes():
+            return digest_bytes(value)
+        case dict():
+            return {name: _plain(part) for name, part in value.items()}
+        case list():
+            return [_plain(part) for part in value]
+        case float() if not math.isfinite(value):
+            return str(value)
+    return value
+
+
+def write_manifest(folder: Path, rows: Mapping[str, Sequence[RowDigest]]) -> str:
+    """Write the manifest of a folder that is otherwise complete, with its rows by split; returns its digest."""
+    data = json.dumps({"files": _files(folder), "rows": rows}, sort_keys=True, separators=(",", ":")).encode()
+    (folder / MANIFEST).write_bytes(data)
+    return digest_bytes(data)
+
+
+def _files(folder: StorePath) -> dict[str, str]:
+    """Digests of the files by name; hidden ones are no part of what ships."""
+    names = sorted(str(path)[len(str(folder)) + 1 :] for path in folder.rglob("*") if path.is_file())
+    return {name: file_digest(folder / name) for name in names if name != MANIFEST and not name.startswith(".")}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What the files and rows of a folder were when they were shipped."""
+
+    digest: str
+    _files: Mapping[str, str]
+    _left: Mapping[str, Counter[RowDigest]]
+    """Rows by split that have not been read yet."""
+    _ids: Mapping[str, frozenset[str]]
+    _read: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    @classmethod
+    def of(cls, folder: StorePath) -> Self | None:
+        """The folder's manifest; None where earlier versions wrote none. Raises ``ValueError`` for a damaged one."""
+        data = content(folder / MANIFEST)
+        if data is None:
+            return None
+        try:
+            facts = json.loads(data)
+            left = {
+                split: Counter((str(row), str(value)) for row, value in rows) for split, rows in facts["rows"].items()
+            }
+            ids = {split: frozenset(row for row, _ in rows) for split, rows in left.items()}
+            return cls(digest_bytes(data), dict(facts["files"]), left, ids)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{MANIFEST} cannot be read: {error}") from error
+
+    def changed_files(self, folder: StorePath) -> Iterator[tuple[str, str]]:
+        """Names of files that are not as they were shipped, with what happened to them."""
+        now = _files(folder)
+        for name in sorted(now.keys() | self._files.keys()):
+            if now.get(name) != self._files.get(name):
+                yield name, "added" if name not in self._files else "changed" if name in now else "missing"
+
+    def take(self, split: str, row_id: str, row: Mapping[str, Any]) -> str:
+        """What happened to a row since it was shipped: ``changed``, ``added``, or nothing."""
+        left, pair = self._left.get(split, Counter()), (row_id, row_digest(row))
+        self._read[split].add(row_id)
+        if left[pair] > 0:
+            left[pair] -= 1
+            return ""
+        return "changed" if row_id in self._ids.get(split, ()) and pair not in left else "added"
+
+    def missing(self) -> Iterator[str]:
+        """Ids of rows that were shipped and that no row read so far has."""
+        for split, rows in self._left.items():
+            yield from (row_id for row_id, _ in rows.elements() if row_id not in self._read[split])
