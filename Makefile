@@ -61,8 +61,9 @@ fuzz: $(INSTALLED) ## Fuzz the sandbox: code against plain Python, files, replie
 e2e: $(INSTALLED) packages ## Run the end-to-end tests, one of each thing that a user does (installs Debian packages, starts servers)
 	$(BIN)/pytest -m "e2e and not soak" -n $(E2E_WORKERS) --dist loadfile --timeout 1800 --durations 10
 
-soak: $(INSTALLED) packages ## Run chaos, kills, clusters and the full lists of attacks and cases (hours)
+soak: $(INSTALLED) packages ## Run chaos, kills, clusters, the full lists of attacks and cases, ten times the examples (hours)
 	$(BIN)/pytest -m soak -n $(E2E_WORKERS) --dist loadfile --timeout 7200 --durations 20
+	$(BIN)/pytest -m "hypothesis and not e2e and not soak" --hypothesis-profile thorough -n $(WORKERS) --dist worksteal
 
 adapters: $(INSTALLED) ## Run other programs against the services, each in an environment of its own (takes long)
 	$(BIN)/pytest tests/adapters --timeout 3600

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ from darkroom.pipelines.storage.workspace import Workspace
 from tests.image_files import encoded
 from tests.object_store import ObjectStore, object_store_server
 
-# a busy machine is no failure, and everybody tries the same examples: `--hypothesis-profile explore` looks for others
-settings.register_profile("repeatable", deadline=None, derandomize=True)
+# a busy machine is no failure, and everybody tries the same examples: `--hypothesis-profile explore` looks for others,
+# and `make soak` tries ten times as many
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=400)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("repeatable")
 # hypothesis also takes constants from the modules that are loaded, and those are others in each worker of pytest-xdist
@@ -91,10 +94,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return BySharedState(config, log)
 
 
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Homes of tests without a folder of their own: most of them make none."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(n) for n in count())
+
+
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _own_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _homes: Iterator[Path]) -> None:
     """No test reads or writes the developer's data, asks the developer's endpoint, or looks for a hub."""
-    monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "home"))
+    has_folder = "tmp_path" in request.fixturenames
+    home = request.getfixturevalue("tmp_path") / "home" if has_folder else next(_homes)
+    monkeypatch.setenv("DARKROOM_HOME", str(home))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     own = ("DARKROOM_METHODS", "DARKROOM_RECIPES", "DARKROOM_RUN_ON")
     for variable in ("DAGSTER_HOME", "DARKROOM_IMAGES", "DARKROOM_LEDGER", "DARKROOM_POLICY", *own):

@@ -16,6 +16,7 @@ from darkroom.annotation.queues.base import FORMS
 from darkroom.annotation.rounds.submissions import ImageRules, read_submission
 from darkroom.pipelines.records.reject_reasons import RowError
 from tests.annotation.desk import ANN, SIZE, accepts, box, choice, fixes, number, record, rejects, text
+from tests.matrices import fewer_quickly
 
 GATE = {"kind": "annotate", "max_share": 0.05}
 NO_BOX = "Draw at least one box around the target object."
@@ -154,7 +155,7 @@ ENTRIES = st.one_of(
 STARTS = [[], record(), [*record(category="quantity"), number("count", 42)], accepts(), rejects(), fixes()]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=fewer_quickly(500), deadline=None)
 @given(
     st.sampled_from(["annotate", "rework", "cross_check", "accept"]),
     st.builds(lambda start, more: start + more, st.sampled_from(STARTS), st.lists(ENTRIES, max_size=4)) | LEAVES,

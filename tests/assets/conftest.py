@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +41,38 @@ def signs(workspace: Workspace, small_source: SmallSource, tmp_path: Path) -> Pa
     return add_signs(workspace, small_source, tmp_path / "signs")
 
 
+@pytest.fixture(scope="session")
+def _tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Dagster's databases with their tables: to make those takes half a second, to copy the files none."""
+    folder = tmp_path_factory.mktemp("dagster")
+    with dg.instance_for_test(temp_dir=str(folder)) as made:
+        made.get_runs_count()
+        made.get_dynamic_partitions("none")
+        made.all_instigator_state()
+    (folder / "dagster.yaml").unlink()
+    return folder
+
+
+OpenInstance = Callable[..., AbstractContextManager[dg.DagsterInstance]]
+
+
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as made:
+def open_instance(_tables: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenInstance:
+    """Opens an instance of Dagster with these settings, in a folder of its own."""
+
+    @contextmanager
+    def opened(**settings: Any) -> Iterator[dg.DagsterInstance]:
+        folder = tmp_path_factory.mktemp("instance")
+        shutil.copytree(_tables, folder, dirs_exist_ok=True)
+        with dg.instance_for_test(temp_dir=str(folder), overrides=settings) as made:
+            yield made
+
+    return opened
+
+
+@pytest.fixture
+def instance(open_instance: OpenInstance) -> Iterator[dg.DagsterInstance]:
+    with open_instance() as made:
         yield made
 
 

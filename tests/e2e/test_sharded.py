@@ -25,9 +25,10 @@ EVALUATED = ["--eval-every", "1", "--keep-best"]
 CLOSE = 1e-3
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """All programs have run here, one after the other, in processes that import the libraries once."""
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.soak)], ids=["whole", "killed"])
+def folder(request, tmp_path_factory):
+    """All programs have run here, one after the other, in processes that import the libraries once; or three of them
+    were killed first."""
     from darkroom.train.tiny import build, dataset_texts
 
     folder = tmp_path_factory.mktemp("sharded")
@@ -38,12 +39,12 @@ def folder(tmp_path_factory):
     three = [sign(store, 8), sum_without_image(9), sign(store, 10)]
     write_trajectories(folder / "held", three, store=store)
     build(folder / "tiny", texts=dataset_texts(folder / "mixed"))
-    run_all(folder)
+    run_all(folder, planned(folder, with_kills=request.param))
     return folder
 
 
-def run_all(folder):
-    (folder / "runs.json").write_text(json.dumps(runs := planned(folder)))
+def run_all(folder, runs):
+    (folder / "runs.json").write_text(json.dumps(runs))
     command = [sys.executable, "-m", "tests.e2e.ranks", str(folder / "runs.json")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3000)
     (folder / "told.txt").write_text(done.stdout)
@@ -57,10 +58,10 @@ def run_all(folder):
             assert set(result["statuses"]) == {0}, done.stdout + done.stderr
 
 
-def planned(folder):
+def planned(folder, *, with_kills):
     two, evaluation = {"processes": 2}, ["--split", "all", "--max-tokens", "16"]
     scripted = {**two, "turns": TURNS, "dataset": "four"}
-    return [
+    runs = [
         run(folder, "sft", SFT, "one"),
         run(folder, "sft", SFT, "two", **two, sharded=True, killed_at=".two.part/**/checkpoint-1/trainer_state.json"),
         run(folder, "sft", SFT, "two", **two, sharded=True),
@@ -79,6 +80,7 @@ def planned(folder):
         run(folder, "evaluate", evaluation, "report2", **two, killed_at="home_report2/ledger.sqlite"),
         run(folder, "evaluate", evaluation, "report2", **two),
     ]
+    return [run for run in runs if with_kills or "killed_at" not in run]
 
 
 def run(folder, program, words, name, *, dataset="mixed", **launch):
@@ -92,12 +94,12 @@ def steps(folder, name, *columns):
     return [[step[column] for column in columns] for step in record["steps"]]
 
 
-def test_sharded_sft_takes_the_steps_of_one_process_also_after_a_kill(folder):
+def test_sharded_sft_takes_the_steps_of_one_process(folder):
     for one, two in zip(steps(folder, "one", "loss"), steps(folder, "two", "loss"), strict=True):
         assert two == pytest.approx(one, rel=CLOSE)
 
 
-def test_sharded_grpo_takes_the_steps_of_whole_weights_also_after_a_kill(folder):
+def test_sharded_grpo_takes_the_steps_of_whole_weights(folder):
     columns = ("loss", "reward", "grad_norm", "turns", "images_shown")
     whole, sharded = (steps(folder, name, *columns) for name in ("ddp", "fsdp"))
     assert len(whole) == len(sharded) == 2
@@ -142,7 +144,7 @@ def test_what_is_launched_is_told(folder):
     assert "2 processes, all weights in each" in told
 
 
-def test_an_evaluation_in_two_processes_is_that_of_one_also_after_a_kill(folder):
+def test_an_evaluation_in_two_processes_is_that_of_one(folder):
     one, two = (json.loads((folder / name / "report.json").read_text()) for name in ("report1", "report2"))
     assert two["results"] == one["results"]
     assert two["n_failed"] == one["n_failed"] == 0

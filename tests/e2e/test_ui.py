@@ -8,19 +8,24 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from PIL import Image, ImageStat
+
+from tests.matrices import first_quickly
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.parametrize("launched", first_quickly(["--assets", ""]), ids=["family", "all"])
 def test_dg_launch_materialises_a_partition_and_the_screenshots_show_it(
-    run: Run, root: Path, chromium: str, clean_environment: dict[str, str], photos: Path, tmp_path: Path
+    run: Run, root: Path, chromium: str, clean_environment: dict[str, str], photos: Path, tmp_path: Path, launched: str
 ) -> None:
+    """With the assets of one family quickly, with the job of all of them in full."""
     home = Path(clean_environment["DARKROOM_HOME"])
     run("darkroom", "home")
     run("darkroom", "ingest", str(photos), "--questions", str(photos / "questions.jsonl"), "--boxes", "boxes")
     page = (root / "docs" / "dagster.md").read_text()
-    for line in re.findall(r"^\.venv/bin/(dg launch .+ --partition .+)", page, re.MULTILINE):
+    for line in re.findall(rf"^\.venv/bin/(dg launch {launched}.+ --partition .+)", page, re.MULTILINE):
         run(*shlex.split(line))
     assert (home / "tables" / "crop" / "trajectories" / "photos-0000.parquet").exists()
     run("dg", "launch", "--assets", "sft_dataset")

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from PIL import Image
 
-from darkroom.pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
+from darkroom.pipelines.records import (
+    ImageRef,
+    Observation,
+    Provenance,
+    Round,
+    Sample,
+    Trajectory,
+    Truth,
+    TruthBox,
+    Usage,
+)
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
 from tests import image_files
@@ -56,21 +67,41 @@ def provenance() -> Provenance:
     return Provenance("openai", "model", "main", "{}", "0" * 64, "1" * 64, 7, "0.1.0")
 
 
+REGION = (180, 100, 280, 170)
+
+
+class Drawn(NamedTuple):
+    """An image and a crop of it, and a folder that a store keeps them in."""
+
+    folder: Path
+    whole: ImageRef
+    crop: Image.Image
+    part: ImageRef
+
+
+@pytest.fixture(scope="session")
+def _drawn(tmp_path_factory: pytest.TempPathFactory, make_image: Callable[..., Image.Image]) -> Drawn:
+    """Drawn and written once: hundreds of tests judge a rollout about them."""
+    folder = tmp_path_factory.mktemp("drawn")
+    store, original = ImageStore(str(folder)), make_image(3, 640, 480)
+    crop = original.crop(REGION)
+    return Drawn(folder, store.add_pixels(original), crop, store.add_pixels(crop))
+
+
 @pytest.fixture
-def make_case(store: ImageStore, make_image: Callable[..., Image.Image], provenance: Provenance) -> Callable[..., Case]:
+def make_case(store: ImageStore, _drawn: Drawn, provenance: Provenance) -> Callable[..., Case]:
     """A rollout that cropped the sign at (200, 120, 260, 150) of a 640x480 image and read it.
 
     ``crop`` is the image that the last round shows (None: none); ``code``, ``thought``, ``comment`` and so on replace
     what the rollout said.
     """
-    original = make_image(3, 640, 480)
-    region = (180, 100, 280, 170)
-    right = original.crop(region)
+    shutil.copytree(_drawn.folder, store.url, dirs_exist_ok=True)
+    whole = _drawn.whole
 
     def make(
         *,
-        crop: Image.Image | None = right,
-        code: str = f"image.crop({region}).save(path)",
+        crop: Image.Image | None = _drawn.crop,
+        code: str = f"image.crop({REGION}).save(path)",
         thought: str = "The sign is small, so I look closer.",
         final_thought: str = "It says STOP.",
         answer: str = "STOP",
@@ -80,8 +111,7 @@ def make_case(store: ImageStore, make_image: Callable[..., Image.Image], provena
         observation: Observation | None = None,
         **sample: Any,
     ) -> Case:
-        whole = store.add_pixels(original)
-        shown = () if crop is None else (store.add_pixels(crop),)
+        shown = () if crop is None else (_drawn.part if crop is _drawn.crop else store.add_pixels(crop),)
         seen = observation or Observation("ok", "", images=shown)
         asked = Sample(
             sample_id="s" * 64,

@@ -8,12 +8,18 @@ import sys
 
 import pytest
 
+from tests.matrices import first_quickly
+
 VARIABLE = "OPENBLAS_NUM_THREADS"
 
 
 @pytest.mark.parametrize(("own", "expected"), [({}, "1"), ({VARIABLE: "3"}, "3")], ids=["default", "the user's"])
 @pytest.mark.parametrize(
-    "module", ["darkroom.assets.cli", "darkroom.assets.definitions", "darkroom.train.evaluate", "darkroom.train.sft"]
+    "module",
+    first_quickly(
+        ["darkroom.assets.cli", "darkroom.train.evaluate", "darkroom.assets.definitions", "darkroom.train.sft"],
+        n_quick=2,
+    ),
 )
 def test_it_is_set_before_numpy_is_imported(module: str, own: dict[str, str], expected: str) -> None:
     program = f"""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from darkroom.sandbox._guest.boxes import Repairs
+from tests.matrices import fewer_quickly
 from tests.sandbox.cells import ONE_CELL, Cell, outcome_of
 
 
@@ -46,7 +47,7 @@ ends = st.one_of(st.none(), st.integers(-250, 250))
 slices = st.builds(slice, ends, ends, st.sampled_from([None, None, 1, -1, 2]))
 
 
-@settings(deadline=None, max_examples=500, suppress_health_check=ONE_CELL)
+@settings(deadline=None, max_examples=fewer_quickly(500), suppress_health_check=ONE_CELL)
 @given(slices, slices, st.sampled_from(["", ", :", ", ::-1", ", 0", ", 3:", ", ..."]))
 def test_a_slice_with_pixels_is_numpys(cell: Cell, rows: slice, columns: slice, rest: str) -> None:
     def text(side: slice) -> str:

@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from PIL import Image, ImageOps
 
 from darkroom.sandbox._guest.boxes import Repairs, fit_box
+from tests.matrices import fewer_quickly
 from tests.sandbox.cells import HEIGHT, ONE_CELL, PLAIN, SIZE, WIDTH, Cell, outcome_of
 
 MOST_PIXELS = Image.MAX_IMAGE_PIXELS or 0
@@ -25,7 +26,7 @@ sides = st.one_of(
 sizes = st.tuples(st.integers(1, 300), st.integers(1, 300))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=fewer_quickly(300))
 @given(st.tuples(sides, sides, sides, sides), sizes)
 def test_a_box_ends_inside_or_the_error_names_it(box: tuple[float, ...], size: tuple[int, int]) -> None:
     fitted, error = outcome_of(lambda: fit_box(box, size, name="crop box"))
@@ -47,7 +48,7 @@ def test_a_box_inside_is_left_alone(size: tuple[int, int], data: st.DataObject) 
     assert fit_box(box, size, name="") == box
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=ONE_CELL)
+@settings(deadline=None, max_examples=fewer_quickly(300), suppress_health_check=ONE_CELL)
 @given(st.tuples(sides, sides, sides, sides), st.sampled_from([tuple, list, np.array]))
 def test_pillow_gets_a_box_that_shows_something_or_the_code_an_error(cell: Cell, box: Any, container: Any) -> None:
     cropped, error = outcome_of(lambda: cell.run("result = image.crop(box)", box=container(box)))

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
 from darkroom.sandbox._guest.names import ImageLinks
+from tests.matrices import fewer_quickly
 
 CODE = "import math\nfor i in range(3):\n    print(i)\n"
 NBSP = "\N{NO-BREAK SPACE}"
@@ -233,7 +234,7 @@ pieces = st.sampled_from([*marks, *lines, *"\n \t'\"“”‘’\\#:()[]=\0\r"])
 texts = st.one_of(st.lists(pieces, max_size=20).map("".join), st.text(max_size=60))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=fewer_quickly(200))
 @given(texts)
 def test_any_text_is_a_tree_or_an_error(code: str) -> None:
     with warnings.catch_warnings():

@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from darkroom.sandbox._kernel import seccomp, syscalls
 from darkroom.sandbox._kernel.syscalls import ALLOWED, METADATA, REFUSED, TABLES
+from tests.matrices import fewer_quickly
 from tests.sandbox.bpf import ALLOW, ERRNO, KILL, Call, InvalidProgram, load, verdict
 from tests.sandbox.filters import (
     CLONE_THREAD,
@@ -272,7 +273,7 @@ def _numbers_in(text: str) -> dict[str, int]:
     number=st.integers(0, 600) | st.integers(0, HIGH - 1),
     arguments=st.lists(st.integers(0, 0x300) | st.integers(0, (1 << 64) - 1), min_size=6, max_size=6),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=fewer_quickly(400), deadline=None)
 def test_whatever_is_called_the_answer_is_a_known_one(
     machine: str, metadata_calls: bool, own_arch: bool, arch: int, number: int, arguments: list[int]
 ) -> None:

@@ -12,6 +12,7 @@ from darkroom.annotation.rounds.next_tasks import to_percent
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
 from tests.image_files import encoded
+from tests.matrices import fewer_quickly
 
 sides = st.integers(2, 20_000)
 
@@ -23,7 +24,7 @@ def boxes(draw: st.DrawFn) -> tuple[Box, int, int]:
     return Box(x1, y1, draw(st.integers(x1 + 1, width)), draw(st.integers(y1 + 1, height))), width, height
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=fewer_quickly(1_000))
 @given(boxes())
 def test_a_box_comes_back_from_percent(found: tuple[Box, int, int]) -> None:
     assert comes_back(*found)

@@ -120,6 +120,7 @@ def test_interval_holds_the_truth_in_about_95_of_100_samples():
     assert 88 <= held <= 100
 
 
+@pytest.mark.soak
 def test_interval_is_the_same_in_another_process_whatever_the_hash_seed():
     code = "from darkroom.annotation.quality.agreement import alpha\n"
     code += "print(alpha([['a','b','a'],['b','b'],['c','a'],['c','c']]*5))"

@@ -27,6 +27,7 @@ from darkroom.assets.clusters.lost_runs import fail_lost_runs
 from darkroom.assets.clusters.placement import PlacementError
 from darkroom.assets.clusters.queued_runs import LOCATION
 from darkroom.assets.clusters.run_launcher import check_placement
+from tests.assets.conftest import OpenInstance
 from tests.json_endpoint import JsonHandler
 
 RUN, OTHER = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"
@@ -70,7 +71,9 @@ def server() -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-def instance(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+def instance(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_instance: OpenInstance
+) -> Iterator[dg.DagsterInstance]:
     """With the launcher of the shipped file, from outside of the cluster."""
     monkeypatch.setenv("DARKROOM_KUBERNETES_NAMESPACE", "research")
     monkeypatch.setenv("DARKROOM_KUBERNETES_IMAGE", "registry.example.org/darkroom:0.1.0")
@@ -90,7 +93,7 @@ def instance(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         )
     )
     launcher["config"] |= {"load_incluster_config": False, "kubeconfig_file": str(tmp_path / "kubeconfig")}
-    with dg.instance_for_test(overrides={"run_launcher": launcher}) as made:
+    with open_instance(run_launcher=launcher) as made:
         yield made
 
 

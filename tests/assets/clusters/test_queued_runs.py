@@ -10,6 +10,7 @@ from dagster._core.events import DagsterEventType
 
 from darkroom.assets.clusters.placement import RUNS_ON_TAG
 from darkroom.assets.clusters.queued_runs import QueuedRuns
+from tests.assets.conftest import OpenInstance
 
 SHARDS = ["signs-0000", "signs-0001", "signs-0002"]
 PLANNED = {DagsterEventType.ASSET_MATERIALIZATION_PLANNED, DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED}
@@ -38,10 +39,10 @@ def job() -> dg.JobDefinition:
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
+def instance(open_instance: OpenInstance) -> Iterator[dg.DagsterInstance]:
     coordinator = {"module": "dagster.core.run_coordinator", "class": "QueuedRunCoordinator"}
     retries = {"enabled": True, "max_retries": 1}
-    with dg.instance_for_test(overrides={"run_coordinator": coordinator, "run_retries": retries}) as made:
+    with open_instance(run_coordinator=coordinator, run_retries=retries) as made:
         yield made
 
 

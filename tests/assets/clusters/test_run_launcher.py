@@ -33,6 +33,7 @@ from darkroom.assets.clusters.placement import (
 )
 from darkroom.assets.clusters.worker import LocalRunLauncher
 from darkroom.assets.dagster_home.instance import open_instance
+from tests.assets.conftest import OpenInstance
 from tests.ports import free_port
 
 RUN = "00000000-0000-4000-8000-000000000001"
@@ -67,8 +68,8 @@ def recorders(monkeypatch: pytest.MonkeyPatch) -> dict[str, Recorder]:
 
 
 @pytest.fixture
-def placed() -> Any:
-    with dg.instance_for_test(overrides={"run_launcher": LAUNCHER}) as instance:
+def placed(open_instance: OpenInstance) -> Any:
+    with open_instance(run_launcher=LAUNCHER) as instance:
         yield instance
 
 

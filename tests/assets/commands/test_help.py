@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.command_line.errors import markup_for, program_of
+from tests.matrices import every_nth
 
 MODULES = ("darkroom.train.sft", "darkroom.train.grpo", "darkroom.train.evaluate", "darkroom.train.tiny")
 
@@ -50,7 +51,7 @@ def lost_words(program: Command, path: tuple[str, ...], command: Command, width:
 
 
 @pytest.mark.parametrize("name", ["darkroom", *MODULES])
-@pytest.mark.parametrize("width", ["40", "60", "130", "400"])
+@pytest.mark.parametrize("width", every_nth(["40", "60", "130", "400"], 2))
 def test_every_word_of_a_help_is_printed(monkeypatch: pytest.MonkeyPatch, name: str, width: str) -> None:
     monkeypatch.setattr(rich_utils, "MAX_WIDTH", int(width))  # read from the environment at import
     application = apps()[name]

@@ -138,7 +138,12 @@ def test_what_is_no_repository_is_refused_before_any_work(repository: str) -> No
     ("repository", "environment", "mend"),
     [
         (REPOSITORY, {"HF_TOKEN": "hf_wrong"}, "log in with `hf auth login`"),
-        (REPOSITORY, {"HF_ENDPOINT": "http://127.0.0.1:1"}, "check the network and HF_ENDPOINT (http://127.0.0.1:1)"),
+        pytest.param(
+            REPOSITORY,
+            {"HF_ENDPOINT": "http://127.0.0.1:1"},
+            "check the network and HF_ENDPOINT (http://127.0.0.1:1)",
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_what_the_hub_does_not_take_is_one_line_that_names_the_mend(

@@ -89,7 +89,7 @@ def column_findings(boxes: Sequence[BoxRow], frame: BoxFrame | None) -> list[Col
     return list(BoxColumn(boxes).doubts(frame or "corners"))
 
 
-@pytest.mark.parametrize("frame", every_nth(FRAMES, 3))
+@pytest.mark.parametrize("frame", every_nth(FRAMES, 6))
 @pytest.mark.parametrize("box_in", [of_any_size, small])
 def test_the_column_check_refuses_every_other_frame(frame, box_in):
     rng = random.Random(16)

@@ -12,6 +12,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, reject
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.sources.columns import Columns
 from darkroom.pipelines.sources.mapping import map_row
+from tests.matrices import fewer_quickly
 
 
 @pytest.mark.parametrize("column", ["question", "answer"])
@@ -67,12 +68,13 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.hypothesis
 def test_any_row_is_a_row_or_a_bad_row(folder):
     frames = st.sampled_from(["corners", "xywh", "fractions", "percent"])
     names = st.sampled_from(["image", "question", "answer", "choices", "boxes", "category"])
 
     @given(st.dictionaries(names, JSON), frames)
-    @settings(max_examples=300)
+    @settings(max_examples=fewer_quickly(300))
     def check(row: dict[str, object], frame: str) -> None:
         columns = Columns(choices="choices", boxes="boxes", category="category", box_frame=frame)  # type: ignore[arg-type]
         (mapped,) = map_row(row, columns, where="1", folder=folder, license="")
@@ -137,6 +139,7 @@ def test_details_are_kept_as_private_knowledge(mapped):
     )
 
 
+@pytest.mark.hypothesis
 def test_any_row_is_a_row_or_a_bad_row_with_every_field_of_a_mapping(folder):
     everything = Columns(
         question=("question", "chat.q"),
@@ -162,7 +165,7 @@ def test_any_row_is_a_row_or_a_bad_row_with_every_field_of_a_mapping(folder):
             values | texts,
         )
     )
-    @settings(max_examples=300)
+    @settings(max_examples=fewer_quickly(300))
     def check(row: dict[str, object]) -> None:
         (mapped,) = map_row(row, everything, where="1", folder=folder, license="")
         if isinstance(mapped, BadRow):

@@ -24,6 +24,7 @@ from darkroom.pipelines.sources.catalog import (
 )
 from darkroom.pipelines.sources.ingest import ingest_shard
 from darkroom.pipelines.sources.source_config import SourceConfig
+from tests.matrices import every_nth
 from tests.pipelines.sources.public_rows import TEXT, reasons, write
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -42,7 +43,7 @@ def test_every_bundled_file_says_what_a_user_must_know(name):
     assert config.license or "licence" in config.about.remarks or "licen" not in config.about.remarks
 
 
-@pytest.mark.parametrize("name", public_sources())
+@pytest.mark.parametrize("name", every_nth(public_sources(), 4))
 def test_an_added_file_is_read_as_it_was_bundled(name, tmp_path):
     catalog = Catalog(tmp_path / "sources")
     config = placed(name, tmp_path, n_shards=2)

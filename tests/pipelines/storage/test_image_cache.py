@@ -90,6 +90,7 @@ def fill(folder: Path, begin: int) -> int:
     return n_whole
 
 
+@pytest.mark.soak
 def test_processes_share_it_and_its_bound(tmp_path):
     folder = tmp_path / "cache"
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:

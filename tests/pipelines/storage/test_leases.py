@@ -44,6 +44,7 @@ def claimed_by_another(ledger, *, beat_seconds_ago):
         connection.execute(sa.text("INSERT INTO claims VALUES (:key, 'elsewhere/1/2/3/4', :since, :beat)"), values)
 
 
+@pytest.mark.soak
 def test_two_processes_that_want_the_same_acts_pay_for_each_once(ledger_url, tmp_path):
     assert paid_by_two(ledger_url, tmp_path / "paid", 200) == list(range(200))
 

@@ -93,6 +93,7 @@ def test_a_killed_process_loses_nothing_that_was_returned(ledger_url):
         assert ledger.totals()["policy"].calls in (len(returned), len(returned) + 1)
 
 
+@pytest.mark.soak
 def test_processes_that_start_at_once_agree_on_who_was_first(ledger_url):
     racers = [
         subprocess.Popen(

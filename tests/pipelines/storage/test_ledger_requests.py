@@ -167,6 +167,7 @@ def test_one_ledger_serves_one_event_loop_after_the_other(tmp_path):
         assert ledger.totals()["policy"].calls == 3
 
 
+@pytest.mark.soak
 def test_no_act_that_was_returned_is_lost_by_a_kill(tmp_path):
     url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     process = subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True)

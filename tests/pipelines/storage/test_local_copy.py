@@ -6,6 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+import pytest
+
 from darkroom.pipelines.storage.atomic_write import MARKER, local_copy, share_folder
 from darkroom.pipelines.storage.store_paths import store_path
 from darkroom.pipelines.storage.workspace import Workspace
@@ -61,6 +63,7 @@ def copied(url: str, to: Path) -> str:
     return (local_copy(store_path(url), to) / MARKER).read_text()
 
 
+@pytest.mark.soak
 def test_processes_that_want_a_copy_at_once_get_one(object_store, tmp_path):
     folder = store_path(object_store.url()) / "datasets" / "sft" / "crop"
     dataset(folder, "rows")

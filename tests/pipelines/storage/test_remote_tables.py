@@ -121,6 +121,7 @@ def killed_between(url: str, scratch: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
 
 
+@pytest.mark.soak
 def test_a_process_that_is_killed_between_rejects_and_table_leaves_no_table(object_store, tmp_path):
     url = object_store.url("tables")
     tables = Tables(store_path(url), tmp_path)
@@ -132,6 +133,7 @@ def test_a_process_that_is_killed_between_rejects_and_table_leaves_no_table(obje
     assert tables.inputs(KEY) == "new"
 
 
+@pytest.mark.soak
 def test_a_process_that_is_killed_leaves_the_earlier_table_with_its_rejects(object_store, tmp_path):
     url = object_store.url("tables")
     tables = Tables(store_path(url), tmp_path)

@@ -12,11 +12,12 @@ from darkroom.pipelines.demo.images.material import photograph_image, texture
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.vision.registration import correlation, degrees_between, pose_of
 from darkroom.pipelines.vision.visibility import orientation
+from tests.matrices import every_nth
 
 NAMES = ("astronaut", "coffee", "rocket", "pagoda", "horse", "page", "handwriting", "coins")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_nth(NAMES, 2))
 @pytest.mark.parametrize("angle", [0, 41, 90, 137, 180, 222, 270, 319])
 def test_a_turn_is_measured_to_a_degree(name, angle):
     original = photograph_image(name)
@@ -43,7 +44,7 @@ def test_a_part_is_cut_out_of_what_shows_it_in_the_images_own_frame():
     assert correlation(np.asarray(cut.convert("L")), np.asarray(original.crop(box).convert("L"))) > 0.95
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_nth(NAMES, 3))
 def test_mirrored_images_and_other_ones_are_not_found(name):
     original = photograph_image(name)
     assert pose_of(original, ImageOps.mirror(original)) is None

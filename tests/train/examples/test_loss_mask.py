@@ -15,6 +15,7 @@ from darkroom.train.examples.encoding import IGNORED, RowReader
 from darkroom.train.examples.loss_mask import mask_of, page, print_mask
 from darkroom.train.models.loading import load_processor, template
 from darkroom.train.tiny import ARCHITECTURES, LINE_SPLIT, build
+from tests.matrices import first_quickly
 from tests.train.scripted import segments
 
 PAD = "<|image_pad|>"
@@ -97,7 +98,7 @@ def expected_characters(text, row, layout):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("split", ["lines", "words"])
+@pytest.mark.parametrize("split", first_quickly(["lines", "words"]))
 @pytest.mark.parametrize("layout", ["turns", "inline"])
 @pytest.mark.parametrize("protocol", ["thyme", "pyvision", "tool_call"])
 def test_every_token_is_trained_or_not_as_the_text_alone_says(processors, arch, split, layout, protocol):

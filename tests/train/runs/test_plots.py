@@ -39,7 +39,8 @@ def test_a_small_plot_falls_where_the_column_falls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_columns", "across", "down"), [(1, 1, 1), (3, 3, 1), (4, 4, 1), (5, 4, 2), (32, 4, 8), (40, 4, 8)]
+    ("n_columns", "across", "down"),
+    [(1, 1, 1), (3, 3, 1), (4, 4, 1), (5, 4, 2), *(pytest.param(n, 4, 8, marks=pytest.mark.soak) for n in (32, 40))],
 )
 def test_every_column_has_a_panel_four_in_a_row(n_columns: int, across: int, down: int) -> None:
     columns = [f"c{n}" for n in range(n_columns)]

@@ -20,6 +20,7 @@ from darkroom.pipelines.models.serving.cli import serve
 from darkroom.pipelines.processes.process_sessions import ProcessMark
 from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 from darkroom.pipelines.storage.workspace import Workspace
+from tests.matrices import first_quickly
 from tests.pipelines.models.serving.conftest import MODEL, put_program
 from tests.waiting import wait_until
 
@@ -148,7 +149,7 @@ def test_the_log_of_a_server_that_dies_is_shown(gpu: None, stand_in: VirtualEnvi
     assert "no memory left for the KV cache" in result.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", first_quickly([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
 def test_a_server_ends_with_its_command(number: signal.Signals, gpu: None, stand_in: VirtualEnvironment) -> None:
     with foreground(MODEL.name) as (starter, settings):
         server = server_of(settings)

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from darkroom.pipelines.selection.duplicates import key_index
 from darkroom.pipelines.selection.duplicates.key_index import FoundKeys, KeyIndex, MappedFile
+from tests.matrices import fewer_quickly
 
 _N_MANY = 1 << 23
 PARTS = st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=9)
@@ -21,7 +22,7 @@ def found_in(index: KeyIndex, keys: np.ndarray) -> FoundKeys:
 
 
 @given(PARTS, st.sampled_from([1, 3, 128]), st.sampled_from([[], [1], [2, 1], [4, 2, 1]]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=fewer_quickly(120), deadline=None)
 def test_it_finds_all_items_of_a_key_whatever_was_merged(parts, piece, steps):
     expected: dict[int, list[int]] = defaultdict(list)
     n_items = 0

@@ -10,6 +10,7 @@ import pytest
 from darkroom.pipelines.verification.checks import hint_stays_hidden
 from darkroom.pipelines.verification.checks.hint import PHRASES, phrases, spelled, unseen_phrase
 from measurements.leaks import PARTS, flagged, read_thoughts
+from tests.matrices import every_nth
 
 CASES = json.loads((Path(__file__).parent / "cases" / "hints.json").read_text())
 LEAKS, CLEAN = CASES["leaks"], CASES["clean"]
@@ -96,7 +97,10 @@ def test_what_everybody_is_given_is_no_leak(make_case, text):
 
 
 @pytest.mark.parametrize(
-    "unit", ["the box of the ", "cannot be read but ", "I know ", "exactly ", "the crop will ", "(123, ", "as the "]
+    "unit",
+    every_nth(
+        ["the box of the ", "cannot be read but ", "I know ", "exactly ", "the crop will ", "(123, ", "as the "], 4
+    ),
 )
 def test_a_long_thought_costs_no_more_than_its_length(unit):
     """Four times the text, in far less than sixteen times the time."""

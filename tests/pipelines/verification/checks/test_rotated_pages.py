@@ -155,7 +155,7 @@ def test_half_a_turn_is_undone_and_measured_like_any_other(rotated, page):
     assert angle_undone(case).passed
 
 
-@pytest.mark.parametrize("page", ["article", "letter"])
+@pytest.mark.parametrize("page", first_quickly(["article", "letter"]))
 @pytest.mark.parametrize("off", [180, 6])
 def test_a_page_that_still_leans_or_stands_on_its_head_fails(rotated, page, off):
     """Half a turn as the sum of turn and correction is what Thyme's table 11 rules out."""
@@ -163,7 +163,7 @@ def test_a_page_that_still_leans_or_stands_on_its_head_fails(rotated, page, off)
     assert (upright(case).reason, angle_undone(case).reason) == (Flaw.NOT_UPRIGHT, Flaw.WRONG_ANGLE)
 
 
-@pytest.mark.parametrize("other", [columns(), photograph_image("page"), photograph_image("coffee")])
+@pytest.mark.parametrize("other", first_quickly([columns(), photograph_image("page"), photograph_image("coffee")]))
 def test_another_page_is_not_this_one(rotated, other):
     case = rotated(article(), lambda given, back, size: other, angle=139, back=221, canvas=False)
     assert upright(case).reason == Flaw.NOT_UPRIGHT

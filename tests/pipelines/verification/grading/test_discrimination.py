@@ -16,6 +16,7 @@ from darkroom.pipelines.verification.grading import (
     measure_discrimination,
     require_discrimination,
 )
+from tests.matrices import fewer_quickly
 
 
 def asked(
@@ -92,7 +93,7 @@ ODD = st.text("0123456789.,;-+/%$ xy()[]{}\\^=andorA", max_size=30)
 
 
 @pytest.mark.parametrize("kind", ["choice", "number", "text", "list", "maths", "box", "judged"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=fewer_quickly(25), deadline=None)
 @given(answer=st.text(max_size=30) | ODD)
 @example(answer="{1,2,}")
 def test_any_answer_is_tried_without_an_error(kind, answer):

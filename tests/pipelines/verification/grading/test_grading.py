@@ -17,6 +17,7 @@ from darkroom.pipelines.verification.grading import grade
 from darkroom.pipelines.verification.grading.math_worker import MathsProcess, maths_process
 from darkroom.pipelines.verification.grading.maths import read_expression
 from darkroom.pipelines.verification.grading.text_match import similarity
+from tests.matrices import fewer_quickly
 
 CHOICES = ("A. red", "B. green", "C. blue", "D. a cat")
 
@@ -266,7 +267,7 @@ def test_similarity_is_symmetric_and_within_bounds(one, other):
     assert similarity(one, other) == pytest.approx(similarity(other, one))
 
 
-@settings(max_examples=300)
+@settings(max_examples=fewer_quickly(300))
 @given(st.text(r"0123456789.,+-*/^_(){}[]|=<>\ xyπ√²sqrtfracpi$%", max_size=60))
 def test_no_text_breaks_the_reading_of_expressions(text):
     found = read_expression(text)
