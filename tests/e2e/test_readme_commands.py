@@ -30,7 +30,6 @@ def readme_line(root: Path, beginning: str) -> list[str]:
     return shlex.split(found[0], comments=True)
 
 
-@pytest.mark.soak
 def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, clean_environment) -> None:
     clean_environment.pop("DAGSTER_HOME")
     ingest = [word.replace("photos", str(photos), 1) for word in readme_line(root, ".venv/bin/darkroom ingest")]
