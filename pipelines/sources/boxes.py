@@ -9,7 +9,7 @@ A frame is an order of four numbers and a unit. Orders: ``corners`` (x1, y1, x2,
 
 Numbers alone do not tell ``corners`` from ``yxyx`` in a relative unit (or in pixels of square images), nor ``xywh``
 from ``cxcywh`` where boxes are small and away from the edges, nor ``corners`` from ``xywh`` where all boxes are in the
-upper left: then the frame must be stated.
+upper left: then the frame must be stated. So it must where they fill an upper left part, as those of a smaller copy do.
 """
 
 import math
@@ -49,6 +49,12 @@ _FEWEST = 3
 """Boxes from which on their spread tells ``corners`` from ``xywh``."""
 _SPREAD = 5
 """Factor by which corners spread farther than sizes where boxes are of about one size."""
+
+_MANY, _UNLIKELY = 20, math.log(1e-6)
+"""Positions from which on a part that holds them all is no chance, and the logarithm of that chance."""
+_PART, _EVEN, _OVER = 0.75, 1.35, 0.18
+"""Of an upper left part that is a copy or another range: its longest side in images, the factor by which its sides
+differ (in pixels, or as shares; a toolbar's differ more), the deviation of positions in it (a subject's is less)."""
 
 _KEYS = ("bbox", "bbox_2d", "box", "bndbox", "points")
 _LABELS = ("label", "name", "category", "ref")
@@ -255,11 +261,30 @@ class BoxColumn:
             yield ColumnFinding(what, bool(likelier) and n_misfits >= _MOST_DOUBTFUL * self.n_rows)
         elif not likelier and (rivals := self.rivals(frame)):
             yield ColumnFinding(f"the boxes fit their images as {rivals[0]}, too", False)
+        elif not likelier and self._fill_a_part(frame):
+            what = (
+                "the boxes fill only an upper left part of their images, as pixels of smaller copies do (scale those)"
+            )
+            yield ColumnFinding(what, False)
         corners = _corners(self._sides, self._sizes, frame, self._are_corners)
         n_tiny = self._count((corners[:, 2:] - corners[:, :2] <= 1).all(axis=1) & ~self._is_misfit(frame))
         if n_tiny > _TOLERATED * self.n_rows:
             yield ColumnFinding(f"in {self._share(n_tiny)} a box is of one pixel", False)
         yield from self._doubts_of_images(frame)
+
+    def _fill_a_part(self, frame: BoxFrame) -> bool:
+        """True if all boxes lie in one upper left part, all over it: a range of pixels, or of shares of the image."""
+        if (n_positions := len(np.unique(self._sides, axis=0))) < _MANY:
+            return False
+        corners = _corners(self._sides, self._sizes, frame, self._are_corners)
+        for unit in (self._sizes, np.ones_like(self._sizes)):
+            far = (corners[:, 2:] / unit).max(axis=0)
+            deviation = ((corners[:, :2] + corners[:, 2:]) / 2 / unit).std(axis=0)
+            shares = np.clip(far * unit / self._sizes, 1e-9, 1)
+            is_part = shares.max() <= _PART and n_positions * np.log(shares).sum(axis=1).mean() < _UNLIKELY
+            if is_part and (deviation >= _OVER * far).all() and far.max() <= _EVEN * far.min():
+                return True
+        return False
 
     def _doubts_of_images(self, frame: BoxFrame) -> Iterator[ColumnFinding]:
         """Pixels of images that EXIF turns, which may be those of the file; and images that are counted from 1."""

@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -131,6 +132,77 @@ def test_small_boxes_in_the_upper_left_are_corners_where_their_ends_follow_their
         columns = [[BoxRow((UserBox("", sides_in(size)),), (size,)) for size in of_column] for of_column in sizes]
         n_taken[name] = sum(not BoxColumn(boxes).rivals("corners") for boxes in columns)
     assert n_taken == {"corners": n_corners, "xywh": n_xywh}
+
+
+def screenshots(rng: random.Random, size: Size, across: float, down: float) -> Box:
+    """A control in an area of the screen that begins at its upper left corner."""
+    width, height = rng.randrange(16, 90), rng.randrange(16, 36)
+    x, y = (rng.randrange(4, round(side * share)) for side, share in zip(size, (across, down), strict=True))
+    return Box(x, y, x + width, y + height)
+
+
+PHOTOS, SCREENS = [(4000, 3000), (3024, 4032), (6000, 4000)], [(2560, 1440), (3840, 2160)]
+ONE_SIZE = (60, 40)
+
+
+def in_copy(rng: random.Random, size: Size, copy: float | Size, *, is_of_one_size: bool = True) -> Box:
+    """A target as pixels of a smaller copy of its image, or of a fixed range."""
+    shown = (round(size[0] * copy), round(size[1] * copy)) if isinstance(copy, float) else copy
+    x, y = (rng.randrange(side - of) for side, of in zip(shown, ONE_SIZE, strict=True))
+    return Box(x, y, x + ONE_SIZE[0], y + ONE_SIZE[1]) if is_of_one_size else small(rng, shown)
+
+
+def n_stopped(box_in: Callable[[random.Random, Size], Box], sizes: Sequence[Size], *, n_rows: int = 20) -> int:
+    """Of 40 columns of pixels with a size of image each."""
+    rng = random.Random(9)
+    columns = [[(box_in(rng, size), size) for _ in range(n_rows)] for size in rng.choices(sizes, k=40)]
+    rows_of = ([BoxRow((UserBox("", tuple(box)),), (size,)) for box, size in column] for column in columns)
+    return sum(bool(column_findings(rows, None)) for rows in rows_of)
+
+
+@pytest.mark.parametrize(
+    ("copy", "is_of_one_size", "fewest"),
+    [
+        ((1000, 1000), True, 40),
+        ((1280, 1280), True, 38),
+        (0.4, True, 37),
+        (0.5, True, 37),
+        (0.7, True, 37),
+        (0.5, False, 37),
+        ((1333, 800), True, 20),
+    ],
+)
+def test_boxes_that_fill_an_upper_left_part_are_stopped(copy, is_of_one_size, fewest):
+    assert n_stopped(partial(in_copy, copy=copy, is_of_one_size=is_of_one_size), PHOTOS) >= fewest
+
+
+@pytest.mark.parametrize(
+    ("across", "down", "most"), [(0.95, 0.95, 0), (0.95, 0.03, 0), (0.7, 0.1, 0), (0.08, 0.9, 0), (0.5, 0.5, 40)]
+)
+def test_controls_of_a_toolbar_a_sidebar_or_the_whole_screen_pass(across, down, most):
+    n = n_stopped(partial(screenshots, across=across, down=down), SCREENS)
+    assert n == most, "an area with the shape of the screen is stopped: nothing tells it from a copy"
+
+
+def centred(rng: random.Random, size: Size) -> Box:
+    x, y = (round(side * min(0.85, max(0.1, rng.gauss(0.45, 0.08)))) for side in size)
+    return Box(x, y, x + size[0] // 20, y + size[1] // 20)
+
+
+def test_subjects_near_the_centre_pass():
+    assert n_stopped(centred, PHOTOS) == 0
+    assert n_stopped(centred, PHOTOS, n_rows=200) == 0
+
+
+def test_boxes_in_a_part_go_on_where_the_frame_is_stated_and_few_say_nothing():
+    rng = random.Random(3)
+    boxes = column(*(in_copy(rng, (4000, 3000), 0.7) for _ in range(30)), size=(4000, 3000))
+    (doubt,) = check_column(boxes, "corners", source="streets", column="boxes")
+    assert doubt.startswith("the boxes fill only an upper left part of their images, as pixels of smaller copies do")
+    with pytest.raises(SourceError, match=r"smaller copies do \(scale those\).*state corners"):
+        check_column(boxes, None, source="streets", column="boxes")
+    assert check_column(boxes[:19], None, source="streets", column="boxes") == []
+    assert check_column(boxes[:10] * 3, None, source="streets", column="boxes") == []
 
 
 @pytest.mark.parametrize(("n_rows", "n_stopped"), [(1, 40), (3, 5), (20, 0)])
