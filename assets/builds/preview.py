@@ -21,7 +21,6 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.gallery import read_rejects, write_entries
 from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_trajectory
-from darkroom.pipelines.inspection.source_check import FirstRows
 from darkroom.pipelines.models.policies.settings import Role
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -45,7 +44,7 @@ def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
     """
     with Workspace.from_environment() as workspace, TemporaryDirectory(prefix="darkroom-preview-") as folder:
         recipes = [recipe for recipe in families_of(workspace, source) if not families or recipe.family in families]
-        rows = FirstRows(Catalog(workspace.sources).open(source), _N_READ * n_rows)
+        opened = Catalog(workspace.sources).open(source)
         asyncio.run(check_policies(workspace, recipes))
         page = (workspace.local / "views" / f"{source}.preview.html").absolute()
         workspace.ledger.totals()  # made where it belongs
@@ -55,7 +54,7 @@ def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
             (home / "calibrations" / file.name).write_bytes(file.read_bytes())
         policies = {name: PolicyResource.from_environment(role) for name, role in _ROLES.items()}
         with replace(workspace, home=home, local=home, images_url=str(home / "images")) as trial:
-            samples = ingest_shard(rows, 0, trial.images).samples
+            samples = ingest_shard(opened, 0, trial.images, n_rows=_N_READ * n_rows).samples
             if not samples:
                 raise SourceError(f"none of the first rows is a sample: darkroom sources check {source} says why")
             for recipe in recipes:

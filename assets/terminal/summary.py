@@ -23,7 +23,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.table_search import columns_of
 from darkroom.pipelines.publishing.rendering import columns, sparkline
 from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS, rl_folder
-from darkroom.pipelines.records import Reject
+from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.annotation import asked, measured_on
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl import pass_rates, suitability
@@ -127,6 +127,8 @@ def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey
     notes = IntakeNotes()
     for line in (line for shard in facts for line in shard.get("notes", {}).get("lines", ())):
         notes.add(*line)
+    samples = (sample for key in keys for sample in workspace.tables.stream(key, Sample))
+    notes.add_samples(samples, workspace.tables.scratch)
     if lines := notes.lines():
         console.print(counts("Worth a look", lines))
     listed = list(islice((reject for key in keys for reject in workspace.tables.stream_rejects(key)), _N_LISTED))

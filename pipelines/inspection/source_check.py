@@ -2,44 +2,24 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.sources import BadRow, Source, SourceRow
+from darkroom.pipelines.sources import Source
 from darkroom.pipelines.sources.columns import Columns, alternatives
 from darkroom.pipelines.sources.ingest import ingest_shard
-from darkroom.pipelines.sources.intake_notes import NoteLine
+from darkroom.pipelines.sources.intake_notes import IntakeNotes, NoteLine
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.stage_runs import reason_of
 
 _ROLES = ("question", "answer", "choices", "images", "videos", "boxes", "category", "license")
 _LONGEST = 80
-
-
-@dataclass(frozen=True, slots=True)
-class FirstRows:
-    """The first ``n`` rows of a source's first shard, as a source."""
-
-    source: Source
-    n: int
-    n_shards: int = 1
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def fingerprint(self) -> str:
-        return self.source.fingerprint
-
-    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
-        """The rows; of a conversation, its samples count."""
-        return islice(self.source.rows(shard), self.n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +72,13 @@ def check_source(
 
     Raises ``SourceError`` where the boxes' frame does not fit their column.
     """
-    intake = ingest_shard(FirstRows(source, n_rows), 0, store)
+    intake, notes = ingest_shard(source, 0, store, n_rows=n_rows), IntakeNotes()
+    notes.add_samples(intake.samples, Path(gettempdir()))
     used = [_column_use(role, columns, intake.samples) for role in _ROLES]
     families = [_family_use(recipe, intake.samples, store) for recipe in recipes]
     uses = [use for use in used if use.columns or use.n_filled]
-    return SourceCheck(intake.n_in, intake.samples, intake.rejects, intake.notes, uses, families)
+    lines = [*intake.notes, *notes.lines()]
+    return SourceCheck(intake.n_in, intake.samples, intake.rejects, lines, uses, families)
 
 
 def _column_use(role: str, columns: Columns | None, samples: Sequence[Sample]) -> ColumnUse:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any, TypeVar
 
 from darkroom.pipelines.records import ImageRef, Reject, Sample, Truth, TruthBox, VideoRef, to_row
@@ -39,8 +39,10 @@ class Intake:
     """The frame of its boxes, whether it was stated, and what speaks against it (JSON, for cards)."""
 
 
-def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
+def ingest_shard(source: Source, shard: int, store: ImageStore, *, n_rows: int | None = None) -> Intake:
     """The shard's samples, in the source's order, and its rejects. Images and videos are stored on the way.
+
+    ``n_rows``: only the first ones; of a conversation, its samples count.
 
     Raises ``SourceError`` where the boxes' frame does not fit their column.
     """
@@ -50,7 +52,7 @@ def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
     n_in = 0
     # rows about the image of the row before are frequent: it is decoded and checked once
     add_image = lru_cache(maxsize=4)(store.ingest)
-    for row in source.rows(shard):
+    for row in islice(source.rows(shard), n_rows):
         n_in += 1
         notes.add_row(row)
         try:
@@ -61,7 +63,6 @@ def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
             rejects.append(_rejected(source.name, row, error))
         else:
             samples[sample.sample_id] = sample
-            notes.add_sample(sample)
     frame = boxes.checked()
     lines = [NoteLine(len(boxes.rows), in_words(frame))] if frame else []
     derived = Counter(step for sample in samples.values() for step in derived_steps(sample.images))

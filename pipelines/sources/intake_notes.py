@@ -1,23 +1,30 @@
-"""Counts of a shard beside its samples: what a mapping left unread, choices of labels, rows that contradict each other.
+"""Counts beside samples: what a mapping left unread, choices of labels, rows that contradict each other.
 
     notes = IntakeNotes()
     for row in source.rows(0):
         notes.add_row(row)
     notes.lines()         # [NoteLine(40, "column id not read", "q.jsonl:1"), …]
 
+Rows are counted shard by shard, and their lines added up; samples of a whole source together, by ``add_samples``.
+
 A ``column`` is unread where the mapping names no part of it, a ``field`` where it names others of the same structure, a
 ``turn`` where a message of a conversation became neither question nor answer nor context.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.digest import canonical, key64
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.sources.columns import ANSWER_FIELDS, BESIDE, TEMPLATE, Columns, alternatives, list_in, value_at
 from darkroom.pipelines.sources.media import is_conversation
+from darkroom.pipelines.storage.row_files import KeyedSpill
 
 MANY_ROWS = 1000
 """About one image: a join by the wrong key, more often than a source."""
@@ -33,11 +40,9 @@ class NoteLine(NamedTuple):
 
 @dataclass(slots=True)
 class IntakeNotes:
-    """The notes on a shard's rows and samples, or the lines of several shards; in memory a few words a sample."""
+    """The notes on a shard's rows, or the lines of several shards, and the notes on a source's samples."""
 
     _lines: dict[str, NoteLine] = field(default_factory=dict)
-    _answers: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
-    _images: Counter[str] = field(default_factory=Counter)
 
     def add(self, n: int, what: str, example: str = "") -> None:
         """Add ``n`` to the line ``what``, which keeps its first example."""
@@ -50,22 +55,30 @@ class IntakeNotes:
             for line in filter(None, (*(f"{label} not read" for label in row.unread), row.label_choice)):
                 self.add(1, line, row.row)
 
-    def add_sample(self, sample: Sample) -> None:
-        """Compare the answer with that of an earlier row about the same; count rows by image."""
-        media = [*(image.sha256 for image in sample.images), *(video.sha256 for video in sample.videos)]
-        key = (sample.question, sample.choices, *media)
-        row, answer = self._answers.setdefault(key, (sample.source_row, sample.answer))
-        if answer != sample.answer:
-            example = f"{row} says {answer[:60]!r}, {sample.source_row} {sample.answer[:60]!r}"
-            self.add(1, "another answer to the same question about the same images, within a shard", example)
-        self._images.update({image.sha256 for image in sample.images})
+    def add_samples(self, samples: Iterable[Sample], scratch: Path) -> None:
+        """Compare each answer with that of the first row about the same; count rows by image.
+
+        Answers wait on disk, in ``scratch``: of a sample some 40 bytes are in memory.
+        """
+        answers, images = KeyedSpill(scratch), array("Q")
+        for sample in samples:
+            digests = [image.sha256 for image in sample.images]
+            media = [*digests, *(video.sha256 for video in sample.videos)]
+            key = key64(canonical([sample.question, sample.choices, media]))
+            first = answers.get(key)
+            if first is None:
+                answers.add(key, (sample.source_row, sample.answer))
+            elif first[1] != sample.answer:
+                example = f"{first[0]} says {first[1][:60]!r}, {sample.source_row} {sample.answer[:60]!r}"
+                self.add(1, "another answer to the same question about the same images", example)
+            images.extend(int(sha256[:16], 16) for sha256 in set(digests))
+        names, counts = np.unique(np.array(images, np.uint64), return_counts=True)
+        for name, n in zip(names[counts >= MANY_ROWS], counts[counts >= MANY_ROWS], strict=True):
+            self.add(int(n), f"rows about one image, {f'{name:016x}'[:12]}")
 
     def lines(self) -> list[NoteLine]:
         """One line a finding, the most frequent first."""
-        repeated = (
-            NoteLine(n, f"rows about one image, {name[:12]}") for name, n in self._images.items() if n >= MANY_ROWS
-        )
-        return sorted((*self._lines.values(), *repeated), key=lambda line: -line.n)
+        return sorted(self._lines.values(), key=lambda line: -line.n)
 
 
 def unread_in(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
@@ -15,6 +16,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from darkroom.pipelines.records import Grader, Reject, RLRow, Sample, SuitabilityLabel, Truth
 from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.records.samples import bare_sample
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.terminal import SafeConsole
@@ -40,6 +42,22 @@ def test_of_many_rejects_the_first_are_listed_and_the_others_counted(workspace: 
     assert "80 rows: 0 samples, 80 rejects" in text
     assert text.count("duplicate") == 50
     assert "… and 30 more:" in text
+
+
+def test_rows_of_different_shards_that_contradict_each_other_are_counted(
+    workspace: Workspace, console: Console
+) -> None:
+    keys = [TableKey(SAMPLES, f"streets-000{n}") for n in range(3)]
+    for key, answer in zip(keys, ("red", "blue", "red"), strict=True):
+        sample = bare_sample(answer, "Which colour?", source_row=f"row/{key.partition[-1]}", answer=answer)
+        facts = {"n_in": 1, "n_out": 1, "n_not_applicable": 0, "notes": {"lines": [[1, "column id not read", "row"]]}}
+        workspace.tables.write(key, Sample, [sample], [], inputs="", facts=facts)
+    assert print_intake(console, workspace, keys) == 3
+    text = console.export_text()
+    assert re.search(
+        r"1 +another answer to the same question about the same images *\n +row/0 says 'red', row/1 'blue'", text
+    )
+    assert re.search("3 +column id not read", text)
 
 
 def test_annotated_rows_and_rejects_are_those_that_people_wrote(workspace: Workspace, console: Console) -> None:
