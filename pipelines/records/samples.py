@@ -60,7 +60,8 @@ class ImageRef:
 
 @dataclass(frozen=True, slots=True)
 class VideoRef:
-    """A video of the store: ``sha256`` of its bytes. ``n_frames`` counts what decodes; ``fps`` is their average."""
+    """A video of the store: ``sha256`` of its bytes. ``n_frames`` counts what decodes; ``fps`` is their average. A part
+    names its film, which is not stored, and its times there."""
 
     sha256: str
     format: str
@@ -68,6 +69,8 @@ class VideoRef:
     height: int
     n_frames: int
     fps: float
+    parent: str | None = None
+    made_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

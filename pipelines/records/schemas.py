@@ -12,6 +12,7 @@ import pyarrow as pa
 from cattrs.gen import make_dict_unstructure_fn, override
 
 from darkroom.pipelines.records.rl import NOT_STORED, Grader
+from darkroom.pipelines.records.samples import VideoRef
 
 R = TypeVar("R")
 _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -20,9 +21,11 @@ _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.boo
 @cache
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True)
-    # without further answers a grader is what it was before it could have any
-    hook = make_dict_unstructure_fn(Grader, converter, accepted=override(omit_if_default=True))
-    converter.register_unstructure_hook(Grader, hook)
+    # without further answers a grader, and without a film a video, is what it was before it could have any
+    grader = make_dict_unstructure_fn(Grader, converter, accepted=override(omit_if_default=True))
+    converter.register_unstructure_hook(Grader, grader)
+    video = make_dict_unstructure_fn(VideoRef, converter, _cattrs_omit_if_default=True)
+    converter.register_unstructure_hook(VideoRef, video)
     return converter
 
 

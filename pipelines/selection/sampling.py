@@ -157,7 +157,7 @@ def grouped(
         ids.append(key64(sample.sample_id))
         # what the sample shows, and what that was made of
         digests_shown = [sha256 for image in sample.images for sha256 in (image.sha256, image.parent) if sha256]
-        digests_shown += [video.sha256 for video in sample.videos]
+        digests_shown += [sha256 for video in sample.videos for sha256 in (video.sha256, video.parent) if sha256]
         digests_shown = digests_shown or [sample.sample_id]
         smallest += min(digests_shown).encode().ljust(_DIGEST_LENGTH, b"\0")
         sources.extend(map(key64, digests_shown))

@@ -56,6 +56,8 @@ class SourceRow:
     category: str = ""
     license: str = ""
     videos: tuple[bytes, ...] = ()
+    cuts: tuple[tuple[str, str], ...] = ()
+    """Of videos that are parts, each one's ``parent`` and ``made_by`` (``VideoRef``)."""
     files: tuple[str, ...] = ()
     """For messages: the file of each image, then of each video; empty for what is no file. None where none is."""
     unread: tuple[str, ...] = ()

@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from darkroom.pipelines.models.parsing import parsed
 from darkroom.pipelines.sources.derived import DerivingColumns
+from darkroom.pipelines.sources.video_segments import VideoSegment
 
 _FIELD = re.compile(r"\{([^{}:]+)(?::0(\d{1,2}))?\}")
 _TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[\[\](){},:'"]|[^\s\[\](){},:'"]+""", re.DOTALL)
@@ -138,6 +139,8 @@ class Columns(DerivingColumns):
     """A row's own; where it is empty or without the column, the source's license."""
     row_id: str | None = None
     videos: str | None = None
+    segment: VideoSegment | None = None
+    """The part of the videos that a row is about; None: all of them."""
     details: tuple[str, ...] = ()
     """Columns stored as privileged details of the row (``Truth.details``, JSON)."""
     exclude: dict[str, tuple[bool | int | float | str, ...]] = Field(default={})
@@ -167,6 +170,12 @@ class Columns(DerivingColumns):
     json_beside: bool = False
     """True if each image has a JSON file of its name beside it; ``beside.bbox`` is its field ``bbox``."""
 
+    @model_validator(mode="after")
+    def _segment_is_of_videos(self) -> Self:
+        if self.segment and (not self.videos or "moments" in self.details):
+            raise ValueError("`segment` needs `videos`, without `moments`, which count the whole film's frames")
+        return self
+
     def needed(self) -> list[tuple[str, ...]]:
         """The required columns; of several names in one entry, one is required."""
         if self.transcript is not None:
@@ -174,8 +183,11 @@ class Columns(DerivingColumns):
             return [(name,) for field in read if field for name in self.sources_of(field)]
         media = [column for column in (self.images, self.videos) if isinstance(column, str)]
         paths = [name for column in media for name in template_names(column) or (column,)]
-        single = (*paths, *alternatives(self.choices), *alternatives(self.boxes), self.category, self.license)
-        names = [name for name in (*single, self.row_id, *self.details, *self.exclude) if name]
+        times = (self.segment.start, self.segment.end) if self.segment else ()
+        single = (*paths, *times, *alternatives(self.choices), *alternatives(self.boxes), self.category, self.license)
+        names = [
+            name for name in (*single, self.row_id, *self.details, *self.exclude) if name and isinstance(name, str)
+        ]
         if self.json_beside:
             names = [name for name in names if not name.startswith(f"{BESIDE}.")]
         groups = [alternatives(self.question), alternatives(self.answer), *((name,) for name in dict.fromkeys(names))]

@@ -65,8 +65,8 @@ def ingest_shard(source: Source, shard: int, store: ImageStore, *, n_rows: int |
             samples[sample.sample_id] = sample
     frame = boxes.checked()
     lines = [NoteLine(len(boxes.rows), in_words(frame))] if frame else []
-    derived = Counter(step for sample in samples.values() for step in derived_steps(sample.images))
-    lines += [NoteLine(n, f"samples with an image {step}") for step, n in sorted(derived.items())]
+    derived = Counter(step for sample in samples.values() for step in derived_steps(sample))
+    lines += [NoteLine(n, f"samples with {step}") for step, n in sorted(derived.items())]
     return Intake(list(samples.values()), rejects, n_in, [*lines, *notes.lines()], frame)
 
 
@@ -83,6 +83,9 @@ def _sample(
     names = _media_names(row)
     images = tuple(map(partial(_stored, add_image), row.images, names))
     videos = tuple(map(partial(_stored, add_video), row.videos, names[len(images) :]))
+    if row.cuts:
+        origins = zip(videos, row.cuts, strict=True)
+        videos = tuple(replace(video, parent=parent, made_by=made_by) for video, (parent, made_by) in origins)
     truth = row.truth if row.boxes is None else boxes.truth(row.truth, row.boxes, images)
     _check_boxes(truth, images)
     question = row.question
@@ -213,8 +216,9 @@ def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
         content = row.content
     else:
         sizes = {name: [f"{len(data)} bytes" for data in getattr(row, name)] for name in ("images", "videos")}
-        left_out = {"unread": True, "label_choice": True, "files": not any(row.files), "boxes": row.boxes is None}
-        content = {name: value for name, value in {**asdict(row), **sizes}.items() if not left_out.get(name)}
+        optional = {"files": any(row.files), "cuts": row.cuts, "boxes": row.boxes}
+        left_out = {"unread", "label_choice", *(name for name, value in optional.items() if not value)}
+        content = {name: value for name, value in {**asdict(row), **sizes}.items() if name not in left_out}
     return reject(
         error.reason,
         error.evidence,

@@ -6,6 +6,7 @@ columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_f
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from darkroom.pipelines.sources.intake_notes import unread_in
 from darkroom.pipelines.sources.media import IMAGE, VIDEO, describe, file_names, media, with_json_beside
 from darkroom.pipelines.sources.texts import LETTERS, choices_in, from_letters, lettered, plain_label, text_at
 from darkroom.pipelines.sources.transcripts import released_row
+from darkroom.pipelines.sources.video_segments import VideoSegment, asked_part
+from darkroom.pipelines.storage.video_cuts import VideoCut, cut
 
 _DEEPEST = 16
 
@@ -46,7 +49,8 @@ def map_row(
         talk = talk_of(row, columns)
         column = columns.images or talk.images
         images = tuple(media(row, column, folder, IMAGE, prefix=columns.path_prefix, optional=columns.text_rows))
-        videos = tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix))
+        cuts = _cuts(row, columns, columns.segment, folder) if columns.segment else ()
+        videos = () if cuts else tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix))
         names = file_names(row, column)
         boxes = _boxes(row, columns, n_images=len(images))
         questions = list(talk.asked(columns, len(images), _choices(row, columns)))
@@ -57,6 +61,11 @@ def map_row(
         place = f"{where}#{number + 1}" if number else where
         try:
             answer = _answer(row, columns, question)
+            if columns.segment is not None:
+                move = partial(columns.segment.moved, cuts=cuts)
+                answer = answer._replace(text=move(answer.text), accepted=tuple(map(move, answer.accepted)))
+                about = move(question.question) + asked_part(cuts)
+                question = question._replace(question=about, choices=tuple(map(move, question.choices)))
             yield SourceRow(
                 row=place,
                 images=images[: question.n_images],
@@ -66,7 +75,8 @@ def map_row(
                 truth=Truth(details=_details(row, columns, answer)),
                 category=_optional_text(row, columns.category),
                 license=_optional_text(row, columns.license) or license,
-                videos=videos,
+                videos=videos or tuple(part.data for part in cuts),
+                cuts=tuple((part.parent, part.made_by) for part in cuts),
                 files=(*names[: question.n_images], *file_names(row, columns.videos)),
                 unread=() if number else (*unread_in(row, columns), *talk.unread),
                 boxes=boxes and boxes.without(range(question.n_images, len(images))),
@@ -85,6 +95,13 @@ def _check_excluded(row: Mapping[str, Any], columns: Columns) -> None:
 
 def _optional_text(row: Mapping[str, Any], column: str | None) -> str:
     return text_at(row, column) if column and value_at(row, column) not in (None, "") else ""
+
+
+def _cuts(row: Mapping[str, Any], columns: Columns, segment: VideoSegment, folder: Path) -> tuple[VideoCut, ...]:
+    """The row's part of each of its videos. Raises ``RowError``."""
+    start, end = segment.span(row, value_at)
+    part = partial(cut, start=start, end=end)
+    return tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix, read=part))
 
 
 def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ import stat
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -20,6 +20,7 @@ import pybase64
 
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
 from darkroom.pipelines.sources.columns import BESIDE, alternatives, filled, list_in, object_in, value_at
+from darkroom.pipelines.storage.media_validation import MAX_VIDEO_BYTES, too_long
 
 _ARCHIVES = ("zip://", "hf://")
 """URLs of ``datasets`` for files in an archive or on the hub."""
@@ -60,8 +61,9 @@ def media(
     *,
     prefix: str = "",
     optional: bool = False,
-) -> Iterable[bytes]:
-    """The files of a row's ``column``; relative paths, less ``prefix``, are below ``folder``.
+    read: Callable[[bytes | Path], Any] | None = None,
+) -> Iterable[Any]:
+    """The files of a row's ``column``, as bytes or ``read``; relative paths, less ``prefix``, are below ``folder``.
 
     Raises ``RowError`` for unreadable files, and unless they are ``optional`` for an empty column (an empty list means
     no files; of several columns one must have a file).
@@ -71,7 +73,7 @@ def media(
         raise RowError(kind.missing, f"column {' or '.join(map(repr, alternatives(column)))} is empty")
     for name, value in values:
         for entry in _entries(value):
-            yield _bytes(entry, name, folder, kind, prefix)
+            yield (read or partial(_bytes, kind=kind))(_located(entry, name, folder, kind, prefix))
 
 
 def file_names(row: Mapping[str, Any], column: str | tuple[str, ...] | None) -> tuple[str, ...]:
@@ -135,7 +137,8 @@ def with_json_beside(
     if not isinstance(path, str):
         raise RowError(Reason.WRONG_TYPE, f"column {first!r}: expected the path of an image, found {describe(path)}")
     name = str(PurePosixPath(path).with_suffix(".json"))
-    fields = object_in(_bytes(name, first, folder, _SIDECAR, prefix).decode("utf-8", "replace"))
+    data = _bytes(_located(name, first, folder, _SIDECAR, prefix), _SIDECAR)
+    fields = object_in(data.decode("utf-8", "replace"))
     if fields is None:
         raise RowError(Reason.MALFORMED_ROW, f"{name} holds no JSON object")
     return {**row, BESIDE: fields}
@@ -146,7 +149,7 @@ def describe(value: Any) -> str:
     return "nothing" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
 
 
-def _bytes(value: Any, column: str, folder: Path, kind: MediaKind, prefix: str) -> bytes:
+def _located(value: Any, column: str, folder: Path, kind: MediaKind, prefix: str) -> bytes | Path:
     while isinstance(value, Mapping):
         value = next((value[key] for key in ("bytes", *_INSIDE) if value.get(key) is not None), None)
     if isinstance(value, bytes):
@@ -167,7 +170,7 @@ def _bytes(value: Any, column: str, folder: Path, kind: MediaKind, prefix: str) 
         raise RowError(Reason.MALFORMED_ROW, f"column {column!r}: the path {value!r} leaves the folder")
     if folder.suffix == ".zip":
         return _zipped_bytes(folder, paths, kind)
-    return _file_bytes(folder / next((path for path in paths if os.path.exists(folder / path)), paths[0]), kind)
+    return folder / next((path for path in paths if os.path.exists(folder / path)), paths[0])
 
 
 def spellings(path: str) -> list[str]:
@@ -190,10 +193,13 @@ def _decoded(text: str, problem: str, kind: MediaKind) -> bytes:
         raise RowError(kind.unreadable, f"{problem}: {error}") from error
 
 
-def _file_bytes(path: Path, kind: MediaKind) -> bytes:
+def _bytes(path: bytes | Path, kind: MediaKind) -> bytes:
+    if isinstance(path, bytes):
+        return path
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe blocks, a device never ends
             raise RowError(kind.unreadable, f"{path} is not a file")
+        _check_size(path.stat().st_size, kind)
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise RowError(kind.missing, f"there is no file {path}") from error
@@ -201,6 +207,11 @@ def _file_bytes(path: Path, kind: MediaKind) -> bytes:
         raise RowError(kind.unreadable, f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise RowError(Reason.MALFORMED_ROW, f"{str(path)!r} is no path: {error}") from error
+
+
+def _check_size(n_bytes: int, kind: MediaKind) -> None:
+    if kind is VIDEO and n_bytes > MAX_VIDEO_BYTES:  # before it fills the memory
+        raise too_long(f"{n_bytes:,} bytes, the limit is {MAX_VIDEO_BYTES:,}")
 
 
 def _archived_bytes(url: str, kind: MediaKind) -> bytes:
@@ -216,7 +227,9 @@ def _zipped_bytes(archive: Path, paths: Sequence[str], kind: MediaKind) -> bytes
     try:
         opened = _zip(archive, archive.stat().st_mtime_ns)
         members = [os.path.normpath(path) for path in paths]
-        return opened.read(next((name for name in members if name in opened.NameToInfo), members[0]))
+        member = next((name for name in members if name in opened.NameToInfo), members[0])
+        _check_size(opened.getinfo(member).file_size, kind)
+        return opened.read(member)
     except (KeyError, FileNotFoundError) as error:
         raise RowError(kind.missing, f"there is no {path} in {archive}") from error
     except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # RuntimeError: encrypted, or packed oddly

@@ -20,13 +20,13 @@ import re
 import threading
 import tomllib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import cv2
 import numpy as np
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from darkroom import sandbox
-from darkroom.pipelines.records import ImageRef, VideoRef
+from darkroom.pipelines.records import Sample, VideoRef
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.sandbox._guest.video import VideoReader
@@ -62,8 +62,8 @@ _BITS = (8, 10, 12, 14, 16)
 """Bits of a camera's values, in a file of 16."""
 _FEWEST_LEVELS = 16
 """Of the 256, between which 98 % of an image's values must lie apart: fewer show next to nothing of it."""
-FLATTENED, SCALED = "flattened on white", "scaled from "
-"""Steps of ``made_by`` that cards name; the bits or the range follow the second."""
+FLATTENED, SCALED, CUT = "flattened on white", "scaled from ", "cut from a longer one"
+"""Steps of ``made_by`` that cards name; the bits or the range follow the second. The third is a video's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +265,12 @@ def _scaled(values: NDArray[Any], steps: list[str]) -> Image.Image:
     )
 
 
-def derived_steps(images: Iterable[ImageRef]) -> set[str]:
-    """Changes by intake to what images show: ``flattened on white``, ``scaled from 12 bits``."""
-    steps = (step for image in images for step in (image.made_by or "").removeprefix("ingest: ").split(";"))
-    return {step for step in steps if step.startswith((FLATTENED, SCALED))}
+def derived_steps(sample: Sample) -> set[str]:
+    """Changes by intake to what a sample shows: ``an image scaled from 12 bits``, ``a video cut from a longer one``."""
+    kinds = [("an image", image.made_by) for image in sample.images]
+    kinds += [("a video", video.made_by) for video in sample.videos]
+    steps = ((kind, step) for kind, made_by in kinds for step in (made_by or "").removeprefix("ingest: ").split(";"))
+    return {f"{kind} {step}" for kind, step in steps if step.startswith((FLATTENED, SCALED, CUT))}
 
 
 MAX_VIDEO_BYTES = 512 * 2**20
@@ -283,12 +285,12 @@ def probe_video(data: bytes) -> VideoRef:
     if not data:
         raise RowError(Reason.UNREADABLE_VIDEO, "the video file has 0 bytes")
     if len(data) > MAX_VIDEO_BYTES:
-        raise RowError(Reason.TOO_LARGE_VIDEO, f"{len(data):,} bytes, the limit is {MAX_VIDEO_BYTES:,}")
+        raise too_long(f"{len(data):,} bytes, the limit is {MAX_VIDEO_BYTES:,}")
     require_extra("av", "video", "reading videos")
     from darkroom.sandbox._guest.video_frames import FrameSource
 
     try:
-        format, n_pixels = _video_header(data)
+        format, n_pixels = video_header(io.BytesIO(data))
         if n_pixels > MAX_PIXELS:
             raise RowError(Reason.TOO_LARGE_VIDEO, f"{n_pixels:,} pixels per frame, the limit is {MAX_PIXELS:,}")
         frames = FrameSource(io.BytesIO(data), max_pixels=MAX_PIXELS)
@@ -296,7 +298,7 @@ def probe_video(data: bytes) -> VideoRef:
         if not n_frames:
             raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes without a frame")
         if n_frames > MAX_FRAMES:
-            raise RowError(Reason.TOO_LARGE_VIDEO, f"{n_frames:,} frames, the limit is {MAX_FRAMES:,}")
+            raise too_long(f"{n_frames:,} frames, the limit is {MAX_FRAMES:,}")
         for number in range(n_frames):
             frames.frame(number)
         height, width = frames.rgb(n_frames - 1).shape[:2]
@@ -306,6 +308,11 @@ def probe_video(data: bytes) -> VideoRef:
     except Exception as error:  # whatever a broken file makes a decoder raise
         raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes: {type(error).__name__}: {error}") from error
     return VideoRef(digest_bytes(data), format, width, height, n_frames, fps)
+
+
+def too_long(size: str) -> RowError:
+    """The error for a video of more bytes or frames than the limits, with the remedy."""
+    return RowError(Reason.TOO_LARGE_VIDEO, f"{size}; ask about a shorter part: `segment` in the mapping")
 
 
 def thumbnails(data: bytes, *, side: int) -> Thumbnails:
@@ -323,14 +330,14 @@ def thumbnail(pixels: NDArray[np.uint8], *, side: int) -> Thumbnails:
     return np.asarray(small, np.float32)
 
 
-def _video_header(data: bytes) -> tuple[str, int]:
-    """Suffix of a file of its kind, and the pixels of one frame."""
+def video_header(file: IO[bytes]) -> tuple[str, int]:
+    """Suffix of a file of its kind, and the pixels of one frame. Raises ``RowError``, or PyAV's errors."""
     import av  # of the extra `video`
 
     options = {"format_whitelist": ",".join(VIDEO_FORMATS), "protocol_whitelist": "file"}
-    opened: Any = av.open(io.BytesIO(data), "r", container_options=options, metadata_errors="replace")
+    opened: Any = av.open(file, "r", container_options=options, metadata_errors="replace")
     with opened as container:
         stream = container.streams.best("video")
         if stream is None:
-            raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes of {container.format.name} without a frame")
+            raise RowError(Reason.UNREADABLE_VIDEO, f"{container.format.name} without a frame")
         return VIDEO_FORMATS[container.format.name], stream.width * stream.height

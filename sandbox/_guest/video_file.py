@@ -49,16 +49,16 @@ class VideoFile:
         except av.FFmpegError as error:
             _unless_memory(error)
             raise VideoError(f"{self.name} is not a video that can be read: {error.strerror}") from error
-        self._stream = self._best_stream()
-        self._codec = self._stream.codec_context
+        self.stream = self._best_stream()
+        self._codec = self.stream.codec_context
         self._limit(max_pixels)
         self.codec_name = self._codec.name
         self.counts_as_stored = self._container.format.name == "avi" and self.codec_name in _COUNTED_AS_STORED
         """AVI holds no times of presentation. FFmpeg finds them for old codecs; for these it numbers as it reads."""
-        self.size = (self._stream.width, self._stream.height)
+        self.size = (self.stream.width, self.stream.height)
         """Width and height of the stored image, before it is turned."""
-        self.seconds_per_tick = float(self._stream.time_base or 0)
-        self.frames_per_second = float(self._stream.average_rate or 0)
+        self.seconds_per_tick = float(self.stream.time_base or 0)
+        self.frames_per_second = float(self.stream.average_rate or 0)
         """0 where the file does not tell."""
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class VideoFile:
     def packets(self) -> Iterator[VideoPacket]:
         """Packets from the present position to the end, or to the error in a damaged file."""
         try:
-            for packet in self._container.demux(self._stream):
+            for packet in self._container.demux(self.stream):
                 if packet.size:
                     yield packet
         except av.FFmpegError as error:
@@ -78,7 +78,7 @@ class VideoFile:
     def seek(self, time: int) -> bool:
         """Go to a key frame, and hardly to a later one than that at `time`. False where the container cannot."""
         try:
-            self._container.seek(time, stream=self._stream)
+            self._container.seek(time, stream=self.stream)
         except av.FFmpegError as error:
             _unless_memory(error)
             return False
@@ -109,7 +109,7 @@ class VideoFile:
         return stream
 
     def _limit(self, max_pixels: int) -> None:
-        width, height = self._stream.width, self._stream.height
+        width, height = self.stream.width, self.stream.height
         if width * height > max_pixels:
             raise VideoError(f"{self.name} has {width}x{height} pixels per frame, more than {max_pixels}")
         # the size may change within the stream: the decoder itself must refuse

@@ -50,6 +50,6 @@ def encode(
 
 def picture(number: int, size: tuple[int, int]) -> np.ndarray:
     width, height = size
-    pixels = np.full((height, width, 3), number * STEP, np.uint8)
+    pixels = np.full((height, width, 3), number * STEP % 256, np.uint8)
     pixels[:, width // 2 :] = np.arange(width - width // 2)[None, :, None] * 4 + number * 3
     return pixels

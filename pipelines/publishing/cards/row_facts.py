@@ -37,19 +37,19 @@ class SampleFacts:
     choices: Sequence[str] = ()
     """From ``intake_choices``."""
     derived: Counter[str] = field(default_factory=Counter)
-    """Rows by what intake changed about their images."""
+    """Rows by what intake changed about their images and videos."""
 
     def add_sample(self, sample: Sample) -> None:
         self.n_rows += 1
         self.sources[sample.source] += 1
         self.licenses[sample.license or "not stated"] += 1
         self.categories[sample.category or "none"] += 1
-        self.derived.update(derived_steps(sample.images))
+        self.derived.update(derived_steps(sample))
 
     @property
     def intake(self) -> list[str]:
         """The choices of intake: frames of boxes, labels, derived fields."""
-        return [*self.choices, *(f"{n} rows with an image {step}" for step, n in sorted(self.derived.items()))]
+        return [*self.choices, *(f"{n} rows with {step}" for step, n in sorted(self.derived.items()))]
 
 
 @dataclass

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from darkroom.pipelines.records import ImageRef, Sample, Truth
+from darkroom.pipelines.records import ImageRef, Sample, Truth, VideoRef
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.selection.sampling import grouped
 
@@ -39,6 +39,16 @@ def test_an_image_stays_with_what_it_was_made_of():
     made, original = _sample(0, ["b"], parent="a"), _sample(1, ["a"])
     splits = grouped([made, original])
     assert splits.bucket("sample 0") == splits.bucket("sample 1")
+
+
+def test_parts_of_one_film_stay_together():
+    parts = [
+        VideoRef(name, "mp4", 10, 10, 9, 5.0, film, "ingest: cut")
+        for name, film in (("a", "f"), ("b", "f"), ("c", "g"))
+    ]
+    splits = grouped([replace(_sample(n, []), videos=(part,)) for n, part in enumerate(parts)])
+    first, second, other = (splits.bucket(f"sample {n}") for n in range(3))
+    assert first == second != other
 
 
 def test_samples_without_images_are_on_their_own():
