@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -117,9 +118,8 @@ def audit(
             if digest is not None and len(folders) > 1:
                 raise typer.BadParameter(f"--digest is of one dataset; {dataset} holds {len(folders)}")
             with progress_bar("rows") as progress:
-                audited = conversations or folders
-                options = {"parts": parts, "workspace": workspace, "encode": encode, "digest": digest}
-                report = audit_datasets(audited, limit=rows, progress=progress, **options)
+                perform = partial(audit_datasets, parts=parts, workspace=workspace, encode=encode, digest=digest)
+                report = perform(conversations or folders, limit=rows, progress=progress)
     except (UserError, OSError) as error:
         raise _AuditImpossible(describe(error)[0]) from error
     if as_json:
