@@ -12,30 +12,24 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, LINE, ORANGE, mix, new_figure, png, styled
+from darkroom.pipelines.publishing.rendering import templates
 
 _EDGE = re.compile(r"(?<!\\)\|")
 
 
 def report(record: Mapping[str, Any]) -> str:
     """Render ``report.md``: policy and questions, every figure, a glossary."""
-    return _environment().get_template("report.md.jinja").render(record)
+    return _templates().get_template("report.md.jinja").render(record) + "\n"
 
 
 def accuracy_table(results: Mapping[str, Any]) -> str:
     """Accuracy by benchmark, category and cycle."""
-    return _environment().get_template("accuracy.md.jinja").render(results=results).rstrip("\n")
+    return _templates().get_template("accuracy.md.jinja").render(results=results).rstrip("\n")
 
 
 @cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,  # Markdown, which the page renders without HTML
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+def _templates() -> jinja2.Environment:
+    environment = templates(Path(__file__).with_name("templates"))  # Markdown, which the page renders without HTML
     environment.filters |= {"cell": _cell, "percent": "{:.1%}".format, "table": _table}
     return environment
 
