@@ -23,10 +23,10 @@ _LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:
-    """The first ``n`` rows of a source's first shard, as a source."""
+    """The first ``n`` rows of a shard of a source (None: all), as a source."""
 
     source: Source
-    n: int
+    n: int | None
     n_shards: int = 1
 
     @property
