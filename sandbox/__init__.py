@@ -12,38 +12,25 @@ rollouts in one event loop: `await pool.agroup(...)`, `await group.asession(...)
 Linux only. The boundary is the kernel: against people rather than models, put a virtual machine around it.
 """
 
-from darkroom.sandbox.calls import Artefact, Edit, Observation, PoolStats, ShownImage, Spread, Status
-from darkroom.sandbox.digest import sandbox_digest
-from darkroom.sandbox.errors import (
-    ImageUnreadable,
-    InputsTooLarge,
-    ResourcesExhausted,
-    SandboxClosed,
-    SandboxError,
-    SandboxUnavailable,
+from darkroom.sandbox.calls import (
+    Artefact as Artefact,
+    Edit as Edit,
+    Observation as Observation,
+    PoolStats as PoolStats,
+    ShownImage as ShownImage,
+    Spread as Spread,
+    Status as Status,
 )
-from darkroom.sandbox.group import Group
-from darkroom.sandbox.limits import Limits
-from darkroom.sandbox.pool import SandboxPool
-from darkroom.sandbox.session import Session
-
-__all__ = [
-    "Artefact",
-    "Edit",
-    "Group",
-    "ImageUnreadable",
-    "InputsTooLarge",
-    "Limits",
-    "Observation",
-    "PoolStats",
-    "ResourcesExhausted",
-    "SandboxClosed",
-    "SandboxError",
-    "SandboxPool",
-    "SandboxUnavailable",
-    "Session",
-    "ShownImage",
-    "Spread",
-    "Status",
-    "sandbox_digest",
-]
+from darkroom.sandbox.digest import sandbox_digest as sandbox_digest
+from darkroom.sandbox.errors import (
+    ImageUnreadable as ImageUnreadable,
+    InputsTooLarge as InputsTooLarge,
+    ResourcesExhausted as ResourcesExhausted,
+    SandboxClosed as SandboxClosed,
+    SandboxError as SandboxError,
+    SandboxUnavailable as SandboxUnavailable,
+)
+from darkroom.sandbox.group import Group as Group
+from darkroom.sandbox.limits import Limits as Limits
+from darkroom.sandbox.pool import SandboxPool as SandboxPool
+from darkroom.sandbox.session import Session as Session

@@ -55,7 +55,7 @@ def evaluate(
     exports: Sequence[ExportFormat] = (),
     force: bool = False,
 ) -> EvaluationReport:
-    """Evaluate and write ``settings.output`` with its ``exports``. Raises ``TrainError`` for what cannot be evaluated.
+    """Evaluate and write ``settings.output`` with its ``exports``. Raises ``UserError`` for what cannot be evaluated.
 
     Of several processes (``darkroom.train.evaluation.evaluation_run``) only the first returns.
     """

@@ -38,7 +38,7 @@ def reinforce(
     save_steps: int = 0,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Train, write ``output`` and return its history. Raises ``TrainError`` for inputs that cannot be trained on."""
+    """Train, write ``output`` and return its history. Raises ``UserError`` for inputs that cannot be trained on."""
     from darkroom.train.examples.datasets import held_out
     from darkroom.train.models.loading import model_type
     from darkroom.train.models.sharding import check_launch

@@ -44,7 +44,7 @@ def finetune(
     save_steps: int = 0,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Train, write ``output`` and return its history. Raises ``TrainError`` for inputs that cannot be trained on.
+    """Train, write ``output`` and return its history. Raises ``UserError`` for inputs that cannot be trained on.
 
     ``datasets`` are folders of one dataset or of several; each phase selects its families among them.
     """

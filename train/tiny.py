@@ -84,10 +84,12 @@ def build(
 def dataset_texts(*folders: Path) -> Iterator[str]:
     """All texts of shipped datasets, for the tokenizer."""
     from darkroom.pipelines.publishing.dataset_reader import read_files
-    from darkroom.train.examples.datasets import dataset_files, require_columns
+    from darkroom.pipelines.publishing.features import check_columns
+    from darkroom.train.examples.datasets import dataset_files
 
     files = dataset_files(*folders)
-    require_columns(files, "trajectories")
+    for file in files:
+        check_columns(file, "trajectories")
     for row in read_files(files, without=("images", "videos")):
         for message in conversation(row, layout="turns").messages:
             yield "".join(part.get("text", "") for part in message["content"])

@@ -15,6 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 
 from darkroom.annotation.commands.opened import print_shortages
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_plain
+from darkroom.pipelines.processes.process_sessions import signals_handled
 from darkroom.pipelines.storage.atomic_write import write_whole
 
 if TYPE_CHECKING:
@@ -100,13 +101,11 @@ def _stopped_at_the_end(server: LabelStudioServer) -> Iterator[None]:
     def end(number: int, frame: object) -> None:
         raise typer.Exit(0)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        server.stop()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with signals_handled(end, signal.SIGTERM, signal.SIGINT):
+        try:
+            yield
+        finally:
+            server.stop()
 
 
 @contextmanager

@@ -14,15 +14,14 @@ upright and without EXIF, so that the browser shows the stored pixels.
 """
 
 import re
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import jinja2
 import yaml
 from markdown_it import MarkdownIt
 
 from darkroom.annotation._plugin.darkroom_studio.permissions import OPEN_TO
+from darkroom.pipelines.publishing.rendering import render
 
 _HERE = Path(__file__).parent
 GUIDES = {"en": _HERE / "GUIDE.md", **{path.stem.partition(".")[2]: path for path in sorted(_HERE.glob("GUIDE.*.md"))}}
@@ -58,18 +57,6 @@ class RoundForm(NamedTuple):
 ROUND_FORMS = {name: RoundForm(**shown, roles=OPEN_TO[name]) for name, shown in _TABLES["rounds"].items()}
 
 
-@cache
-def templates(folder: Path, *, escapes: bool = True) -> jinja2.Environment:
-    """The templates of a folder, compiled once; texts are escaped, an unknown variable is an error."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        undefined=jinja2.StrictUndefined,
-        autoescape=escapes,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
 def names(choices: tuple[Choice, ...]) -> tuple[str, ...]:
     return tuple(choice.name for choice in choices)
 
@@ -77,8 +64,8 @@ def names(choices: tuple[Choice, ...]) -> tuple[str, ...]:
 def form(round: str) -> str:
     """The labelling configuration of a round (XML)."""
     quantity = next(category.title for category in CATEGORIES if category.name == "quantity")
-    template = templates(_HERE / "templates").get_template(f"{ROUND_FORMS[round].template}.xml.jinja")
-    return template.render(round=round, quantity=quantity, **OPTIONS).strip()
+    template = f"{ROUND_FORMS[round].template}.xml.jinja"
+    return render(template, _HERE / "templates", round=round, quantity=quantity, **OPTIONS).strip()
 
 
 def instructions(round: str, language: str = "en") -> str:

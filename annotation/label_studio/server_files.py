@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import sqlalchemy as sa
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.forms import templates
 from darkroom.pipelines.processes.process_sessions import ProcessError, free_port
+from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -185,14 +185,14 @@ def service_units(workspace: Workspace, environment: Mapping[str, str] = os.envi
         raise AnnotationError(f"no program `darkroom` in {beside} or on PATH; install the package first")
     settings = {"DARKROOM_HOME": str(workspace.home)}
     settings |= {name: environment[name] for name in SETTINGS if environment.get(name)}
-    units = templates(Path(__file__).parent / "templates", escapes=False)  # not HTML: `quoted` escapes
+    folder = Path(__file__).parent / "templates"
     values = {
         "user": getpass.getuser(),
         "settings": [quoted(f"{name}={value}") for name, value in settings.items()],
         "environment_file": _specifiers(str(workspace.annotation.absolute() / "service.env")),
         "program": quoted(os.path.abspath(program)).replace("$", "$$"),
     }
-    return {name: units.get_template(f"{name}.jinja").render(values) + "\n" for name in UNITS}
+    return {name: render(f"{name}.jinja", folder, **values) + "\n" for name in UNITS}
 
 
 def quoted(text: str) -> str:

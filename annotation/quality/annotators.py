@@ -21,6 +21,7 @@ from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.versions import grouped, measured_cases, share_of, versions
 from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, RecordState
+from darkroom.pipelines.inspection.pages import spreadsheet_cell
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
@@ -153,7 +154,6 @@ def by_frequency(counts: Counter[str]) -> dict[str, int]:
 
 _FIGURES = ("planted_checks", "submissions", "records_accepted", "active_hours")
 COLUMNS = ("account", "name", "role", "from", "until", *ROUNDS, *_FIGURES)
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def payments(
@@ -196,7 +196,7 @@ def write_payments(rows: Iterable[dict[str, str | int | float]], path: Path) -> 
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: spreadsheet_cell(value) for name, value in row.items()} for row in rows)
     write_whole(path, text.getvalue().encode("utf-8-sig"))
 
 
@@ -206,8 +206,3 @@ def _is_within(at: str, since: date | None, until: date | None) -> bool:
         return True
     day = at[:10]
     return bool(day) and (since is None or day >= since.isoformat()) and (until is None or day < until.isoformat())
-
-
-def _cell(value: str | int | float) -> str | int | float:
-    """A text that a spreadsheet would take for a formula gets an apostrophe."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -14,12 +14,23 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from darkroom.annotation._plugin.darkroom_studio.content import VERDICTS
-from darkroom.annotation.label_studio.forms import templates
 from darkroom.annotation.quality.metrics import Quality
 from darkroom.annotation.quality.outliers import find_outliers
 from darkroom.annotation.rounds.submissions import ROUNDS
-from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, ORANGE, SOFT, mark_integers, new_figure, png, styled
+from darkroom.pipelines.inspection.charts import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    SOFT,
+    mark_integers,
+    new_axes,
+    new_figure,
+    png,
+    styled,
+)
 from darkroom.pipelines.inspection.pages import html_page
+from darkroom.pipelines.publishing.rendering import templates
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.verification.proportion import Proportion
@@ -221,8 +232,7 @@ def _reasons(quality: Quality) -> Figure:
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:
-    figure = new_figure(height)
-    axes = figure.subplots()
+    figure, axes = new_axes(height)
     styled(axes)
     return figure, axes
 

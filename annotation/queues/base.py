@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from darkroom.annotation._plugin.darkroom_studio.content import read_verdict
-from darkroom.annotation.label_studio.forms import OPTIONS, ROUND_FORMS, names, templates
+from darkroom.annotation.label_studio.forms import OPTIONS, ROUND_FORMS, names
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
@@ -21,6 +21,7 @@ from darkroom.annotation.rounds.state_machine import invalid_submission
 from darkroom.annotation.rounds.submissions import InvalidSubmission, require_no_problems, signer_of
 from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
 from darkroom.pipelines.inspection.gallery.entries import entry_of_record
+from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
@@ -163,6 +164,5 @@ def page_task(sample: Sample, trajectory: Trajectory | None = None) -> dict[str,
 
     It shows the problem without its answer, or a trajectory.
     """
-    page = templates(Path(__file__).with_name("templates")).get_template("page.html.jinja")
     article = entry_of_record(sample, trajectory).html(Markup('src="/darkroom/images/{}"').format)
-    return {"page": page.render(article=Markup(article))}
+    return {"page": render("page.html.jinja", Path(__file__).with_name("templates"), article=Markup(article))}

@@ -21,7 +21,7 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.rollout import rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.generation.stage import RUNNER_CODE, SAMPLES, Rejection, Shard
-from darkroom.pipelines.generation.verdicts import Verdicts
+from darkroom.pipelines.generation.verdicts import Verdicts, calibrations_of, judged_checks, voter_of, with_leak_judge
 from darkroom.pipelines.models.policies import Completion, Policy
 from darkroom.pipelines.models.prompts import Prompt, earlier_versions
 from darkroom.pipelines.models.tasks import PreparedSample, image_names
@@ -108,15 +108,12 @@ class Family:
         the judge also reads the thoughts for privileged facts (``judge_leak``). Raises ``PolicyUnavailable`` before any
         work when a policy is needed and cannot be reached.
         """
-        stage = Verdicts.of(
-            self.recipe,
-            self.workspace,
-            judge,
-            n_votes=n_votes,
-            unaided=unaided,
-            necessity=necessity,
-            judges_leaks=judges_leaks,
-        )
+        recipe = with_leak_judge(self.recipe) if judges_leaks else self.recipe
+        judge = judge if judged_checks(recipe) else None
+        calibrations = calibrations_of(recipe, voter_of(judge, n_votes), self.workspace)
+        necessity = (necessity or recipe.necessity) if unaided is not None else None
+        policies = {"judge": judge, "unaided": unaided if necessity else None}
+        stage = Verdicts(recipe=recipe, n_votes=n_votes, calibrations=calibrations, necessity=necessity, **policies)
         return self.shard.materialize(stage)
 
     def keep(self) -> StageReport:

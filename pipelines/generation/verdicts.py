@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from darkroom.pipelines.generation.drafting import CONVERSATION_CODE, RecipeStage, UsageMeter
 from darkroom.pipelines.generation.recipes import Recipe
@@ -46,37 +46,6 @@ class Verdicts(RecipeStage[Case, Trajectory]):
     )
     roles: ClassVar[Sequence[str]] = ("judge", "unaided")
 
-    @classmethod
-    def of(
-        cls,
-        recipe: Recipe,
-        workspace: Workspace,
-        judge: Policy | None,
-        *,
-        n_votes: int,
-        unaided: Policy | None,
-        necessity: Necessity | None,
-        judges_leaks: bool = False,
-    ) -> Self:
-        """Without the policies that the recipe has no use for; missing bundled calibrations are made.
-
-        ``judges_leaks``: with ``judge_leak`` as the last check, whatever the recipe.
-        """
-        if judges_leaks and judge_leak not in recipe.checks:
-            recipe = replace(recipe, checks=(*recipe.checks, judge_leak))
-        judged = _judged(recipe.checks)
-        necessity = (necessity or recipe.necessity) if unaided is not None else None
-        unaided = unaided if necessity else None
-        judge = judge if judged else None
-        store = CalibrationStore(workspace.calibrations)
-        voter = EmbeddedJudge() if judge is None else PolicyJudge(judge, n_votes=n_votes)
-        if judge is None:
-            for check in judged:
-                store.add_bundled(check, workspace.images)
-        by_check = {check.name: frozen for check in judged if (frozen := store.of(check, voter))}
-        policies = {"judge": judge, "unaided": unaided}
-        return cls(recipe=recipe, n_votes=n_votes, calibrations=by_check, necessity=necessity, **policies)
-
     @property
     def settings(self) -> Mapping[str, Any]:
         n_votes = self.n_votes if self.judge else 0
@@ -92,7 +61,7 @@ class Verdicts(RecipeStage[Case, Trajectory]):
                 "n_votes": self.n_votes if self.judge else 1,
                 "calibration": self.calibrations[check.name].as_json() if check.name in self.calibrations else None,
             }
-            for check in _judged(self.recipe.checks)
+            for check in judged_checks(self.recipe)
         ]
         notes: dict[str, Any] = {"judges": judges} if judges else {}
         if self.unaided is not None and self.necessity is not None:
@@ -123,10 +92,9 @@ class Verdicts(RecipeStage[Case, Trajectory]):
 
     async def _verdicts(self, case: Case, spent: UsageMeter) -> tuple[Check, ...]:
         """Necessity comes last, so that nothing is paid for it where the row is rejected anyway."""
-        voter = EmbeddedJudge() if self.judge is None else PolicyJudge(self.judge, n_votes=self.n_votes)
-        questions = {check.name: check.question.name for check in _judged(self.recipe.checks)}
+        questions = {check.name: check.question.name for check in judged_checks(self.recipe)}
         thresholds = {questions[name]: frozen.calibration.threshold for name, frozen in self.calibrations.items()}
-        judge = CountedJudge(voter, thresholds)
+        judge = CountedJudge(voter_of(self.judge, self.n_votes), thresholds)
         try:
             checks = [await _verdict(check, case, judge) for check in self.recipe.checks]
         finally:
@@ -138,8 +106,26 @@ class Verdicts(RecipeStage[Case, Trajectory]):
         return tuple(checks)
 
 
-def _judged(checks: Sequence[CheckFunction]) -> list[JudgedCheck]:
-    return [check for check in checks if isinstance(check, JudgedCheck)]
+def with_leak_judge(recipe: Recipe) -> Recipe:
+    """The recipe with ``judge_leak`` as its last check, unless it has it."""
+    return recipe if judge_leak in recipe.checks else replace(recipe, checks=(*recipe.checks, judge_leak))
+
+
+def calibrations_of(recipe: Recipe, judge: Judge, workspace: Workspace) -> dict[str, StoredCalibration]:
+    """Those of ``judge`` by the check's name; of the embedded judge, missing ones are made."""
+    store, judged = CalibrationStore(workspace.calibrations), judged_checks(recipe)
+    for check in judged if isinstance(judge, EmbeddedJudge) else ():
+        store.add_bundled(check, workspace.images)
+    return {check.name: frozen for check in judged if (frozen := store.of(check, judge))}
+
+
+def voter_of(judge: Policy | None, n_votes: int) -> Judge:
+    """The judge that a policy is; None: the embedded one."""
+    return EmbeddedJudge() if judge is None else PolicyJudge(judge, n_votes=n_votes)
+
+
+def judged_checks(recipe: Recipe) -> list[JudgedCheck]:
+    return [check for check in recipe.checks if isinstance(check, JudgedCheck)]
 
 
 async def _verdict(check: CheckFunction, case: Case, judge: Judge) -> Check:

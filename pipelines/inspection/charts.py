@@ -22,8 +22,7 @@ WIDTH = 7.2
 
 def histogram(counts: Mapping[int, int], *, top: int, title: str, marked: Sequence[int] = (), note: str = "") -> bytes:
     """Rows by a count from 0 to ``top``; the bars of ``marked`` are those that something happens to."""
-    figure = new_figure(2.8)
-    axes = figure.subplots()
+    figure, axes = new_axes(2.8)
     places = range(top + 1)
     heights = [counts.get(place, 0) for place in places]
     bars = axes.bar(places, heights, color=[ORANGE if place in marked else BLUE for place in places], width=0.72)
@@ -40,8 +39,7 @@ def histogram(counts: Mapping[int, int], *, top: int, title: str, marked: Sequen
 def mix(groups: Mapping[str, Mapping[str, int]], *, title: str) -> bytes:
     """Rows by several properties, a block of bars for each: category, difficulty, source."""
     n_bars = sum(map(len, groups.values()))
-    figure = new_figure(0.26 * (n_bars + 1.4 * len(groups)) + 0.7)
-    axes = figure.subplots()
+    figure, axes = new_axes(0.26 * (n_bars + 1.4 * len(groups)) + 0.7)
     place = 0.0
     ticks: dict[float, str] = {}
     for (group, counts), colour in zip(groups.items(), itertools.cycle((BLUE, GREEN, ORANGE, SOFT))):
@@ -68,6 +66,12 @@ def new_figure(
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), dpi=dpi, layout=layout)
+
+
+def new_axes(height: float, *, width: float = WIDTH) -> tuple[Figure, Axes]:
+    """A figure of one panel."""
+    figure = new_figure(height, width=width)
+    return figure, figure.subplots()
 
 
 def mark_integers(axis: Axis, *, n_ticks: int | None = None) -> None:

@@ -55,6 +55,20 @@ SHOWN_INLINE = 1000
 _SIDES = (160, 128, 96, 72, 56, 40)
 
 
+_CELL = 32_767
+"""Characters in a cell of a spreadsheet; a program that reads more spreads the rest over other cells."""
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+"""First characters of cells that a spreadsheet computes (OWASP, CSV injection); the last four in East Asian locales."""
+
+
+def spreadsheet_cell(value: Any) -> str:
+    """Escape a cell so that a spreadsheet shows it and does not compute it; no text is trusted."""
+    if not isinstance(value, str):
+        return "" if value is None else str(value)
+    text = value[:_CELL].replace("\0", "")
+    return f"'{text}"[:_CELL] if text.lstrip(" ").startswith(_FORMULA) else text
+
+
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Cells as they are, one row a line."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))

@@ -10,7 +10,7 @@ import ast
 import json
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from darkroom.pipelines.records.geometry import Box, box_from_corners
@@ -43,22 +43,24 @@ def literal_boxes(code: str) -> list[Box]:
     tree = parsed(code)
     if tree is None:
         return []
-    boxes = [_box(node.elts) for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List)]
-    boxes += _slices(tree)
+    slices_last = sorted(ast.walk(tree), key=lambda node: isinstance(node, ast.Subscript))
+    boxes = [_box(box_sides(node)) for node in slices_last]
     return list(dict.fromkeys(box for box in boxes if box is not None))
 
 
-def _slices(tree: ast.AST) -> Iterable[Box | None]:
-    """``image[y1:y2, x1:x2]`` as numpy and OpenCV users write it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) >= 2:
-            rows, columns = node.slice.elts[:2]
-            if isinstance(rows, ast.Slice) and isinstance(columns, ast.Slice):
-                ends = (columns.lower, rows.lower, columns.upper, rows.upper)
-                yield _box([end for end in ends if end is not None])
+def box_sides(node: ast.AST) -> Sequence[ast.expr]:
+    """Left, top, right and bottom of a box: any four expressions in a tuple or list, or a slice in two dimensions, as
+    numpy and OpenCV users write it."""
+    match node:
+        case ast.Tuple(elts=sides, ctx=ast.Load()) | ast.List(elts=sides, ctx=ast.Load()) if len(sides) == 4:
+            return sides
+        case ast.Subscript(slice=ast.Tuple(elts=[ast.Slice() as rows, ast.Slice() as columns, *_])):
+            ends = (columns.lower, rows.lower, columns.upper, rows.upper)
+            return [end for end in ends if end is not None]
+    return ()
 
 
-def _box(nodes: list[ast.expr]) -> Box | None:
+def _box(nodes: Sequence[ast.expr]) -> Box | None:
     values = [value for node in nodes if (value := _number(node)) is not None]
     try:
         return box_from_corners(values) if len(values) == len(nodes) == 4 else None

@@ -8,11 +8,12 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from types import FrameType
+from typing import Any, Self
 
 from darkroom.pipelines.storage.process_identity import boot_id, stat_of
 from darkroom.sandbox.errors import UserError
@@ -135,6 +136,17 @@ def stop_session(mark: ProcessMark, *, grace_seconds: float) -> None:
         if _ends_within(mark, seconds, signal_number):
             return
     raise TimeoutError(f"processes {mark.members()} outlived SIGKILL for ten seconds, blocked in a device or disk call")
+
+
+@contextmanager
+def signals_handled(handler: Callable[[int, FrameType | None], Any], *numbers: int) -> Iterator[None]:
+    """Let ``handler`` have the signals of this process, for a while."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def last_lines(path: Path) -> list[str]:

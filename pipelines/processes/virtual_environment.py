@@ -1,6 +1,5 @@
 """Virtual environments below ``<home>/environments``, for programs whose pins conflict with ours."""
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darkroom.pipelines.processes.process_sessions import ProcessError
+from darkroom.pipelines.storage.atomic_write import one_at_a_time
 
 MARKER = "darkroom-installed"
 OURS = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")
@@ -46,9 +46,7 @@ class VirtualEnvironment:
 
     def ensure(self, *, log: Path | None = None) -> None:
         """Install the requirements unless they are there. Raises ``ProcessError``."""
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        with self.folder.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with one_at_a_time(self.folder.with_suffix(".lock")):
             if not self.is_installed:
                 self._install(log)
 

@@ -13,18 +13,20 @@ HERE = Path(__file__).parent
 def render(template: str, folder: Path = HERE, /, **facts: Any) -> str:
     """The text of ``template`` (``layouts/readmes/readme.md.jinja``) of ``folder``, without its last line end.
 
-    Facts are escaped in pages (``.html.jinja``) only. Raises ``jinja2.UndefinedError`` for a fact that is not given.
+    Raises ``jinja2.UndefinedError`` for a fact that is not given.
     """
-    return _environment(folder).get_template(template).render(**facts)
+    return templates(folder).get_template(template).render(**facts)
 
 
 @cache
-def _environment(folder: Path) -> jinja2.Environment:
+def templates(folder: Path) -> jinja2.Environment:
+    """The templates of a folder, compiled once. Texts are escaped in those of HTML and XML (``.html.jinja``) only."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
-        autoescape=jinja2.select_autoescape(["html.jinja"], default=False),
+        lstrip_blocks=True,
+        autoescape=jinja2.select_autoescape(["html.jinja", "xml.jinja"], default=False),
     )
 
 

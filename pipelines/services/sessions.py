@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
 from PIL import Image
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from darkroom import sandbox
 from darkroom.pipelines.models.messages import observed
@@ -104,10 +104,9 @@ COUNTED = ("figure ", "display ")
 """How images are named that ``crop_image`` counts; those that code saved have a file's name."""
 
 
-class OpenRequest(BaseModel):
+class OpenRequest(BaseModel, extra="forbid"):
     """Request for a session."""
 
-    model_config = ConfigDict(extra="forbid")
     protocol: Literal["thyme", "pyvision", "tool_call"] = Field(
         default="thyme", description="Of observations and tools."
     )

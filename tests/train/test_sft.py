@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from darkroom.pipelines.command_line.errors import program_of
+from darkroom.pipelines.publishing.dataset_reader import DatasetError
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.train.finetuning.settings import SftSettings
 from darkroom.train.runs import TrainError
@@ -159,7 +160,7 @@ def test_a_model_of_another_family_is_refused(dataset, tmp_path):
 
 def test_other_columns_are_refused_by_name(tiny, tmp_path):
     pq.write_table(pa.table({"question": ["a"], "extra": ["b"]}), tmp_path / "train.parquet")
-    with pytest.raises(TrainError, match=r"missing \['answer', .*unknown \['extra'\]"):
+    with pytest.raises(DatasetError, match=r"missing \['answer', .*unknown \['extra'\]"):
         finetune(tmp_path, tiny, tmp_path / "out", SHORT)
 
 

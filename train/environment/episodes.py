@@ -15,6 +15,7 @@ from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.services.files import numbered
 from darkroom.pipelines.services.sessions import Registry
+from darkroom.sandbox.errors import UserError
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout
@@ -22,7 +23,7 @@ from darkroom.train.rl.rollouts.environment import SandboxEnvironment
 from darkroom.train.rl.rollouts.prompts import opening, prompt
 from darkroom.train.rl.rollouts.scoring import scored
 from darkroom.train.rl.settings import GrpoSettings
-from darkroom.train.runs import JudgeDown, TrainError
+from darkroom.train.runs import JudgeDown
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ class Episodes:
             prompted = prompt(row, protocol=protocol, wording=wording)
             if mode != "free":
                 prompted["prompt"] = opening(prompted["asked"], protocol=protocol, mode=mode, wording=wording)
-        except TrainError as error:
+        except UserError as error:
             raise ServiceError("invalid_request", str(error)) from error
         return prompted
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from fastapi import FastAPI, WebSocket
 from fastapi.responses import PlainTextResponse
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
+from pydantic import BaseModel, Field, StrictInt, ValidationError
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocketDisconnect
 
@@ -42,44 +42,39 @@ from darkroom.pipelines.services.listening import guarded, speak_json
 from darkroom.train.environment.episodes import Episodes
 
 
-class ResetRequest(BaseModel):
+class ResetRequest(BaseModel, extra="forbid"):
     """A row and its prompt."""
 
-    model_config = ConfigDict(extra="forbid")
     row: StrictInt | str = Field(description="Its number, from 0 on, or its sample_id.")
     mode: str = Field(default="free", description="The protocol's prompt: free, forced, forbidden, no_libraries.")
     seed: int = Field(default=0, ge=0, lt=2**31, description="Of the sandbox; each rollout its own.")
 
 
-class StepRequest(BaseModel):
+class StepRequest(BaseModel, extra="forbid"):
     """The model's next turn."""
 
-    model_config = ConfigDict(extra="forbid")
     text: WholeText
     finished: bool = Field(default=True, description="False: a token limit cut the turn off.")
 
 
-class ScoreRequest(BaseModel):
+class ScoreRequest(BaseModel, extra="forbid"):
     """Finished episodes of one row."""
 
-    model_config = ConfigDict(extra="forbid")
     episodes: list[str] = Field(min_length=1, max_length=1024)
 
 
-class GradedTruth(BaseModel):
+class GradedTruth(BaseModel, extra="forbid"):
     """The truth that a rule compares an answer with, as exports have it."""
 
-    model_config = ConfigDict(extra="forbid")
     question: str
     answer: str
     choices: list[str]
     grader: Grader
 
 
-class GradeRequest(BaseModel):
+class GradeRequest(BaseModel, extra="forbid"):
     """A final answer and the row's truth."""
 
-    model_config = ConfigDict(extra="forbid")
     answer: str
     truth: GradedTruth
 

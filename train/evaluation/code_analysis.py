@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from enum import StrEnum
 
-from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.models.parsing import box_sides, parsed
 from darkroom.pipelines.records import Observation
 from darkroom.pipelines.records.geometry import Box, box_from_corners
 from darkroom.pipelines.verification.grading.word_lists import read_words
@@ -133,7 +133,7 @@ def crop_boxes(code: str, width: int, height: int) -> list[Box]:
     for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):  # as written
         if isinstance(node, ast.Assign):
             numbers.assign(node)
-        values = numbers.all(_sides(node)) or ()
+        values = numbers.all(box_sides(node)) or ()
         if len(values) == 4:
             with suppress(ValueError):  # corners of no box
                 boxes.append(box_from_corners(values).clipped(width, height))
@@ -199,14 +199,3 @@ class _Numbers:
             return [self._width, self._height]
         attributes = [inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)]
         return [self._height, self._width, None] if "shape" in attributes else [None] * n
-
-
-def _sides(node: ast.AST) -> Sequence[ast.expr]:
-    """Left, top, right and bottom of a box: any four expressions in a tuple or list, or a slice in two dimensions."""
-    match node:
-        case ast.Tuple(elts=sides, ctx=ast.Load()) | ast.List(elts=sides, ctx=ast.Load()) if len(sides) == 4:
-            return sides
-        case ast.Subscript(slice=ast.Tuple(elts=[ast.Slice() as rows, ast.Slice() as columns, *_])):
-            ends = (columns.lower, rows.lower, columns.upper, rows.upper)
-            return [end for end in ends if end is not None]
-    return ()

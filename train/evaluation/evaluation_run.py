@@ -18,7 +18,7 @@ from itertools import chain, product
 from typing import Any, NamedTuple, TypeVar
 
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
-from darkroom.pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.models.policies import Policy, RecordedPolicy
 from darkroom.pipelines.records import ImageRef, Usage, to_row
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.storage.stage_runs import Pace, Progress, StageProgress, map_rows
@@ -57,7 +57,7 @@ class EvaluationRun:
     report: RunReporter
 
     def run(self, question_sets: Sequence[QuestionSet]) -> EvaluationOutcome:
-        """Run everything. Raises ``TrainError`` when the policy, the judge or the sandbox is unavailable."""
+        """Run everything. Raises ``PolicyUnavailable`` for policy and judge, ``TrainError`` without a sandbox."""
         return self._until_done(self._run(question_sets))
 
     def roll_out(self, question_sets: Sequence[QuestionSet]) -> None:
@@ -71,8 +71,6 @@ class EvaluationRun:
     def _until_done(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return asyncio.run(work)
-        except PolicyUnavailable as error:
-            raise TrainError(str(error)) from error
         except SandboxUnavailable as error:
             raise TrainError(f"no code can be executed here: {error}") from error
 

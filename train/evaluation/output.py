@@ -25,7 +25,7 @@ from markupsafe import Markup
 from darkroom.pipelines.generation.drafting import provenance
 from darkroom.pipelines.generation.rollout import Rollout
 from darkroom.pipelines.inspection.gallery import write_gallery
-from darkroom.pipelines.inspection.pages import data_url, html_page
+from darkroom.pipelines.inspection.pages import data_url, html_page, spreadsheet_cell
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
@@ -219,10 +219,6 @@ def _checks(scored: ScoredRollout, findings: Findings) -> Iterator[Check]:
 
 
 _BATCH = 64
-_CELL = 32_767
-"""Characters in a cell of a spreadsheet; a program that reads more spreads the rest over other cells."""
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
-"""First characters of cells that a spreadsheet computes (OWASP, CSV injection); the last four in East Asian locales."""
 COLUMNS = (
     *("id", "rollout", "benchmark", "category", "question", "choices", "gold", "answer", "correct", "score", "detail"),
     *("error", "rounds", "rounds_ok", "code_ran", "images_shown", "calls", "prompt_tokens", "completion_tokens"),
@@ -242,7 +238,7 @@ def export(folder: Path, formats: Collection[ExportFormat]) -> None:
         writer.writerow(COLUMNS)
         with pq.ParquetFile(folder / "rollouts.parquet") as rollouts:
             for batch in rollouts.iter_batches(_BATCH):
-                writer.writerows([safe_cell(value) for value in _values(row)] for row in batch.to_pylist())
+                writer.writerows([spreadsheet_cell(value) for value in _values(row)] for row in batch.to_pylist())
 
 
 def _values(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -256,11 +252,3 @@ def _values(row: Mapping[str, Any]) -> tuple[Any, ...]:
         sum(len(observation["images"]) for observation in observations),
         *(usage[name] for name in ("calls", "prompt_tokens", "completion_tokens")),
     )
-
-
-def safe_cell(value: Any) -> str:
-    """Escape a cell so that a spreadsheet shows it and does not compute it; texts of models are untrusted."""
-    if not isinstance(value, str):
-        return "" if value is None else str(value)
-    text = value[:_CELL].replace("\0", "")
-    return f"'{text}"[:_CELL] if text.lstrip(" ").startswith(_FORMULA) else text

@@ -5,9 +5,8 @@ one ``group``, and only groups are statistically independent.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.rl import shipped_grader
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.selection.sampling import SPLITS
-from darkroom.pipelines.sources import BadRow, Source, SourceError, SourceRow
+from darkroom.pipelines.sources import Source, SourceError
 from darkroom.pipelines.sources.catalog import Catalog, open_source
 from darkroom.pipelines.sources.columns import list_in
 from darkroom.pipelines.sources.ingest import ingest_shard
@@ -73,16 +72,12 @@ class QuestionSet:
 
 
 def questions_of(settings: EvaluationSettings, workspace: Workspace) -> list[QuestionSet]:
-    """Read the questions that ``settings`` name: of datasets, benchmarks and sources. Raises ``TrainError``."""
+    """Read the questions that ``settings`` name: of datasets, benchmarks and sources. Raises ``UserError``."""
     store, limit = workspace.images, settings.limit
     question_sets = [of_dataset(folder, store, split=settings.split, limit=limit) for folder in settings.datasets]
     question_sets += [of_benchmark(name, opened(name, path), store, limit=limit) for name, path in settings.benchmarks]
-    for name in settings.sources:
-        try:
-            source = Catalog(workspace.sources).open(name)
-        except SourceError as error:
-            raise TrainError(str(error)) from error
-        question_sets.append(of_source(source, store, limit=limit))
+    catalog = Catalog(workspace.sources)
+    question_sets += [of_source(catalog.open(name), store, limit=limit) for name in settings.sources]
     return _distinct(question_sets)
 
 
@@ -102,7 +97,7 @@ def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
 def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
     """Ingest the first ``limit`` rows of a benchmark. Raises ``TrainError``."""
     try:
-        ingested = ingest_shard(_Limited(open_source(name, config), limit), 0, store)
+        ingested = ingest_shard(open_source(name, config), 0, store, n_rows=limit)
     except SourceError as error:
         raise TrainError(f"benchmark {name!r}: {error}") from error
     questions = tuple(_of_benchmark(sample, config) for sample in ingested.samples)
@@ -116,7 +111,7 @@ def of_source(source: Source, store: ImageStore, *, limit: int | None = None) ->
     for shard in range(source.n_shards):
         n_left = None if limit is None else limit - len(questions) - left_out.total()
         try:
-            ingested = ingest_shard(_Limited(source, n_left), shard, store)
+            ingested = ingest_shard(source, shard, store, n_rows=n_left)
         except SourceError as error:
             raise TrainError(f"source {source.name!r}: {error}") from error
         questions += [Question(source.name, sample, _grader(sample)) for sample in ingested.samples]
@@ -145,18 +140,6 @@ def of_dataset(folder: Path, store: ImageStore, *, split: str = "validation", li
         if row["sample_id"] not in questions and (limit is None or len(questions) < limit):
             questions[row["sample_id"]] = read(folder.name, row, store)
     return QuestionSet(folder.name, tuple(questions.values()))
-
-
-class _Limited:
-    """A source, up to ``limit`` rows of a shard."""
-
-    def __init__(self, source: Source, limit: int | None) -> None:
-        self._source, self._limit = source, limit
-        self.name, self.n_shards, self.fingerprint = source.name, source.n_shards, source.fingerprint
-
-    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
-        """The shard's first rows."""
-        return islice(self._source.rows(shard), self._limit)
 
 
 def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:

@@ -11,31 +11,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, LINE, ORANGE, mix, new_figure, png, styled
+from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, LINE, ORANGE, mix, new_axes, new_figure, png, styled
+from darkroom.pipelines.publishing.rendering import templates
 
 _EDGE = re.compile(r"(?<!\\)\|")
 
 
 def report(record: Mapping[str, Any]) -> str:
     """Render ``report.md``: policy and questions, every figure, a glossary."""
-    return _environment().get_template("report.md.jinja").render(record)
+    return _templates().get_template("report.md.jinja").render(record) + "\n"
 
 
 def accuracy_table(results: Mapping[str, Any]) -> str:
     """Accuracy by benchmark, category and cycle."""
-    return _environment().get_template("accuracy.md.jinja").render(results=results).rstrip("\n")
+    return _templates().get_template("accuracy.md.jinja").render(results=results).rstrip("\n")
 
 
 @cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,  # Markdown, which the page renders without HTML
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+def _templates() -> jinja2.Environment:
+    environment = templates(Path(__file__).with_name("templates"))  # Markdown, which the page renders without HTML
     environment.filters |= {"cell": _cell, "percent": "{:.1%}".format, "table": _table}
     return environment
 
@@ -69,7 +63,7 @@ def charts(results: Results) -> dict[str, bytes]:
 def accuracy(sections: Results) -> bytes:
     """Accuracy of every benchmark with its 95 % interval."""
     names, estimates = list(sections), [section["accuracy"]["right"] for section in sections.values()]
-    figure, axes = _axes(0.42 * len(names) + 0.9)
+    figure, axes = new_axes(0.42 * len(names) + 0.9)
     means = [estimate["mean"] for estimate in estimates]
     ends = [[abs(estimate[end] - estimate["mean"]) for estimate in estimates] for end in ("low", "high")]
     axes.barh(names, means, color=BLUE, height=0.6, xerr=ends, error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 3})
@@ -106,7 +100,7 @@ def faithfulness(sections: Results) -> bytes:
     bars = {
         f"{name}, by {who}": shares["parts_only"] for name, counts in sections.items() for who, shares in counts.items()
     }
-    figure, axes = _axes(0.46 * len(bars) + 1.1)
+    figure, axes = new_axes(0.46 * len(bars) + 1.1)
     start = [0.0] * len(bars)
     kinds = {"faithful": "shows the target", "unfaithful": "does not", "no_picture": "no image"}
     for (kind, label), colour in zip(kinds.items(), (GREEN, ORANGE, LINE), strict=True):
@@ -122,7 +116,7 @@ def faithfulness(sections: Results) -> bytes:
 
 def controls(effects: Results) -> bytes:
     """The proportion of answers that change when the images do, of rollouts that were right and wrong."""
-    figure, axes = _axes(2.7)
+    figure, axes = new_axes(2.7)
     kinds = (("changed_right", -0.2, GREEN, "was right"), ("changed_wrong", 0.2, ORANGE, "was wrong"))
     for kind, shift, colour, label in kinds:
         changed = [effect[kind] for effect in effects.values()]
@@ -147,11 +141,6 @@ def _buckets(axes: Axes, buckets: Sequence[Mapping[str, Any]]) -> None:
     totals = [f"{bucket['share']:.0%}" if bucket["n"] else "" for bucket in buckets]
     axes.bar_label(above, totals, fontsize=8, color=INK)
     axes.set_ylim(0, 1.12)
-
-
-def _axes(height: float) -> tuple[Figure, Axes]:
-    figure = new_figure(height)
-    return figure, figure.subplots()
 
 
 def _done(figure: Figure, axes: Axes, *, title: str, grid: str) -> bytes:

@@ -1,6 +1,6 @@
 """The datasets that training reads: their files, checked before anything is loaded, opened with ``datasets``."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 from datasets import Dataset, Image, List, load_dataset
 
 from darkroom.pipelines.publishing import dataset_reader
-from darkroom.pipelines.publishing.dataset_reader import DatasetError, Kind
 from darkroom.pipelines.publishing.features import TRAJECTORIES, check_columns
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.options import local_datasets
@@ -28,7 +27,7 @@ def dataset_files(*folders: Path, part: Part = "train") -> list[Path]:
 
 
 def open_dataset(*folders: Path, part: Part = "train") -> Dataset:
-    """Open the rows of dataset folders, memory-mapped. Raises ``TrainError`` for wrong columns and for no rows."""
+    """Open the rows of dataset folders, memory-mapped. Raises ``TrainError`` for no rows, and as ``count_rows``."""
     if not count_rows(*folders, part=part):
         names = ", ".join(map(str, folders))
         raise TrainError(f"{names} has no rows: every trajectory was rejected; look at the rejects of its recipes")
@@ -37,9 +36,10 @@ def open_dataset(*folders: Path, part: Part = "train") -> Dataset:
 
 
 def count_rows(*folders: Path, part: Part = "train") -> int:
-    """Count the rows by the files' footers. Raises ``TrainError`` for wrong columns."""
+    """Count the rows by the files' footers. Raises ``DatasetError`` for wrong columns."""
     files = dataset_files(*folders, part=part)
-    require_columns(files, "trajectories")
+    for file in files:
+        check_columns(file, "trajectories")
     return dataset_reader.n_rows_of(files)
 
 
@@ -73,15 +73,6 @@ def held_out(datasets: Sequence[Path], chosen: str, *, trained: Sequence[Path]) 
 
 def _questions(files: Sequence[Path]) -> set[str]:
     return {name for file in files for name in pq.read_table(file, columns=["sample_id"])["sample_id"].to_pylist()}
-
-
-def require_columns(files: Iterable[Path], kind: Kind) -> None:
-    """Raise ``TrainError`` for a file that has other columns than a shipped dataset of its kind."""
-    try:
-        for file in files:
-            check_columns(file, kind)
-    except DatasetError as error:
-        raise TrainError(str(error)) from error
 
 
 def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, Any]], *, decode: bool = True) -> Dataset:

@@ -23,6 +23,7 @@ import typer
 import yaml
 from pydantic import BaseModel, ConfigDict
 
+from darkroom.pipelines.processes.process_sessions import signals_handled
 from darkroom.pipelines.processes.supervisor import JobDirectory, die_with_parent
 from darkroom.sandbox.errors import UserError
 
@@ -168,16 +169,14 @@ def guarded() -> Iterator[None]:
         leave(f"it was told to end ({signal.Signals(number).name})")
         sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
     if "LOCAL_RANK" in os.environ:  # of `accelerate launch`
         die_with_parent(signal.SIGTERM)
-    try:
-        yield
-    except Exception as error:
-        leave(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}")
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with signals_handled(end, signal.SIGTERM):
+        try:
+            yield
+        except Exception as error:
+            leave(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}")
+            raise
 
 
 def is_first_process() -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from PIL import Image
 
 from darkroom.pipelines.inspection.gallery import write_entries
-from darkroom.pipelines.inspection.gallery.entries import Entry, code_html
+from darkroom.pipelines.inspection.gallery.entries import Entry, code_html, signed
 from darkroom.pipelines.inspection.pages import cell, inline_example, markdown_table, thumbnail
 from darkroom.train.runs import history
 from darkroom.train.runs.history import CodeVersion
@@ -95,7 +95,7 @@ def rollout_table(rollouts: Sequence[Rollout], output: Path) -> str:
 
 def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
     rounds = rollout["rounds"]
-    parts = ", ".join(f"{name} {_number(value)}" for name, value in rollout["parts"].items())
+    parts = ", ".join(f"{name} {signed(value)}" for name, value in rollout["parts"].items())
     thumbnails = [thumbnail(_opened(output, name), _SIDE) for turn in rounds for name in turn["images"][:1]][:2]
     questioned = [thumbnail(_opened(output, name), _SIDE) for name in rollout["question_images"][:1]]
     observations = "; ".join(f"{turn['status']}: {turn['error'] or turn['text'] or ''}".strip(": ") for turn in rounds)
@@ -106,13 +106,13 @@ def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
         cell(" ⏎ ".join(turn["code"] for turn in rounds), 300, code=True),
         f"{' '.join(thumbnails)} {cell(observations, 120)}",
         f"{_answer(rollout)} (gold: {cell(rollout['gold'], 60)})",
-        f"{_number(rollout['reward'])} ({parts})",
-        _number(rollout["advantage"], sign="+"),
+        f"{signed(rollout['reward'])} ({parts})",
+        signed(rollout["advantage"], "+"),
     )
 
 
 def _example(rollout: Rollout, output: Path) -> str:
-    outcome = f"reward {_number(rollout['reward'])}, advantage {_number(rollout['advantage'], sign='+')}"
+    outcome = f"reward {signed(rollout['reward'])}, advantage {signed(rollout['advantage'], '+')}"
     caption = f"step {rollout['step']}: {cell(rollout['question'], 140)} → **{_answer(rollout)}** · {outcome}"
     names = _images(rollout)
     return inline_example(_opened(output, names[-1]) if names else None, caption)
@@ -136,10 +136,6 @@ def _answer(rollout: Rollout) -> str:
 def _opened(output: Path, name: str) -> Image.Image:
     with Image.open(output / FOLDER / IMAGES / name) as image:
         return image.convert("RGB")
-
-
-def _number(value: float | None, *, sign: str = "") -> str:
-    return "none" if value is None else f"{value:{sign}.3g}"
 
 
 def metadata(record: Mapping[str, Any], output: Path, *, column: str, figure: bytes) -> dict[str, Any]:
@@ -181,7 +177,7 @@ def _evaluation(record: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     metric = record["evaluation"]["metric"]
     lines = [
-        f"{phase['phase']}: best {metric} {_number(phase['best_value'])} at step {phase['best_step']}, saved are the "
+        f"{phase['phase']}: best {metric} {signed(phase['best_value'])} at step {phase['best_step']}, saved are the "
         f"weights of step {phase['saved_step']}{', stopped early' if phase['stopped_early'] else ''}"
         for phase in record["evaluation"]["phases"]
     ]

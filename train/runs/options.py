@@ -20,7 +20,6 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from darkroom.pipelines.models.paper_prompts import PaperPrompt, paper_prompt
-from darkroom.pipelines.models.prompts import PromptError
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag, Values
 
@@ -149,13 +148,13 @@ def _value(name: str, text: str) -> Any:
 
 
 def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPrompt | None:
-    """Open the prompt of ``--prompt``; None without. Raises ``TrainError`` for an unknown one or ``protocol``."""
+    """Open the prompt of ``--prompt``; None without.
+
+    Raises ``PromptError`` for an unknown one, ``TrainError`` for one of another ``protocol``.
+    """
     if not name:
         return None
-    try:
-        wording = paper_prompt(name)
-    except PromptError as error:
-        raise TrainError(str(error)) from error
+    wording = paper_prompt(name)
     if protocol is not None and wording.protocol != protocol:
         raise TrainError(
             f"{wording.name} asks for {wording.protocol} turns, not {protocol}: --protocol {wording.protocol}"

@@ -96,15 +96,16 @@ def _tags(entry: Mapping[str, Any]) -> Iterator[_Tag]:
     if reward := entry["reward"]:
         advantage = reward["advantage"]
         tone = "passed" if (advantage or 0) > 0 else "failed" if (advantage or 0) < 0 else ""
-        yield _Tag(f"reward {_number(reward['total'])}")
-        yield _Tag(f"advantage {_number(advantage, '+')}", tone)
-        yield from (_Tag(f"{name} {_number(value)}") for name, value in reward["parts"].items())
+        yield _Tag(f"reward {signed(reward['total'])}")
+        yield _Tag(f"advantage {signed(advantage, '+')}", tone)
+        yield from (_Tag(f"{name} {signed(value)}") for name, value in reward["parts"].items())
     names = (entry[name] for name in ("step", "family", "category", "source_row"))
     for name in filter(None, (*names, entry["policy"] and f"written by {entry['policy']}")):
         yield _Tag(f"{name[:12]}…", title=name) if _DIGEST.fullmatch(name) else _Tag(name)
 
 
-def _number(value: float | None, sign: str = "") -> str:
+def signed(value: float | None, sign: str = "") -> str:
+    """A reward as pages show it."""
     return "none" if value is None else f"{value:{sign}.3g}"
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import jinja2
 import jinja2.meta
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.records.digest import digest, digest_bytes
@@ -43,9 +43,7 @@ class PromptError(UserError):
     """A prompt's file or its use is wrong: names the prompt, what was expected and what was found."""
 
 
-class _FrontMatter(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _FrontMatter(BaseModel, extra="forbid", frozen=True):
     name: str
     version: int
     slots: list[str]

@@ -9,8 +9,8 @@ import os
 import shlex
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -30,6 +30,7 @@ from darkroom.pipelines.models.serving.engines import (
     vllm_environment,
 )
 from darkroom.pipelines.models.serving.server import ModelServer, Progress, start
+from darkroom.pipelines.processes.process_sessions import signals_handled
 from darkroom.sandbox.terminal import SafeConsole
 
 if TYPE_CHECKING:
@@ -139,17 +140,11 @@ def _progress_reporter(console: Console, progress_line: Status) -> Callable[[Pro
     return report
 
 
-@contextmanager
-def _terminations_as_interrupts() -> Iterator[None]:
+def _terminations_as_interrupts() -> AbstractContextManager[None]:
     """Let SIGTERM and a closed terminal stop the server, as Ctrl-C does; ``nohup`` stays in force."""
     numbers = [signal.SIGTERM, signal.SIGHUP]
     heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, signal.default_int_handler) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return signals_handled(signal.default_int_handler, *heeded)
 
 
 def _follow(server: ModelServer) -> None:

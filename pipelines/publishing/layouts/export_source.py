@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.publishing.dataset_reader import (
-    DatasetError,
     Kind,
     dataset_files,
     find_datasets,
@@ -17,7 +16,6 @@ from darkroom.pipelines.publishing.dataset_reader import (
     split_of,
 )
 from darkroom.pipelines.storage.store_paths import StorePath
-from darkroom.pipelines.storage.tables import TableMissing
 from darkroom.sandbox.errors import UserError
 
 RL = "rl"
@@ -85,7 +83,8 @@ class ExportSource:
 def find_source(dataset: str, datasets: StorePath, *, split: str, prompts: StorePath | None = None) -> ExportSource:
     """Find the dataset that a user names: a family in ``datasets``, ``all``, ``rl`` for ``prompts``, or a folder.
 
-    Raises ``LayoutError`` when there is none, when it lacks the split, and when it is not a shipped dataset.
+    Raises ``TableMissing`` when there is none, ``LayoutError`` when it lacks the split, ``DatasetError`` when it is not
+    a shipped dataset.
     """
     folders = shipped_folders(dataset, datasets, prompts)
     files = tuple(file for folder in folders for file in dataset_files(folder, split=split))
@@ -93,11 +92,8 @@ def find_source(dataset: str, datasets: StorePath, *, split: str, prompts: Store
         splits = sorted({split_of(file) for folder in folders for file in dataset_files(folder)})
         raise LayoutError(f"{dataset!r} has no split {split!r}; it has {', '.join(splits)}")
     kind = kind_of(files[0])
-    try:
-        for file in files:
-            require_columns(file, kind, NEEDED[kind])
-    except DatasetError as error:
-        raise LayoutError(str(error)) from error
+    for file in files:
+        require_columns(file, kind, NEEDED[kind])
     return ExportSource(_name(dataset), split, files, kind)
 
 
@@ -106,12 +102,9 @@ def _name(dataset: str) -> str:
 
 
 def shipped_folders(dataset: str, datasets: StorePath, prompts: StorePath | None) -> list[StorePath]:
-    """Folders of the dataset that a user names, as ``find_source`` takes it. Raises ``LayoutError``."""
+    """Folders of the dataset that a user names, as ``find_source`` takes it. Raises as that."""
     if dataset == RL and prompts is not None and not (datasets / dataset).is_dir():
         if not dataset_files(prompts):
             raise LayoutError(f"{prompts} holds no parquet file of a shipped dataset. Run: darkroom rl SOURCE")
         return [prompts]
-    try:
-        return find_datasets(dataset, datasets)
-    except TableMissing as error:
-        raise LayoutError(str(error)) from error
+    return find_datasets(dataset, datasets)

@@ -23,7 +23,7 @@ from typing import Annotated, Literal, Self
 
 import pyarrow as pa
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory, schemas
@@ -147,10 +147,8 @@ def count(findings: Sequence[Contamination], *, benchmark: str, n_rows: int, n_u
 _SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".jp2", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
 
-class FolderConfig(BaseModel):
+class FolderConfig(BaseModel, extra="forbid", frozen=True):
     """Images alone, in a folder and the folders below it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["folder"]
     path: str

@@ -13,7 +13,9 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from darkroom.pipelines.command_line.errors import program_of
+from darkroom.pipelines.models.policies import PolicyUnavailable
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
+from darkroom.sandbox.errors import UserError
 from darkroom.train.evaluate import evaluate, main, metadata
 from darkroom.train.evaluation.settings import EvaluationSettings, ExportFormat
 from darkroom.train.finetuning.settings import SftSettings
@@ -263,7 +265,7 @@ def _acts_made(ledger):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, changes, says):
-    with pytest.raises(TrainError, match=says):
+    with pytest.raises(UserError, match=says):
         evaluate(replace(settings, **changes), force=True)
 
 
@@ -274,7 +276,7 @@ def test_a_family_that_is_not_there_is_refused(settings, tmp_path):
 
 def test_an_endpoint_that_does_not_answer_is_said_so(settings, tmp_path):
     asked = replace(settings, url="http://127.0.0.1:9/v1", model="m", output=tmp_path / "r", home=tmp_path / "home")
-    with pytest.raises(TrainError, match=r"nothing answers at http://127\.0\.0\.1:9/v1 .* with --url$"):
+    with pytest.raises(PolicyUnavailable, match=r"nothing answers at http://127\.0\.0\.1:9/v1 .* with --url$"):
         evaluate(asked)
     assert not (tmp_path / "r").exists()
 

@@ -9,6 +9,7 @@ from darkroom.pipelines.models.messages import ImagePart
 from darkroom.pipelines.records import Sample, Truth
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.vision.visibility import visual_tokens
+from darkroom.sandbox.errors import UserError
 from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.rollouts import open_policy, task_of, vision_of
 from darkroom.train.evaluation.settings import EvaluationSettings, check
@@ -103,7 +104,7 @@ def test_a_prompt_brings_its_protocol_and_is_recorded_where_it_is_set(store):
     ],
 )
 def test_a_prompt_that_there_is_not_is_refused_in_a_line(about, says):
-    with pytest.raises(TrainError, match=says) as error:
+    with pytest.raises(UserError, match=says) as error:
         check(at_an_endpoint(**about))
     assert "\n" not in str(error.value)
 

@@ -5,7 +5,8 @@ import io
 
 import pytest
 
-from darkroom.train.evaluation.output import COLUMNS, export, safe_cell
+from darkroom.pipelines.inspection.pages import spreadsheet_cell
+from darkroom.train.evaluation.output import COLUMNS, export
 from darkroom.train.evaluation.settings import ExportFormat
 from tests.train.evaluation.conftest import exported
 
@@ -34,25 +35,25 @@ def test_an_answer_that_a_spreadsheet_would_compute_is_escaped(table):
 
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "  ="])
 def test_no_cell_begins_as_a_formula(begin):
-    cell = safe_cell(f'{begin}HYPERLINK("http://x","y")')
+    cell = spreadsheet_cell(f'{begin}HYPERLINK("http://x","y")')
     assert cell == f'\'{begin}HYPERLINK("http://x","y")'
 
 
 def test_a_plain_text_stays_as_it_is_and_a_number_too():
-    assert safe_cell("a = b") == "a = b"
-    assert safe_cell(-0.5) == "-0.5"
-    assert safe_cell(None) == ""
+    assert spreadsheet_cell("a = b") == "a = b"
+    assert spreadsheet_cell(-0.5) == "-0.5"
+    assert spreadsheet_cell(None) == ""
 
 
 def test_no_cell_is_longer_than_a_spreadsheet_holds():
-    assert len(safe_cell("=" * 40_000)) == 32_767
-    assert safe_cell("a\0b") == "ab"
+    assert len(spreadsheet_cell("=" * 40_000)) == 32_767
+    assert spreadsheet_cell("a\0b") == "ab"
 
 
 def test_quotes_and_lines_do_not_leave_their_cell(tmp_path):
     text = 'said "red",\n"=1+1"'
     written = io.StringIO()
-    csv.writer(written, quoting=csv.QUOTE_ALL).writerow([safe_cell(text)])
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerow([spreadsheet_cell(text)])
     assert next(csv.reader(io.StringIO(written.getvalue(), newline=""))) == [text]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from darkroom.pipelines.models.policies import OpenAIPolicy, PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.models.policies import OpenAIPolicy, RecordedPolicy
 from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings
 from darkroom.pipelines.records.digest import canonical
 from darkroom.pipelines.storage.database import LedgerUnavailable
@@ -51,12 +51,10 @@ class JudgeSettings(EndpointSettings):
         """Read ``DARKROOM_JUDGE``; None for the embedded judge, which cannot read rollouts, and where only the policy
         is set and is a checkpoint in its own process.
 
-        Raises ``TrainError``, naming the variable, for a value that does not fit or an endpoint that is not set.
+        Raises, naming the variable, ``PolicyUnavailable`` for a value that does not fit, ``TrainError`` for an endpoint
+        that is not set.
         """
-        try:
-            settings = cls.from_environment("JUDGE", environment, kind="oracle")
-        except PolicyUnavailable as error:
-            raise TrainError(str(error)) from error
+        settings = cls.from_environment("JUDGE", environment, kind="oracle")
         variables = cls.variables("DARKROOM_JUDGE")
         own_kind = variables["kind"]
         if environment.get(own_kind) == "local":

@@ -13,7 +13,7 @@ from datasets import Dataset, Features, Image, List, load_dataset
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.publishing.dataset_reader import kind_of, n_rows_of, read_files
-from darkroom.pipelines.publishing.features import features_of
+from darkroom.pipelines.publishing.features import check_columns, features_of
 from darkroom.pipelines.publishing.layouts.trl import messages_of
 from darkroom.pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
 from darkroom.pipelines.records import Grader, ImageRef, VideoRef
@@ -21,7 +21,7 @@ from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.rl import shipped_grader
 from darkroom.pipelines.rl.candidates import asks_visual_search
 from darkroom.pipelines.verification.grading import grader_of
-from darkroom.train.examples.datasets import Part, dataset_files, presented, require_columns
+from darkroom.train.examples.datasets import Part, dataset_files, presented
 from darkroom.train.examples.encoding import sample_of
 from darkroom.train.models.loading import load_processor
 from darkroom.train.rl.methods.base import GradedQuestion
@@ -35,14 +35,17 @@ _DECODED = Image()
 
 
 def open_prompts(folder: Path, part: Part = "train") -> Dataset:
-    """Open the rows of a part of a dataset folder, one per sample, their images as stored bytes. Raises ``TrainError``
-    for wrong columns and for no rows."""
+    """Open the rows of a part of a dataset folder, one per sample, their images as stored bytes.
+
+    Raises ``DatasetError`` for wrong columns, ``TrainError`` for no rows.
+    """
     files = dataset_files(folder, part=part)
     kinds = {kind_of(file): file for file in files}
     if len(kinds) > 1:
         raise TrainError(f"{folder} mixes rl and sft rows: {' and '.join(map(str, kinds.values()))}; split them")
     (kind,) = kinds
-    require_columns(files, kind)
+    for file in files:
+        check_columns(file, kind)
     if not n_rows_of(files):
         raise TrainError(f"{folder} has no rows: look at the rejects of the stages that made it")
     features = Features({**features_of(kind), "images": List(_STORED)})

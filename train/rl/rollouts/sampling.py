@@ -5,7 +5,7 @@ processor that leaves only the most likely token; with vLLM, ``vllm_engine.py``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -118,7 +118,19 @@ class StopWhenOver(StoppingCriteria):
 
 
 @contextmanager
-def watched(model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_step: bool = False) -> Iterator[None]:
+def changed(holder: Any, **values: Any) -> Iterator[None]:
+    """Give attributes of ``holder`` other values for a while."""
+    before = {name: getattr(holder, name) for name in values}
+    vars(holder).update(values)
+    try:
+        yield
+    finally:
+        vars(holder).update(before)
+
+
+def watched(
+    model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_step: bool = False
+) -> AbstractContextManager[None]:
     """Let ``model`` generate with these watchers, and with temperature 0 inside code where it is ``adaptive``.
 
     ``in_step``: until the last of all processes has finished. transformers 5.23 does so by itself for ZeRO-3, not for
@@ -132,29 +144,15 @@ def watched(model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_s
         stops = StoppingCriteriaList([StopWhenOver(watchers)])
         return generate(**inputs, logits_processor=rules, stopping_criteria=stops, **together)
 
-    model.generate = generate_watched
-    try:
-        yield
-    finally:
-        model.generate = generate
+    return changed(model, generate=generate_watched)
 
 
-@contextmanager
-def greedily(trainer: Any) -> Iterator[None]:
+def greedily(trainer: Any) -> AbstractContextManager[None]:
     """Let a trainer of TRL's take the most likely token, without penalty of repetition, as in an evaluation."""
     # none is left unset: transformers would take it from the model's own
     greedy = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}
-    holder: Any
-    changed: dict[str, Any]
     if trainer.use_vllm:
-        holder, changed = trainer.vllm_generation, {"temperature": 0.0, "repetition_penalty": 1.0}
-    else:
-        keywords = {**trainer.generation_kwargs, **greedy, "min_p": None}
-        config = GenerationConfig(**keywords, disable_compile=True)  # type: ignore[no-untyped-call]
-        holder, changed = trainer, {"generation_kwargs": keywords, "generation_config": config}
-    before = {name: getattr(holder, name) for name in changed}
-    vars(holder).update(changed)
-    try:
-        yield
-    finally:
-        vars(holder).update(before)
+        return changed(trainer.vllm_generation, temperature=0.0, repetition_penalty=1.0)
+    keywords = {**trainer.generation_kwargs, **greedy, "min_p": None}
+    config = GenerationConfig(**keywords, disable_compile=True)  # type: ignore[no-untyped-call]
+    return changed(trainer, generation_kwargs=keywords, generation_config=config)

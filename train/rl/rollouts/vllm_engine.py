@@ -10,7 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ import torch
 
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock
-from darkroom.train.rl.rollouts.sampling import TurnWatcher
+from darkroom.train.rl.rollouts.sampling import TurnWatcher, changed
 from darkroom.train.rl.rollouts.transcript import GeneratedTurn
 from darkroom.train.runs import EngineDown, TrainError
 
@@ -91,20 +91,11 @@ def _one_mark_per_image(ids: Sequence[int], engine: Any) -> list[int]:
     return [*ids[:1], *(token for before, token in pairwise(ids) if token != mark or before != mark)]
 
 
-@contextmanager
-def _requesting(engine: Any, segment: Segment, *, n_tokens: int) -> Iterator[None]:
+def _requesting(engine: Any, segment: Segment, *, n_tokens: int) -> AbstractContextManager[None]:
     """Set the engine's requests to this segment, of ``n_tokens`` at most."""
-    names = ("temperature", "generation_kwargs", "max_completion_length")
-    before = {name: getattr(engine, name) for name in names}
-    engine.generation_kwargs = {**before["generation_kwargs"], **stop_arguments(segment)}
-    engine.max_completion_length = n_tokens
-    if segment.greedy:
-        engine.temperature = 0.0
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(engine, name, value)
+    temperature = 0.0 if segment.greedy else engine.temperature
+    keywords = {**engine.generation_kwargs, **stop_arguments(segment)}
+    return changed(engine, temperature=temperature, generation_kwargs=keywords, max_completion_length=n_tokens)
 
 
 def stop_arguments(segment: Segment) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import datasets as hf
 import pyarrow.parquet as pq
 import pytest
 
-from darkroom.pipelines.publishing.dataset_reader import MARKER
+from darkroom.pipelines.publishing.dataset_reader import MARKER, DatasetError
 from darkroom.pipelines.publishing.layouts import LAYOUTS, LayoutError
 from darkroom.pipelines.publishing.layouts.export_source import ExportSource, find_source
 from darkroom.pipelines.publishing.layouts.exporter import export
 from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, RecordWriter
 from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.sandbox.errors import UserError
 from tests.pipelines.publishing.layouts.conftest import N_IMAGES
 
 EVERY = pytest.mark.parametrize("name", LAYOUTS)
@@ -202,7 +203,7 @@ def test_all_is_every_family_in_order(datasets: Path) -> None:
     ],
 )
 def test_a_dataset_that_is_not_there_is_said_with_what_is(datasets: Path, dataset: str, split: str, said: str) -> None:
-    with pytest.raises(LayoutError, match=said):
+    with pytest.raises(UserError, match=said):
         find_source(dataset, datasets, split=split)
 
 
@@ -210,5 +211,5 @@ def test_a_parquet_file_of_something_else_is_refused_by_its_columns(tmp_path: Pa
     made = export(mixed, LAYOUTS["verl_sft"], tmp_path / "out")
     file = next(made.folder.glob("*.parquet"))
     file.rename(made.folder / "train-00000-of-00001.parquet")
-    with pytest.raises(LayoutError, match=r"no shipped dataset of trajectories: missing \['answer'"):
+    with pytest.raises(DatasetError, match=r"no shipped dataset of trajectories: missing \['answer'"):
         find_source(str(made.folder), tmp_path, split="train")

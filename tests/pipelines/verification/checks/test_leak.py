@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from darkroom.assets.graph.resources import LEAK_JUDGE_VARIABLE, VerdictSettings
+from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.stage import Shard
 from darkroom.pipelines.generation.verdicts import Verdicts
 from darkroom.pipelines.models.policies import PolicyUnavailable
 from darkroom.pipelines.verification.calibration_store import CalibrationStore
@@ -63,11 +65,13 @@ def test_the_embedded_judge_goes_by_the_words(make_case):
     assert not asyncio.run(judge_leak(make_case(thought="The answer key says so."), EmbeddedJudge())).passed
 
 
-def test_it_is_off_until_asked_for_and_then_the_last_check_of_any_family(workspace):
-    recipe, limits = load_recipes()["crop"], {"n_votes": 1, "unaided": None, "necessity": None}
+def test_it_is_off_until_asked_for_and_then_the_last_check_of_any_family(workspace, monkeypatch):
+    family, stages = Family(workspace, load_recipes()["crop"], "demo"), list[Verdicts]()
+    monkeypatch.setattr(Shard, "materialize", lambda _, stage: stages.append(stage))
     assert all(judge_leak not in recipe.checks for recipe in load_recipes().values())
-    without = Verdicts.of(recipe, workspace, None, **limits)
-    with_it = Verdicts.of(recipe, workspace, None, **limits, judges_leaks=True)
+    family.check()
+    family.check(judges_leaks=True)
+    without, with_it = stages
     assert judge_leak not in without.recipe.checks
     assert with_it.recipe.checks[-1] is judge_leak
     assert with_it.settings != without.settings

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from darkroom.sandbox.errors import UserError
 from darkroom.train.rl.judging.judge_config import JudgeSettings, open_judge
 from darkroom.train.runs import TrainError
 
@@ -62,7 +63,7 @@ def test_a_judge_draws_on_the_purse_of_training_unless_told_otherwise(said, purs
     ],
 )
 def test_a_setting_that_cannot_be_one_is_named(said, message):
-    with pytest.raises(TrainError, match=message):
+    with pytest.raises(UserError, match=message):
         JudgeSettings.for_training(AT | said)
 
 

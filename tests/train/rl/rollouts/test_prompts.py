@@ -5,7 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from darkroom.pipelines.publishing.dataset_reader import read_files
+from darkroom.pipelines.models.prompts import PromptError
+from darkroom.pipelines.publishing.dataset_reader import DatasetError, read_files
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.pipelines.records import Grader, RLRow
 from darkroom.train.examples.datasets import dataset_files
@@ -102,7 +103,7 @@ def test_a_question_is_visual_search_as_its_row_says(rl):
 def test_columns_of_neither_dataset_are_named(tmp_path):
     pq.write_table(pa.table({"sample_id": ["a"], "prompt": ["b"], "colour": ["red"]}), tmp_path / "train.parquet")
     with pytest.raises(
-        TrainError, match=r"no shipped dataset of trajectories: missing .*unknown \['colour', 'prompt'\]"
+        DatasetError, match=r"no shipped dataset of trajectories: missing .*unknown \['colour', 'prompt'\]"
     ):
         open_prompts(tmp_path)
 
@@ -150,7 +151,7 @@ def test_a_prompt_for_another_protocol_or_an_unknown_one_is_refused_before_train
     with pytest.raises(TrainError, match="thyme_paper asks for thyme turns, not pyvision"):
         settings_of("pyvision", prompt="thyme_paper")
     with pytest.raises(
-        TrainError, match="no prompt 'x'; there are adaptive_paper, codev_paper, figr_paper, pyvision_paper"
+        PromptError, match="no prompt 'x'; there are adaptive_paper, codev_paper, figr_paper, pyvision_paper"
     ):
         settings_of("thyme", prompt="x")
 
