@@ -25,7 +25,7 @@ from darkroom.assets.clusters.lost_runs import lost_runs
 from darkroom.assets.clusters.placement import TRAIN, RunSettings
 from darkroom.assets.clusters.programs import LauncherResource
 from darkroom.assets.graph import annotation, training
-from darkroom.assets.graph.batches import answered_batches
+from darkroom.assets.graph.batch_sensor import answered_batches
 from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
 from darkroom.assets.graph.families import family_assets, samples_asset
 from darkroom.assets.graph.partitions import nightly, shard_sensor, source_partitions

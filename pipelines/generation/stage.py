@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from darkroom import sandbox
 from darkroom.pipelines.models.policies import OpenAIPolicy, Policy, PolicyUnavailable, RecordedPolicy
-from darkroom.pipelines.models.policies.batches import BatchQueue
+from darkroom.pipelines.models.policies.batch_queue import BatchQueue
 from darkroom.pipelines.records import Reject, Sample, Usage, from_row, to_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
@@ -38,11 +38,10 @@ T = TypeVar("T")
 SAMPLES = ("samples",)
 RUNNER_CODE = ("darkroom.pipelines.records", "darkroom.pipelines.storage", __name__)
 """What decides the rows of every stage."""
-_FATAL = (
-    *(PolicyUnavailable, sandbox.SandboxUnavailable, TableStale, StorageError, LedgerUnavailable, SQLAlchemyError),
-    AnswersPending,
-)
-"""No endpoint, no sandbox, no ledger, no disk or object store; no answer yet."""
+_NO_DATA = (TableStale, StorageError, LedgerUnavailable, SQLAlchemyError)
+"""No ledger, no disk or object store, or other tables than before."""
+_FATAL = (PolicyUnavailable, AnswersPending, sandbox.SandboxUnavailable, *_NO_DATA)
+"""No endpoint, no answer yet, no sandbox."""
 _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
 """The same of an ``OSError``; others are a row's own, like Pillow's for an unreadable image."""
 

@@ -1,6 +1,6 @@
 """The tables of batches: requests whose answers come hours later, beside the ledger's calls.
 
-    batches          batch, remote, place, stage, partition, role, made_at     one row per file of requests
+    batches          batch, remote, address, stage, partition, role, made_at     one row per file of requests
     batch_requests   id, batch, request, n, frames, tries                      one row per request without an answer
 
 A request stands for the calls with ``n`` seeds in a row. The batch holds their leases from before it is sent until its
@@ -24,12 +24,12 @@ KIND = "policy"
 
 class Batch(NamedTuple):
     """A file of requests. ``remote``: the service's name of it, empty until it has answered, or the machine of its
-    folder; ``place``: the URL of the service, or the folder; ``stage``, ``partition``, ``role``: who waits;
+    folder; ``address``: the URL of the service, or the folder; ``stage``, ``partition``, ``role``: who waits;
     ``made_at``: seconds since 1970."""
 
     batch: str
     remote: str
-    place: str
+    address: str
     stage: str
     partition: str
     role: str

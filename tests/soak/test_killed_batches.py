@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from darkroom.pipelines.generation.stage import Shard
-from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, batches, http_client
+from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, batch_queue, http_client
 from darkroom.pipelines.rl.pass_rates import PassRates
 from darkroom.pipelines.rl.suitability import Suitability
 from darkroom.pipelines.storage.storage_errors import AnswersPending
@@ -35,7 +35,7 @@ REQUESTS = ["POST /files", "POST /batches", "GET /batches", "GET /batches/batch_
 
 def work(url: str, home: Path, batch: Any) -> None:
     """Two stages, or what is left of them; ends with 75 where answers are waited for."""
-    batches.SETTLED_SECONDS = SETTLED
+    batch_queue.SETTLED_SECONDS = SETTLED
     with rl_stages.open_workspace(home) as workspace:
         shard, endpoint = Shard(workspace, PARTITION), Endpoint(url, "mock", concurrency=8, batch=batch)
         try:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from darkroom.pipelines.models.messages import as_json
-from darkroom.pipelines.models.policies.batches import BatchQueue
+from darkroom.pipelines.models.policies.batch_queue import BatchQueue
 from darkroom.pipelines.models.policies.policy import (
     Completion,
     CompletionRequest,

@@ -11,7 +11,7 @@ from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.graph.rl import RL_STAGES
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.models.policies import OpenAIPolicy
-from darkroom.pipelines.models.policies.batches import has_ended
+from darkroom.pipelines.models.policies.batch_queue import has_ended
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.batch_table import Batch, BatchTable
 from darkroom.pipelines.storage.workspace import Workspace

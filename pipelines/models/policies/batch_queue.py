@@ -89,7 +89,7 @@ class BatchQueue:
         if all(isinstance(answer, CachedCall) for answer in answers):
             return cast("list[CachedCall]", answers)
         own = [number for number, (key, _) in enumerate(calls) if answers[number] is True and key not in self._asked]
-        for _, numbers in groupby(enumerate(own), lambda place: place[1] - place[0]):  # seeds in a row
+        for _, numbers in groupby(enumerate(own), lambda pair: pair[1] - pair[0]):  # seeds in a row
             group = [number for _, number in numbers]
             await self._add(reseeded(request, group[0]), [calls[number] for number in group])
         raise AnswersPending
@@ -103,8 +103,8 @@ class BatchQueue:
         name, requests, file, at = self._name, self._requests, self._file, self._policy.endpoint
         self._begin_file()
         with file:
-            remote, place = (gethostname(), self._folder) if at.batch == "folder" else ("", at.base_url)
-            batch = Batch(name, remote, place, *self._owner, time.time())
+            remote, address = (gethostname(), self._folder) if at.batch == "folder" else ("", at.base_url)
+            batch = Batch(name, remote, address, *self._owner, time.time())
             await self._claim(name)
             await asyncio.to_thread(self._table.begin, batch, requests)
             file.seek(0)
@@ -112,7 +112,7 @@ class BatchQueue:
                 await asyncio.to_thread(_copy, file, self._requests_file(batch))
             else:
                 await self._send(file, name)
-        self._where = self._place_of(batch)
+        self._where = self._where_of(batch)
         return self._where
 
     async def collect(self) -> None:
@@ -121,9 +121,9 @@ class BatchQueue:
         for batch in await asyncio.to_thread(self._table.open, *self._owner):
             if not await self._claim(batch.batch):
                 continue  # another process sends or reads it
-            if batch.place == self._folder:
+            if batch.address == self._folder:
                 await asyncio.to_thread(self._collect_files, batch)
-            elif batch.place == self._policy.endpoint.base_url:
+            elif batch.address == self._policy.endpoint.base_url:
                 try:
                     await self._collect_remote(batch)
                 except (StatusError, NoAnswer) as error:
@@ -131,7 +131,7 @@ class BatchQueue:
                         raise self._unavailable(f"batch {batch.remote or batch.batch} cannot be read", error) from None
                     await asyncio.to_thread(self._table.end, batch.batch)
         left = await asyncio.to_thread(self._table.open, *self._owner)
-        self._where = self._place_of(left[0]) if left else ""
+        self._where = self._where_of(left[0]) if left else ""
         await asyncio.to_thread(self._policy.budget_pool.settle)
 
     def close(self) -> None:
@@ -211,7 +211,7 @@ class BatchQueue:
 
     def _read_one(self, batch: Batch, request: BatchRequest, answer: Any, entries: list[CallEntry]) -> Usage:
         """Add the calls that an answer makes to ``entries``, or remember the failure. Returns what was paid."""
-        price = 1.0 if batch.place == self._folder else self._policy.endpoint.batch_price
+        price = 1.0 if batch.address == self._folder else self._policy.endpoint.batch_price
         frames = tuple(from_row(SentImage, frame) for frame in json.loads(request.frames))
         calls = request.calls()
         try:
@@ -232,16 +232,16 @@ class BatchQueue:
 
     def _unavailable(self, what: str, why: object) -> PolicyUnavailable:
         at, reason = self._policy.endpoint, self._policy.clean(str(why))[:MAX_CHARACTERS]
-        remedy = "Run this again; with DARKROOM_POLICY_BATCH=off (DARKROOM_JUDGE_BATCH, …) no further ones are sent"
+        remedy = "Run this again; with DARKROOM_POLICY_BATCH=off, or its like of the role, no further ones are sent"
         return PolicyUnavailable(f"{at.model} at {at.base_url}: {what}: {reason}. {remedy}")
 
     def _requests_file(self, batch: Batch) -> Path:
         return Path(self._folder, f"requests-{batch.batch}.jsonl")
 
-    def _place_of(self, batch: Batch) -> str:
-        if batch.place != self._folder:
-            return f"of a batch at {batch.place}, within 24 hours"
-        folder, model = shlex.quote(batch.place), shlex.quote(self._policy.endpoint.model)
+    def _where_of(self, batch: Batch) -> str:
+        if batch.address != self._folder:
+            return f"of a batch at {batch.address}, within 24 hours"
+        folder, model = shlex.quote(batch.address), shlex.quote(self._policy.endpoint.model)
         run = f"vllm run-batch --model {model} -i {folder}/all.jsonl -o {folder}/answers-$(date +%s).jsonl"
         return f"of `cat {folder}/requests-*.jsonl > {folder}/all.jsonl && {run}`"
 
@@ -250,10 +250,10 @@ async def has_ended(batch: Batch, policies: Iterable[OpenAIPolicy]) -> bool:
     """Return whether a batch has answers to be read, by the one of ``policies`` whose endpoint it is at. Raises
     ``StatusError``, ``NoAnswer``."""
     for policy in policies:
-        if policy.endpoint.base_url == batch.place:
+        if policy.endpoint.base_url == batch.address:
             state = await policy.chat.read_batch(batch.remote, batch.batch, since=batch.made_at)
             return state.status in _ENDED if state else _is_older(batch, SETTLED_SECONDS)
-    return any(batch.batch.encode() in line for line in _answer_lines(batch.place))
+    return any(batch.batch.encode() in line for line in _answer_lines(batch.address))
 
 
 def _answer_lines(folder: str) -> Iterator[bytes]:

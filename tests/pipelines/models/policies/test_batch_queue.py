@@ -15,7 +15,7 @@ import pytest
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.stage import Shard
-from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, PolicyUnavailable, batches
+from darkroom.pipelines.models.policies import Endpoint, OpenAIPolicy, PolicyUnavailable, batch_queue
 from darkroom.pipelines.models.policies.settings import EndpointSettings
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.rl.suitability import Suitability
@@ -275,14 +275,14 @@ def _calls_of(service: BatchService, home: Path, workspace: Workspace) -> list[A
 def test_files_stay_within_the_limits_of_the_service(
     service: BatchService, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "MAX_REQUESTS", 5)
+    monkeypatch.setattr(batch_queue, "MAX_REQUESTS", 5)
     with pytest.raises(AnswersPending):
         vote(service, home)
     assert sorted(len(service.lines(name)) for name in service.batches) == [2, 5, 5]
     assert finish(service, home)[0].n_out == N_ROWS
     service.files.clear()
     rl_stages.prepare(home.with_name("by_bytes"), N_ROWS)
-    monkeypatch.setattr(batches, "MAX_BYTES", 9_000)
+    monkeypatch.setattr(batch_queue, "MAX_BYTES", 9_000)
     with pytest.raises(AnswersPending):
         vote(service, home.with_name("by_bytes"))
     sizes = [len(content) for content in service.files.values()]
@@ -292,7 +292,7 @@ def test_files_stay_within_the_limits_of_the_service(
 def test_a_request_that_no_file_takes_is_a_reject(
     service: BatchService, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "MAX_BYTES", 900)
+    monkeypatch.setattr(batch_queue, "MAX_BYTES", 900)
     assert vote(service, home).reasons == {"policy_failed": N_ROWS}
     assert "and a batch takes 700" in rejects(home)[0].evidence
 
@@ -330,7 +330,7 @@ def test_a_batch_that_was_never_made_is_made_when_the_service_had_time_to_list_i
     with pytest.raises(AnswersPending):
         vote(service, home)
     assert not service.batches
-    monkeypatch.setattr(batches, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(batch_queue, "SETTLED_SECONDS", 0.0)
     report, n_waits = finish(service, home)
     assert (report.n_out, n_waits, len(service.batches)) == (N_ROWS, 1, 1)
 
@@ -358,7 +358,7 @@ def test_a_batch_that_the_service_forgot_is_free_when_its_files_are_gone(
     service.fails["GET /batches/batch_0"] = 404
     with pytest.raises(PolicyUnavailable, match="batch batch_0 cannot be read: HTTP 404"):
         vote(service, home)
-    monkeypatch.setattr(batches, "GONE_SECONDS", 0.0)
+    monkeypatch.setattr(batch_queue, "GONE_SECONDS", 0.0)
     assert vote(service, home, batch="off").n_out == N_ROWS
     assert not open_batches(home)
 
@@ -444,7 +444,7 @@ def test_a_folder_of_another_machine_is_not_taken_for_a_deleted_one(
         vote(no_server, home, batch="folder")
     (file,) = folder_of(home).glob("requests-*.jsonl")
     file.rename(file.with_name("elsewhere"))
-    monkeypatch.setattr(batches, "gethostname", lambda: "another")
+    monkeypatch.setattr(batch_queue, "gethostname", lambda: "another")
     with pytest.raises(AnswersPending):
         vote(no_server, home, batch="folder")
     assert (open_batches(home), list(folder_of(home).glob("requests-*.jsonl"))) == (1, [])

@@ -11,7 +11,7 @@ import pytest
 
 from darkroom.assets.builds.build import build_sft
 from darkroom.assets.definitions import SFT, definitions
-from darkroom.assets.graph.batches import _ROLES, answered_batches
+from darkroom.assets.graph.batch_sensor import _ROLES, answered_batches
 from darkroom.assets.graph.families import stage_key
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.storage.storage_errors import AnswersPending
