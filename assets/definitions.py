@@ -25,6 +25,7 @@ from darkroom.assets.clusters.lost_runs import lost_runs
 from darkroom.assets.clusters.placement import TRAIN, RunSettings
 from darkroom.assets.clusters.programs import LauncherResource
 from darkroom.assets.graph import annotation, training
+from darkroom.assets.graph.batch_sensor import answered_batches
 from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
 from darkroom.assets.graph.families import family_assets, samples_asset
 from darkroom.assets.graph.partitions import nightly, shard_sensor, source_partitions
@@ -103,7 +104,8 @@ def definitions(options: Options = ALL) -> dg.Definitions:
         asset if present.issuperset(asset.dependency_keys) else asset.map_asset_specs(linked) for asset in assets
     )
     released, drafted = _families(recipes)
-    sensors = [source_partitions, lost_runs, shard_sensor("sft", drafted), shard_sensor("rl", [RL_GROUP])]
+    sensors = [source_partitions, lost_runs, answered_batches]
+    sensors += [shard_sensor("sft", drafted), shard_sensor("rl", [RL_GROUP])]
     sensors += [shard_sensor("released", released)] if released else []
     return dg.Definitions(
         assets=list(with_code_references(linked_assets)),

@@ -69,8 +69,7 @@ HEAD = ["| variable | default | description |", "| --- | --- | --- |"]
 
 STATUSES = """## Exit statuses
 
-An error of `darkroom` and of the training programs is one line on stderr that names what to do. `--debug`, anywhere in
-a command, also prints the traceback.
+An error is one line on stderr that names what to do; `--debug`, anywhere in a command, also prints the traceback.
 
 | status | meaning |
 | --- | --- |
@@ -78,6 +77,7 @@ a command, also prints the traceback.
 | 1 | what you can fix (a setting, a file, a disk, an endpoint), or a negative outcome that the help names |
 | 2 | a wrong command line; of `audit`, that nothing could be audited |
 | 70 | an unexpected error: please report what `--debug` prints |
+| 75 | rows wait for a [batch](policies.md#batches): run it again later |
 | 130 | Ctrl-C; services, which it stops, end with 0 |
 | 141 | the reader of the output has ended, as `head` does in a pipe |
 """

@@ -22,8 +22,9 @@ class JsonHandler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def reply(self, value: Any, *, status: int = 200) -> None:
-        """A string is sent as it is."""
-        data = value.encode() if isinstance(value, str) else json.dumps(value).encode()
+        """A string, or bytes, are sent as they are."""
+        text = value if isinstance(value, str | bytes) else json.dumps(value)
+        data = text if isinstance(text, bytes) else text.encode()
         self.send_response(status)
         self.send_header("Content-Type", "text/html" if data.startswith(b"<") else "application/json")
         self.send_header("Content-Length", str(len(data)))

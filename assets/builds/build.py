@@ -33,6 +33,7 @@ from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog
 from darkroom.pipelines.sources.source_config import Use
+from darkroom.pipelines.storage.storage_errors import AnswersPending
 from darkroom.pipelines.storage.workspace import Workspace
 
 N_ROWS_A_RUN = 50
@@ -151,7 +152,7 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
     started = time.monotonic()
     try:
         yield
-    except MaterializationFailed:
+    except (MaterializationFailed, AnswersPending):
         summarise()
         raise
     summarise(seconds=time.monotonic() - started)

@@ -1,5 +1,6 @@
 """The jobs of one command, on the Dagster instance that the UI shows: a line per asset, wherever they run."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,13 +21,17 @@ from darkroom.assets.dagster_home import instance as dagster_home
 from darkroom.assets.dagster_home.daemon import daemon
 from darkroom.assets.definitions import SAMPLES, definitions, op_config
 from darkroom.assets.graph.partitions import update_partitions
+from darkroom.assets.graph.stage_assets import pending_answers
 from darkroom.assets.terminal.progress import progress_bar
 from darkroom.assets.terminal.run_lines import FirstTrajectory, OnAsset, RunLines, materialization_line
 from darkroom.pipelines.sources.source_config import Use
+from darkroom.pipelines.storage.storage_errors import AnswersPending
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import SandboxError, UserError
 
+# of a stage that waits for batches: those after it are skipped, with their checks
+logging.getLogger("dagster._core.execution.plan.active").setLevel(logging.ERROR)
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _SECONDS = 2.0
 _AWAY_SECONDS = 600.0
@@ -53,6 +58,7 @@ class Jobs:
     ) -> None:
         self.console, self.workspace, self._instance, self.runs_on = console, workspace, instance, runs_on
         self._definitions, self._on_asset = definitions(), on_asset
+        self._pending: list[AnswersPending] = []
 
     def run(
         self,
@@ -64,17 +70,21 @@ class Jobs:
     ) -> None:
         """Run a job here. Raises ``MaterializationFailed``."""
         job, instance, on_asset = self._definitions.resolve_job_def(name), self._instance, self._on_asset
-        materialize(job, instance, self.console, partition=partition, settings=settings, only=only, on_asset=on_asset)
+        chosen: dict[str, Any] = {"partition": partition, "settings": settings, "only": only}
+        self._pending += materialize(job, instance, self.console, on_asset=on_asset, **chosen)
 
     def run_shards(self, name: str, work: Mapping[str, ShardRun]) -> None:
-        """Run a job on each shard of ``work``: here one after the other, on a cluster with a run for each."""
-        job = self._definitions.resolve_job_def(name)
+        """Run a job on each shard of ``work``: here one after the other, on a cluster with a run for each. Raises
+        ``AnswersPending`` in the end where stages wait for batches."""
         if work and self.runs_on != LOCAL:
-            self._run_on_cluster(job, work)
-            return
-        for partition, (only, settings) in work.items():
-            self.run(SAMPLES, partition=partition)
-            self.run(name, partition=partition, settings=settings, only=only)
+            self._run_on_cluster(self._definitions.resolve_job_def(name), work)
+        else:
+            for partition, (only, settings) in work.items():
+                self.run(SAMPLES, partition=partition)
+                self.run(name, partition=partition, settings=settings, only=only)
+        if self._pending:
+            places = dict.fromkeys(pending.where for pending in self._pending)
+            raise AnswersPending(sum(pending.n_rows for pending in self._pending), "; ".join(places))
 
     def run_on_cluster(self, name: str, *, settings: Mapping[str, Any] | None = None) -> None:
         """Run a job that has no shards on the cluster."""
@@ -95,7 +105,7 @@ class Jobs:
                     # the first shards are worked on while the others are queued
                     n_waiting = _patiently(status, partial(_submit, runs, work)) if n_waiting else 0
                     watch.ensure()
-                    _patiently(status, lambda: _note_ended(self.console, self._instance, runs, failures))
+                    _patiently(status, lambda: self._note_ended(runs, failures))
                     n_ended = len(work) - runs.n_open() - n_waiting
                     ended = f"{n_ended:,} of {len(work):,} ended, {_patiently(status, runs.n_running):,} running"
                     waiting = f", {n_waiting:,} behind other runs of the same" if n_waiting else ""
@@ -106,6 +116,20 @@ class Jobs:
                 raise
         if failures:
             raise MaterializationFailed("\n".join(failures))
+
+    def _note_ended(self, runs: QueuedRuns, failures: list[str]) -> None:
+        """Print the shards that have ended since the last call, and add the reasons of those that failed, and what
+        stages wait for."""
+        for partition, run in runs.ended():
+            _print(self.console, self._instance, partition, run)
+            checks = self._instance.all_logs(run.run_id, of_type={dg.DagsterEventType.ASSET_CHECK_EVALUATION})
+            events = [log.dagster_event for log in checks if log.dagster_event]
+            self._pending += pending_answers(event.asset_check_evaluation_data for event in events)
+            if not run.is_success:  # the first error of each step; of a lost run, what was noticed
+                logs = self._instance.all_logs(run.run_id, of_type=_ENDINGS)
+                events = [log.dagster_event for log in logs if log.dagster_event]
+                reasons = _step_failures(events) or [event.message or "failed" for event in events]
+                failures += [f"{partition}: {reason}" if partition else reason for reason in reasons]
 
     def unfinished(self, name: str, partitions: Sequence[str], keys: Sequence[dg.AssetKey]) -> list[str]:
         """The shards on which one of the stages ``keys`` has work to do. Prints how many the others are, as those of
@@ -158,9 +182,9 @@ def materialize(
     settings: Mapping[str, Any] | None = None,
     only: Sequence[dg.AssetKey] | None = None,
     on_asset: OnAsset,
-) -> None:
-    """Run ``job`` and print a line per asset. ``settings``: config of the assets by op name; ``only``: a subset. Raises
-    ``MaterializationFailed``, and ``KeyboardInterrupt`` if Ctrl-C ended the run."""
+) -> list[AnswersPending]:
+    """Run ``job`` and print a line per asset; returns what its stages wait for. ``settings``: config of the assets by
+    op name; ``only``: a subset. Raises ``MaterializationFailed``, and ``KeyboardInterrupt`` if Ctrl-C ended the run."""
     title, run_id = f"{job.name} {partition}" if partition else job.name, str(uuid4())
     lines = RunLines(console, title, len(job.nodes) if only is None else len(only), on_asset)
     instance.add_event_listener(run_id, lines.record)
@@ -173,6 +197,7 @@ def materialize(
         raise KeyboardInterrupt
     if not run.success:
         raise MaterializationFailed("\n".join(failures_here(run)))
+    return pending_answers(run.get_asset_check_evaluations())
 
 
 def _submit(runs: QueuedRuns, work: Mapping[str, ShardRun]) -> int:
@@ -198,17 +223,6 @@ def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
                 ) from error
         status.update("waiting for Dagster's history, which does not answer …")
         time.sleep(_SECONDS)
-
-
-def _note_ended(console: Console, instance: dg.DagsterInstance, runs: QueuedRuns, failures: list[str]) -> None:
-    """Print the shards that have ended since the last call, and add the reasons of those that failed."""
-    for partition, run in runs.ended():
-        _print(console, instance, partition, run)
-        if not run.is_success:  # the first error of each step; of a lost run, what was noticed
-            logs = instance.all_logs(run.run_id, of_type=_ENDINGS)
-            events = [log.dagster_event for log in logs if log.dagster_event]
-            reasons = _step_failures(events) or [event.message or "failed" for event in events]
-            failures += [f"{partition}: {reason}" if partition else reason for reason in reasons]
 
 
 def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: dg.DagsterRun) -> None:

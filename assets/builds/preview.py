@@ -52,7 +52,8 @@ def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
         (home / "calibrations").mkdir()
         for file in children(workspace.calibrations):
             (home / "calibrations" / file.name).write_bytes(file.read_bytes())
-        policies = {name: PolicyResource.from_environment(role) for name, role in _ROLES.items()}
+        roles, live = {name: PolicyResource.from_environment(role) for name, role in _ROLES.items()}, {"batch": "off"}
+        policies = {name: resource.model_copy(update=live) for name, resource in roles.items()}
         with replace(workspace, home=home, local=home, images_url=str(home / "images")) as trial:
             samples = ingest_shard(opened, 0, trial.images, n_rows=_N_READ * n_rows).samples
             if not samples:

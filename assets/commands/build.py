@@ -74,6 +74,8 @@ def materialize(
     With --on every shard is one run on a cluster, queued by Dagster, and repeated on another node when its worker is
     lost; a quota is filled in rounds. It needs PostgreSQL and a home that all machines see (docs/scale.md).
 
+    With DARKROOM_POLICY_BATCH single-turn requests wait in batches (status 75: run it again); later turns go live.
+
     `darkroom materialize photos --preview 5`
 
     `darkroom materialize photos --rows 5000 --quota crop=1000`

@@ -18,6 +18,8 @@ from darkroom.pipelines.verification.checks import Necessity
 from darkroom.train.runs import TrainError
 
 NECESSITY_VARIABLE = "DARKROOM_NECESSITY"
+_VLLM = "http://127.0.0.1:8000/v1"
+"""Where `vllm serve` listens unless told otherwise."""
 LEAK_JUDGE_VARIABLE = "DARKROOM_LEAK_JUDGE"
 
 
@@ -78,11 +80,13 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
                 return LocalPolicy(folder, store, sampling=sampling, batch_size=size, max_pixels=self.max_pixels)
             except TrainError as error:
                 raise PolicyUnavailable(str(error)) from error
-        for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
+        url = self.base_url or (_VLLM if self.batch == "folder" else "")  # there for further turns of a conversation
+        for setting, variable in ((url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:
                 raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")
         purse = self.purse.replace(FAMILY, family)
-        return OpenAIPolicy.on_ledger(self, workspace.images, workspace.ledger, purse=purse)
+        settings = self.model_copy(update={"base_url": url})
+        return OpenAIPolicy.on_ledger(settings, workspace.images, workspace.ledger, purse=purse)
 
 
 class DraftSettings(dg.Config):

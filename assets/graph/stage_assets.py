@@ -1,7 +1,7 @@
 """Stage assets share partitions by shard, a blocking conservation check, counts and rejects, and progress lines."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from darkroom.assets.terminal.progress import progress_sink
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.stage_runs import Pace, StageProgress, StageReport
-from darkroom.pipelines.storage.storage_errors import StoreAway
+from darkroom.pipelines.storage.storage_errors import AnswersPending, StoreAway
 from darkroom.pipelines.storage.tables import TableKey, Tables, check_fingerprint
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -28,6 +28,7 @@ OWNERS = ["team:data"]
 _DATA_VERSION_TAG = "dagster/data_version"
 _PRIORITY_TAG = "dagster/priority"
 ROWS_CONSERVED = "rows_conserved"
+_PENDING = "rows_pending"
 _N_LOG_LINES = 10
 _LOG_SECONDS = 30.0
 _LEAST_SECONDS = 2.0
@@ -118,17 +119,33 @@ def stage_asset(
         automation_condition=WHEN_ADDED if deps else None,
         config_schema=schema,
         required_resource_keys={"workspace", *spec.roles},
+        output_required=False,
         op_tags={_PRIORITY_TAG: str(priority)},
         pool=spec.pool or ("endpoints" if spec.roles else None),
     )
-    def stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+    def stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
         chosen = settings(**context.op_execution_context.op_config) if settings else None
-        with repeated_while_away(context), context.resources.workspace.open() as workspace:
-            _check_own_tables(context, workspace.tables, deps)
-            policies = partial(getattr, context.resources)
-            return perform(StageInputs(workspace, context.partition_key, policies, chosen, context))
+        result: dg.MaterializeResult | dg.AssetCheckResult
+        try:
+            with repeated_while_away(context), context.resources.workspace.open() as workspace:
+                _check_own_tables(context, workspace.tables, deps)
+                policies = partial(getattr, context.resources)
+                result = perform(StageInputs(workspace, context.partition_key, policies, chosen, context))
+        except AnswersPending as pending:  # no table, and no failure: what is downstream is skipped
+            says: Any = {"description": str(pending), "metadata": {_PENDING: pending.n_rows, "where": pending.where}}
+            warning = dg.AssetCheckSeverity.WARN
+            result = dg.AssetCheckResult(
+                passed=False, asset_key=key, check_name=ROWS_CONSERVED, severity=warning, **says
+            )
+        yield result
 
     return stage
+
+
+def pending_answers(checks: Iterable[dg.AssetCheckEvaluation]) -> list[AnswersPending]:
+    """Read from a run's checks what its stages wait for."""
+    facts: Any = ({name: value.value for name, value in check.metadata.items()} for check in checks)
+    return [AnswersPending(fact[_PENDING], fact["where"]) for fact in facts if _PENDING in fact]
 
 
 def _check_own_tables(context: dg.AssetExecutionContext, tables: Tables, deps: Sequence[dg.AssetKey]) -> None:

@@ -1,8 +1,8 @@
 """The boundary of every command: an error that reaches it is one line on stderr and an exit status, no traceback.
 
 Statuses: 0 done; 1 what the user can mend, and negative outcomes that a command documents; 2 a wrong command line;
-70 an error that was not foreseen; 130 Ctrl-C; 141 the output's reader has ended. ``--debug``, anywhere among the words,
-prints the traceback, too.
+70 an error that was not foreseen; 75 answers of batches are waited for; 130 Ctrl-C; 141 the output's reader has ended.
+``--debug``, anywhere among the words, prints the traceback, too.
 """
 
 import os
@@ -18,7 +18,7 @@ import typer
 from rich.text import Text
 from typer.core import MarkupMode, TyperCommand, TyperGroup
 
-from darkroom.pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message, sqlite_mend
+from darkroom.pipelines.storage.storage_errors import CLIENTS, DATABASES, AnswersPending, disk_message, sqlite_mend
 from darkroom.sandbox.errors import SandboxError, UserError
 from darkroom.sandbox.terminal import SafeConsole
 
@@ -109,7 +109,8 @@ def errors_as_messages(*, with_traceback: bool = False) -> Iterator[None]:
         if with_traceback:
             traceback.print_exception(error)
         text, status = describe(error)
-        SafeConsole(stderr=True).print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
+        head = ("error: ", "bold red") if status != AnswersPending.exit_status else ""
+        SafeConsole(stderr=True).print(Text.assemble(head, text), soft_wrap=True)
         sys.exit(status)
 
 

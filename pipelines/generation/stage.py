@@ -21,14 +21,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from sqlalchemy.exc import SQLAlchemyError
 
 from darkroom import sandbox
-from darkroom.pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.models.policies import OpenAIPolicy, Policy, PolicyUnavailable, RecordedPolicy
+from darkroom.pipelines.models.policies.batch_queue import BatchQueue
 from darkroom.pipelines.records import Reject, Sample, Usage, from_row, to_row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
 from darkroom.pipelines.storage.database import LedgerUnavailable
-from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.stage_runs import Outcome, StageProgress, StageReport, code_digest, map_rows, run_stage
-from darkroom.pipelines.storage.storage_errors import StorageError, storage_errors
+from darkroom.pipelines.storage.storage_errors import AnswersPending, StorageError, storage_errors
 from darkroom.pipelines.storage.tables import TableKey, TableStale, check_fingerprint
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -38,8 +38,10 @@ T = TypeVar("T")
 SAMPLES = ("samples",)
 RUNNER_CODE = ("darkroom.pipelines.records", "darkroom.pipelines.storage", __name__)
 """What decides the rows of every stage."""
-_FATAL = (PolicyUnavailable, sandbox.SandboxUnavailable, TableStale, StorageError, LedgerUnavailable, SQLAlchemyError)
-"""No endpoint, no sandbox, no ledger, no disk or object store."""
+_NO_DATA = (TableStale, StorageError, LedgerUnavailable, SQLAlchemyError)
+"""No ledger, no disk or object store, or other tables than before."""
+_FATAL = (PolicyUnavailable, AnswersPending, sandbox.SandboxUnavailable, *_NO_DATA)
+"""No endpoint, no answer yet, no sandbox."""
 _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
 """The same of an ``OSError``; others are a row's own, like Pillow's for an unreadable image."""
 
@@ -188,9 +190,13 @@ class Shard:
     async def _outcome(self, stage: Stage[O, T, R]) -> Outcome[R]:
         rows = stage.rows(self)
         async with AsyncExitStack() as stack:
-            recorded = await _recorded(stage, self.workspace.ledger, stack)
+            recorded = await self._recorded(stage, stack)
             reached = replace(typing.cast(Any, stage), **recorded) if recorded else stage
-            measured = await self._measured(reached, rows, list(recorded.values()))
+            try:
+                measured = await self._measured(reached, rows, list(recorded.values()))
+            except AnswersPending as pending:
+                places = [await policy.submit() for policy in recorded.values()]
+                raise AnswersPending(pending.n_rows, next(filter(None, places), pending.where)) from None
             performed = sum(policy.n_written for policy in recorded.values()) + reached.n_executed
         records: list[R] = []
         rejects: list[Reject] = []
@@ -205,28 +211,43 @@ class Shard:
                 records.append(record)
         return Outcome(records, rejects, len(rows), usage=usage, performed=performed, notes=stage.notes)
 
+    async def _recorded(self, stage: Stage[O, T, R], stack: AsyncExitStack) -> dict[str, RecordedPolicy]:
+        """The stage's policies behind the ledger, reached, and closed at the end. Raises ``PolicyUnavailable``."""
+        ledger, folder = self.workspace.ledger, self.workspace.local / "batches"
+        recorded: dict[str, RecordedPolicy] = {}
+        for role, policy in policies_of(stage).items():
+            owner = (stage.asset, self.partition, role)
+            queue = BatchQueue(policy, ledger, folder, owner) if isinstance(policy, OpenAIPolicy) else None
+            recorded[role] = await stack.enter_async_context(RecordedPolicy(policy, ledger, queue))
+        for each in recorded.values():
+            await each.check()
+        return recorded
+
     async def _measured(
         self, stage: Stage[O, T, R], rows: Sequence[tuple[O, T]], policies: Sequence[RecordedPolicy]
     ) -> dict[int, tuple[R | Rejection, Usage]]:
-        """By place. With ``n_most``: in batches, each as large as the number of records that are missing.
+        """By place. With ``n_most``: in rounds, each as large as the number of records that are missing.
 
-        Which rows are measured depends on the rows, the number and the earlier results, never on time.
+        Which rows are measured depends on the rows, the number and the earlier results, never on time. Raises
+        ``AnswersPending`` after a round in which rows wait for batches.
         """
         measured: dict[int, tuple[R | Rejection, Usage]] = {}
         waiting = list(stage.order(rows))
         while waiting:
             n_records = sum(not isinstance(record, Rejection) for record, _ in measured.values())
             n_missing = len(waiting) if stage.n_most is None else max(0, stage.n_most - n_records)
-            batch, waiting = waiting[:n_missing], waiting[n_missing:]
-            if not batch:
+            places, waiting = waiting[:n_missing], waiting[n_missing:]
+            if not places:
                 break
             results = await map_rows(
-                batch,
+                places,
                 lambda place: _measured_row(stage, *rows[place]),
                 concurrency=max([os.cpu_count() or 1, *(policy.concurrency for policy in policies)]),
                 progress=self._progress(policies),
             )
-            measured |= zip(batch, results, strict=True)
+            measured |= {place: result for place, result in zip(places, results, strict=True) if result is not None}
+            if n_pending := results.count(None):
+                raise AnswersPending(n_pending)
         return measured
 
     def _progress(self, policies: Sequence[RecordedPolicy]) -> Callable[[int, int], None] | None:
@@ -237,9 +258,12 @@ class Shard:
         )
 
 
-async def _measured_row(stage: Stage[O, T, R], origin: O, row: T) -> tuple[R | Rejection, Usage]:
+async def _measured_row(stage: Stage[O, T, R], origin: O, row: T) -> tuple[R | Rejection, Usage] | None:
+    """None for a row that waits for a batch."""
     try:
         record = await stage.measure(origin, row)
+    except AnswersPending:
+        return None
     except Exception as error:  # noqa: BLE001  # classified by row_error
         return Rejection(row_error(error), row), Usage()
     measured = record.record if isinstance(record, Rejection) else record
@@ -268,15 +292,6 @@ def policies_of(stage: Stage[Any, Any, Any]) -> dict[str, Policy]:
     """The stage's policies, by role."""
     policies = {role: getattr(stage, role) for role in stage.roles}
     return {role: policy for role, policy in policies.items() if policy is not None}
-
-
-async def _recorded(stage: Stage[Any, Any, Any], ledger: Ledger, stack: AsyncExitStack) -> dict[str, RecordedPolicy]:
-    """The stage's policies behind the ledger, reached, and closed at the end. Raises ``PolicyUnavailable``."""
-    policies = {role: RecordedPolicy(policy, ledger) for role, policy in policies_of(stage).items()}
-    recorded = {role: await stack.enter_async_context(policy) for role, policy in policies.items()}
-    for policy in recorded.values():
-        await policy.check()
-    return recorded
 
 
 def row_error(error: Exception) -> RowError:

@@ -11,6 +11,7 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import Rejection, Shard, row_error
 from darkroom.pipelines.models.policies import Policy
 from darkroom.pipelines.records import Check, Draft, Sample, Trajectory, Usage
+from darkroom.pipelines.storage.storage_errors import AnswersPending
 from darkroom.pipelines.storage.tables import TableReplaced
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.calibration_store import CalibrationStore, StoredCalibration
@@ -95,8 +96,15 @@ class Verdicts(RecipeStage[Case, Trajectory]):
         questions = {check.name: check.question.name for check in judged_checks(self.recipe)}
         thresholds = {questions[name]: frozen.calibration.threshold for name, frozen in self.calibrations.items()}
         judge = CountedJudge(voter_of(self.judge, self.n_votes), thresholds)
+        checks, pending = list[Check](), list[AnswersPending]()
         try:
-            checks = [await _verdict(check, case, judge) for check in self.recipe.checks]
+            for check in self.recipe.checks:
+                try:
+                    checks.append(await _verdict(check, case, judge))
+                except AnswersPending as error:  # all judges of a row go into one batch
+                    pending.append(error)
+            if pending:
+                raise pending[0]
         finally:
             spent.usage += judge.usage
         if self.unaided is not None and self.necessity is not None and all(check.passed for check in checks):

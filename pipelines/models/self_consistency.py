@@ -10,7 +10,6 @@ If votes are right with probability p independently, a majority of n errs with a
 of p = 0.7 err in 5.8 of 100 cases and tie in 13.6.
 """
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, PolicyError, samples
 from darkroom.pipelines.records import Usage, Votes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.storage.ledger import all_finished
 
 VerdictRule = Callable[[int, int], Any]
 """From ``(n_yes, n_no)`` of all votes to a verdict."""
@@ -67,7 +67,7 @@ async def collect_votes(
 
 async def _read(read: Reader, completions: Sequence[Completion]) -> list[Vote]:
     votes = [read(completion) for completion in completions]
-    awaited = iter(await asyncio.gather(*(vote for vote in votes if inspect.isawaitable(vote))))
+    awaited = iter(await all_finished(*(vote for vote in votes if inspect.isawaitable(vote))))
     return [next(awaited) if inspect.isawaitable(vote) else vote for vote in votes]
 
 

@@ -93,7 +93,7 @@ class CallTable:
         try:
             self._engine = open_engine(self.url)
             create_table(self._engine, _calls)
-            self._leases = Leases(self._engine)
+            self.leases = Leases(self._engine)
         except (sa.exc.SQLAlchemyError, ImportError) as error:
             raise unavailable(self.url.set(query={}).render_as_string(), first_line(error)) from error
 
@@ -110,7 +110,7 @@ class CallTable:
 
     def close(self) -> None:
         """Ends all leases and closes every connection."""
-        self._leases.close()
+        self.leases.close()
         self._engine.dispose()
 
     def get(self, key: str) -> CachedCall | None:
@@ -156,38 +156,41 @@ class CallTable:
         calls = transact(self._engine, lambda connection: _calls_under(connection, keys))
         return [calls.get(key) for key in keys]
 
-    def claim(self, keys: Sequence[str]) -> list[CachedCall | bool]:
-        """Claim calls: each is the recorded one, True if this holder may run it now, or False if another runs it."""
+    def claim(self, keys: Sequence[str]) -> list[CachedCall | bool | None]:
+        """Claim calls: each is the recorded one, True if this holder may run it now, False if another runs it, or None
+        if it waits in a batch."""
         calls = {key: call for key, call in zip(keys, self.read(keys), strict=True) if call is not None}
         missing = [key for key in keys if key not in calls]
-        claimed: set[str] = set()
+        claimed, in_batches = set[str](), set[str]()
         if missing:
-            claimed, late = transact(self._engine, lambda connection: self._claim(connection, missing))
+            claimed, in_batches, late = transact(self._engine, lambda connection: self._claim(connection, missing))
             calls |= late
-        return [calls.get(key, key in claimed) for key in keys]
+        return [calls.get(key, None if key in in_batches else key in claimed) for key in keys]
 
-    def _claim(self, connection: sa.Connection, keys: Sequence[str]) -> tuple[set[str], dict[str, CachedCall]]:
-        """Lease keys: those that this holder got, and calls recorded since the first look."""
+    def _claim(
+        self, connection: sa.Connection, keys: Sequence[str]
+    ) -> tuple[set[str], set[str], dict[str, CachedCall]]:
+        """Lease keys: those that this holder got, those that batches have, and calls recorded since the first look."""
         claimed: set[str] = set()
-        for part in _parts(keys):
-            claimed |= self._leases.claim(connection, part)
+        for part in parts_of(keys):
+            claimed |= self.leases.claim(connection, part)
         late = _calls_under(connection, sorted(claimed)) if claimed else {}
         self._drop(connection, list(late))  # a finished caller holds no lease any more
-        return claimed, late
+        refused = [key for key in keys if key not in claimed]
+        in_batches = {key for part in parts_of(refused) for key in self.leases.in_batches(connection, part)}
+        return claimed, in_batches, late
 
     def release(self, keys: Sequence[str]) -> None:
         """Ends the leases of calls that were not made."""
-        for part in _parts(keys):
-            self._leases.release(part)
+        for part in parts_of(keys):
+            self.leases.release(part)
 
     def write(self, entries: Sequence[CallEntry]) -> list[CachedCall]:
         """All in one transaction, which ends their leases. The calls of record, in the entries' order."""
-        # in one order for all, or two processes that write the same keys would wait for each other
-        values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
 
         def insert_all(connection: sa.Connection) -> int:
-            n_inserted: int = connection.execute(_WRITE, values).rowcount
-            self._drop(connection, [value["key"] for value in values])
+            n_inserted = self.insert(connection, entries)
+            self._drop(connection, [entry.key for entry in entries])
             return n_inserted
 
         if transact(self._engine, insert_all) == len(entries):
@@ -195,17 +198,25 @@ class CallTable:
         # another process was first, the transaction was done twice, or the driver does not say how many were written
         return [call for call in self.read([entry.key for entry in entries]) if call is not None]
 
+    def insert(self, connection: sa.Connection, entries: Sequence[CallEntry]) -> int:
+        """Insert calls, as part of the caller's transaction; a recorded one stays. Returns how many are new."""
+        # in one order for all, or two processes that write the same keys would wait for each other
+        values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
+        n_inserted: int = connection.execute(_WRITE, values).rowcount
+        return n_inserted
+
     def _drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
-        for part in _parts(keys):
-            self._leases.drop(connection, part)
+        for part in parts_of(keys):
+            self.leases.drop(connection, part)
 
 
 def _calls_under(connection: sa.Connection, keys: Sequence[str]) -> dict[str, CachedCall]:
-    rows = [row for part in _parts(keys) for row in connection.execute(_READ, {"keys": padded(part)})]
+    rows = [row for part in parts_of(keys) for row in connection.execute(_READ, {"keys": padded(part)})]
     return {key: CachedCall(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
 
 
-def _parts(keys: Sequence[str]) -> list[Sequence[str]]:
+def parts_of(keys: Sequence[str]) -> list[Sequence[str]]:
+    """``keys`` in parts that a statement takes."""
     return [keys[first : first + _MOST_KEYS] for first in range(0, len(keys), _MOST_KEYS)]
 
 

@@ -6,7 +6,7 @@
 A holder renews its beat every few seconds. Its leases are free again when the beat is old, and at once when the process
 is seen to be dead, which only a process on the same machine can see. A holder that was stopped for longer (a suspended
 machine) loses its leases: then a call may be paid twice, and the first result stays. Times are by the clock of the
-database: clocks of its clients may differ.
+database: clocks of its clients may differ. A batch (``batch_table.py``) holds the leases of its calls without a beat.
 """
 
 import threading
@@ -38,6 +38,9 @@ _CLAIM = sa.text(
     "WHERE claims.beat < :old OR claims.holder = excluded.holder"
 )
 _HOLDERS = sa.select(_claims.c.key, _claims.c.holder).where(_claims.c.key.in_(KEYS))
+_IN_BATCHES = sa.select(_claims.c.key).where(_claims.c.key.in_(KEYS), _claims.c.holder.startswith("batch/"))
+_NEVER = 1e18
+"""A beat that does not get old."""
 _DROP = sa.delete(_claims).where(_claims.c.key.in_(KEYS), _claims.c.holder == sa.bindparam("own"))
 
 
@@ -82,6 +85,20 @@ class Leases:
         """Ends this holder's leases of ``keys``, those that it has."""
         if self._beating is not None:  # else it never had one
             connection.execute(_DROP, {"keys": padded(keys), "own": self.holder})
+
+    def in_batches(self, connection: sa.Connection, keys: Sequence[str]) -> set[str]:
+        """Those among ``keys`` that batches hold."""
+        return set(connection.scalars(_IN_BATCHES, {"keys": padded(keys)}))
+
+    def hand_over(self, connection: sa.Connection, keys: Sequence[str], batch: str) -> None:
+        """Make a batch the holder of this holder's ``keys``."""
+        own = sa.and_(_claims.c.key.in_(keys), _claims.c.holder == self.holder)
+        connection.execute(sa.update(_claims).where(own).values(holder=f"batch/{batch}", beat=_NEVER))
+
+    def release_batch(self, connection: sa.Connection, batch: str, keys: Sequence[str] | None = None) -> None:
+        """Ends the leases of a batch: all, or those of ``keys``."""
+        among = sa.true() if keys is None else _claims.c.key.in_(keys)
+        connection.execute(sa.delete(_claims).where(_claims.c.holder == f"batch/{batch}", among))
 
     def release(self, keys: Sequence[str]) -> None:
         """``drop`` for calls that failed. Where the database does not answer, the next beat tries again."""

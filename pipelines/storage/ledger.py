@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.cached_calls import CachedCall, CallEntry, CallTable, to_json
+from darkroom.pipelines.storage.storage_errors import AnswersPending
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -83,7 +84,7 @@ class _Line(NamedTuple):
     """One event loop's way to the database."""
 
     reads: GroupCommit[Sequence[str], list[CachedCall | None]]
-    claims: GroupCommit[Sequence[str], list[CachedCall | bool]]
+    claims: GroupCommit[Sequence[str], list[CachedCall | bool | None]]
     writes: GroupCommit[Sequence[CallEntry], list[CachedCall]]
 
 
@@ -116,12 +117,14 @@ class Ledger(CallTable):
         """The call that ``request`` determines: from the ledger, or made now and written before it is returned.
 
         A caller that asks for a call which is being made, here or in another process, waits; if it fails or its
-        process dies, the next one tries.
+        process dies, the next one tries. Raises ``AnswersPending`` for one that is in a batch.
         """
         key, line = call_key(kind, request), self._line()
         async with self._running.setdefault(key, asyncio.Lock()):
             waits = _waits()
             while not (answer := (await self._claim_shielded(line, [key]))[0]):
+                if answer is None:
+                    raise AnswersPending
                 await asyncio.sleep(next(waits))
             if isinstance(answer, CachedCall):
                 return answer
@@ -165,11 +168,17 @@ class Ledger(CallTable):
                         results = await run(own)
                         entries = [CallEntry(keys[n], kind, to_json(seeded[n]), call) for n, call in results.items()]
                         calls |= zip(results, await line.writes.ask(entries), strict=True)
+                if None in answers.values():
+                    raise AnswersPending
                 if any(answer is False for answer in answers.values()):
                     await asyncio.sleep(next(waits))
         return [calls[index] for index in range(len(keys))]
 
-    async def _claim_shielded(self, line: _Line, keys: Sequence[str]) -> list[CachedCall | bool]:
+    async def claim_soon(self, keys: Sequence[str]) -> list[CachedCall | bool | None]:
+        """``claim`` in one transaction with what others claim at the moment."""
+        return await self._line().claims.ask(keys)
+
+    async def _claim_shielded(self, line: _Line, keys: Sequence[str]) -> list[CachedCall | bool | None]:
         """Claim calls; a task that is cancelled meanwhile keeps no claim."""
         taking = asyncio.ensure_future(line.claims.ask(keys))
         try:
@@ -178,7 +187,7 @@ class Ledger(CallTable):
             taking.add_done_callback(partial(self._give_back, keys))
             raise
 
-    def _give_back(self, keys: Sequence[str], taking: asyncio.Future[list[CachedCall | bool]]) -> None:
+    def _give_back(self, keys: Sequence[str], taking: asyncio.Future[list[CachedCall | bool | None]]) -> None:
         if not taking.cancelled() and taking.exception() is None:
             claimed = [key for key, answer in zip(keys, taking.result(), strict=True) if answer is True]
             self._threads.submit(self.release, claimed)

@@ -13,6 +13,17 @@ class StorageError(UserError):
     """A folder or an object store cannot be used: which, why, and what to do. No row is to blame."""
 
 
+class AnswersPending(UserError):
+    """Rows wait for answers that a batch or another process gets: not a failure, and no work is left until then."""
+
+    exit_status = 75
+    """As ``sysexits.h`` has it: try again later."""
+
+    def __init__(self, n_rows: int = 1, where: str = "of a batch or another process") -> None:
+        super().__init__(f"{n_rows:,} rows wait for answers {where}; run this again when they are there")
+        self.n_rows, self.where = n_rows, where
+
+
 class StoreAway(StorageError):
     """An object store, or the way to it, does not answer: it may later."""
 

@@ -121,13 +121,16 @@ class SpendTracker:
         return Spending(Usage(int(calls), int(prompt), int(completion), float(cost)), float(hours))
 
     def _write(self, own: Spending) -> None:
-        usage = own.usage
-        amounts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost_usd, own.hours)
-        row = {"purse": self.name, "session": self._session, **dict(zip(_AMOUNTS, amounts, strict=True))}
-        engine = self._ledger.engine
-        write = upsert(_purses, row, keys=("purse", "session"), dialect=engine.dialect.name)
-        transact(engine, lambda connection: connection.execute(write))
+        write = self.entry(own, session=self._session)
+        transact(self._ledger.engine, lambda connection: connection.execute(write))
         self._written = own
+
+    def entry(self, spending: Spending, *, session: str) -> sa.Executable:
+        """The statement that makes ``spending`` the row of ``session``."""
+        usage = spending.usage
+        amounts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost_usd, spending.hours)
+        row = {"purse": self.name, "session": session, **dict(zip(_AMOUNTS, amounts, strict=True))}
+        return upsert(_purses, row, keys=("purse", "session"), dialect=self._ledger.engine.dialect.name)
 
 
 class BudgetPool:
@@ -178,8 +181,16 @@ class BudgetPool:
         if self._tracker is not None:
             self._tracker.report(Spending(self._own, self._own_hours))
 
+    def pay_within(self, usage: Usage) -> sa.Executable | None:
+        """Pay as part of a transaction: the statement for it; without a tracker it is paid at once, and there is none.
+        The pool knows of it after ``settle``."""
+        if self._tracker is None:
+            self.pay(usage)
+            return None
+        return self._tracker.entry(Spending(usage), session=uuid4().hex)
+
     def settle(self) -> None:
-        """Records the spending, where there is a tracker."""
+        """Records the spending, where there is a tracker, and reads what others spent."""
         if self._tracker is not None:
             self._tracker.settle()
 

@@ -104,11 +104,13 @@ class EndpointCheck:
             await self._chat.close()
 
     async def _ask(self, *messages: Message, urls: Mapping[str, bytes] | None = None, **fields: Any) -> CheckAnswer:
+        from darkroom.pipelines.models.policies.http_client import Body
+
         body = {name: value for name, value in {**self._fields, **fields}.items() if value is not None}
         start = time.monotonic()
         try:
             async with asyncio.timeout(self.endpoint.timeout_seconds):
-                response = await self._chat.post(body, messages, urls or {})
+                response = await self._chat.post(Body(body, messages, urls or {}))
             answer = read_answer(response, body.get("n", 1))
             if answer.failure is not None:
                 raise answer.failure

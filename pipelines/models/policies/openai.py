@@ -8,6 +8,8 @@ An answer that was paid for is read, however odd: an error would be paid for aga
 ('a cat',)
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import logging
@@ -16,7 +18,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from darkroom.pipelines.models.messages import ImagePart
 from darkroom.pipelines.models.policies.budget import BudgetPool, SpendTracker
@@ -37,6 +39,9 @@ from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.reject_reasons import storable
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
+
+if TYPE_CHECKING:  # the SDK takes a second, which commands that call no endpoint are spared
+    from darkroom.pipelines.models.policies.http_client import Body
 
 _DEEPEST = 4
 """Lists and objects in one another that a message's content may have."""
@@ -251,7 +256,7 @@ class OpenAIPolicy:
         # a server may repeat the key in an error, and rejects are stored in tables
         clean = (lambda text: text.replace(key, "<key>")) if key else str
         self._calls = EndpointCalls(endpoint, self.budget_pool, clean, shared)
-        self._chat = ChatClient(endpoint, key)
+        self.clean, self.chat = clean, ChatClient(endpoint, key)
 
     @classmethod
     def on_ledger(cls, settings: EndpointSettings, store: ImageStore, ledger: Ledger, *, purse: str) -> Self:
@@ -276,8 +281,10 @@ class OpenAIPolicy:
         if self.budget_pool.limit.usd is not None and not at.has_prices:
             model = at.model
             raise PolicyUnavailable(f"a budget in USD needs the prices of {model}, and none is set: it would never end")
+        if at.batch == "folder":  # no server is needed until a conversation has a second turn
+            return
         try:
-            listed = [entry["id"] for entry in await self._chat.request_models()]
+            listed = [entry["id"] for entry in await self.chat.request_models()]
             if listed and not any(is_same_model(at.model, name) for name in listed):
                 _warn(f"{at.base_url} lists no model {at.model!r}, but {', '.join(map(repr, listed[:20]))[:200]}")
         except NoAnswer as error:
@@ -313,17 +320,26 @@ class OpenAIPolicy:
         return completions
 
     async def _complete(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
+        body, frames = await self.prepare(request, n)
+
+        async def send() -> tuple[Completion, ...]:
+            return self.completions(await self.chat.post(body), frames, n)
+
+        return await self._calls.make(send, seed=request.seed)
+
+    async def prepare(self, request: CompletionRequest, n: int) -> tuple[Body, tuple[SentImage, ...]]:
+        """Make a request's body, and the sizes of its images as sent. Raises ``PolicyError`` for what is no UTF-8."""
+        from darkroom.pipelines.models.policies.http_client import Body
+
         parts = (part for message in request.messages for part in message.parts)
         images = [part.image for part in parts if isinstance(part, ImagePart)]
         frames = tuple(SentImage(image.sha256, *self._images.size(image)) for image in images)
         urls = {image.sha256: await self._images.url(image) for image in images}
         fields = self._fields(request) if n == 1 else {**self._fields(request), "n": n}
-
-        async def send() -> tuple[Completion, ...]:
-            answer = await self._chat.post(fields, request.messages, urls)
-            return self._completions(answer, frames, n)
-
-        return await self._calls.make(send, seed=request.seed)
+        try:
+            return Body(fields, request.messages, urls), frames
+        except ValueError as error:
+            raise PolicyError(f"{type(error).__name__}: {error}") from None
 
     async def close(self) -> None:
         """Records what was spent, gives leased calls back and closes the connections."""
@@ -331,7 +347,7 @@ class OpenAIPolicy:
             await self._shared.close()
         await asyncio.to_thread(self.budget_pool.settle)
         self._images.close()
-        await self._chat.close()
+        await self.chat.close()
 
     def _fields(self, request: CompletionRequest) -> dict[str, Any]:
         """All of the request's body but the messages."""
@@ -345,24 +361,26 @@ class OpenAIPolicy:
         fields |= at.extra_body
         return {name: value for name, value in fields.items() if value is not None}
 
-    def _completions(self, response: Any, frames: tuple[SentImage, ...], n: int) -> tuple[Completion, ...]:
-        """The answer's choices, ``n`` at most. Raises ``PolicyError`` where it is no completion, ``StatusError`` where
-        the endpoint failed."""
-        answer = read_answer(response, n)
+    def completions(
+        self, body: Any, frames: tuple[SentImage, ...], n: int, price: float = 1.0
+    ) -> tuple[Completion, ...]:
+        """The answer's choices, ``n`` at most; ``price``: of a token in its usual price. Raises ``PolicyError`` where
+        it is no completion, ``StatusError`` where the endpoint failed."""
+        answer = read_answer(body, n)
         if answer.failure is not None:
             if answer.prompt_tokens or answer.completion_tokens:
-                answer.failure.usage = self._usage(answer.prompt_tokens or 0, answer.completion_tokens or 0)
+                answer.failure.usage = self._usage(answer.prompt_tokens or 0, answer.completion_tokens or 0, price)
             raise answer.failure
         warn_of_oddities(answer, model=self.endpoint.model, endpoint=self.endpoint.base_url)
         n_texts, n_tokens = len(answer.choices), answer.completion_tokens or 0
         # the first has the prompt and the remainder
-        rest = [self._usage(0, n_tokens // n_texts, n_calls=0)] * (n_texts - 1)
-        usages = [self._usage(answer.prompt_tokens or 0, n_tokens) - sum(rest, Usage()), *rest]
+        rest = [self._usage(0, n_tokens // n_texts, price, n_calls=0)] * (n_texts - 1)
+        usages = [self._usage(answer.prompt_tokens or 0, n_tokens, price) - sum(rest, Usage()), *rest]
         return tuple(
             replace(choice, usage=usage, frames=frames) for choice, usage in zip(answer.choices, usages, strict=True)
         )
 
-    def _usage(self, prompt: int, completion: int, n_calls: int = 1) -> Usage:
+    def _usage(self, prompt: int, completion: int, price: float, n_calls: int = 1) -> Usage:
         at = self.endpoint
         cost = prompt * at.usd_per_million_prompt_tokens + completion * at.usd_per_million_completion_tokens
-        return Usage(calls=n_calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost / 1e6)
+        return Usage(calls=n_calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost * price / 1e6)

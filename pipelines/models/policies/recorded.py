@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from darkroom.pipelines.models.messages import as_json
+from darkroom.pipelines.models.policies.batch_queue import BatchQueue
 from darkroom.pipelines.models.policies.policy import (
     Completion,
     CompletionRequest,
@@ -21,10 +22,13 @@ from darkroom.pipelines.storage.tracing import span
 
 
 class RecordedPolicy:
-    """Policy with a memory. ``n_written`` completions were made in this run; ``spent`` is their cost."""
+    """Policy with a memory. ``n_written`` completions were made in this run; ``spent`` is their cost.
 
-    def __init__(self, policy: Policy, ledger: Ledger) -> None:
-        self._policy, self._ledger = policy, ledger
+    With a ``queue`` requests that open a conversation may go into batches: they raise ``AnswersPending``.
+    """
+
+    def __init__(self, policy: Policy, ledger: Ledger, queue: BatchQueue | None = None) -> None:
+        self._policy, self._ledger, self._queue = policy, ledger, queue
         self._sampler = policy if isinstance(policy, Sampler) else None
         self.n_written = 0
         self.spent = Usage()
@@ -44,10 +48,19 @@ class RecordedPolicy:
         return self._policy.concurrency
 
     async def check(self) -> None:
+        """Checks the policy, and records what its batches have answered. Raises ``PolicyUnavailable``."""
         await self._policy.check()
+        if self._queue is not None:
+            await self._queue.collect()
+
+    async def submit(self) -> str:
+        """Sends the batch. Returns where answers are waited for; empty where none is."""
+        return "" if self._queue is None else await self._queue.submit()
 
     async def write(self, request: CompletionRequest) -> Completion:
         """The recorded completion, or a new one that is durable before it is returned."""
+        if self._queue is not None and self._queue.takes(request):
+            return (await self.sample(request, 1))[0]
         key = {**self._key(request), "seed": request.seed}
         return _completion(await self._ledger.get_or_run("policy", key, lambda: self._perform_one(request)))
 
@@ -62,6 +75,8 @@ class RecordedPolicy:
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
         """All ``n`` completions with the seeds from ``request.seed`` on; only those not recorded are requested."""
         inner, key, seeds = self._sampler, self._key(request), range(request.seed, request.seed + n)
+        if self._queue is not None and self._queue.takes(request):
+            return tuple(map(_completion, await self._queue.ask(request, {**key, "seed": request.seed}, n)))
         if inner is None or not inner.gives_several:
             calls = self._ledger.each_of("policy", key, seeds, lambda n: self._perform_one(reseeded(request, n)))
             return tuple(map(_completion, await calls))
@@ -105,6 +120,8 @@ class RecordedPolicy:
         }
 
     async def close(self) -> None:
+        if self._queue is not None:
+            self._queue.close()
         await self._policy.close()
 
 

@@ -53,6 +53,10 @@ class Endpoint:
     """Sides are sent as multiples of this, so that the server does not resize (Qwen2.5-VL: 28)."""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the request's body (``top_k``, ``reasoning_effort``, …); None leaves a field out."""
+    batch: Literal["off", "openai", "folder"] = "off"
+    """How stages send single-turn requests: at once, by the Batch API, or as files for ``vllm run-batch``."""
+    batch_price: float = 0.5
+    """Of a token by the Batch API, in its usual price."""
     max_failures: int = 10
     """After so many failed calls in a row the endpoint counts as broken, and all further calls fail at once."""
 
@@ -126,6 +130,9 @@ class EndpointSettings(EnvironmentSettings):
     )
     send_n: bool = setting(
         "_SEND_N", True, description="Request several answers to one prompt at once; off for servers without `n`."
+    )
+    batch: Literal["off", "openai", "folder"] = setting(
+        "_BATCH", "off", description="First turns, plans and votes: `openai`: by the Batch API; `folder`: as files."
     )
     extra: str = setting(
         "_EXTRA",

@@ -42,7 +42,7 @@ def test_an_added_shard_goes_once_through_the_stages_that_take_it_and_earlier_sh
 def test_nothing_that_costs_is_on_from_the_start_and_every_switch_is_ours() -> None:
     repository = definitions().get_repository_def()
     switches = {sensor.name: sensor.default_status.value for sensor in repository.sensor_defs}
-    off = {"annotation_sync", "new_sft_shards", "new_released_shards", "new_rl_shards"}
+    off = {"annotation_sync", "answered_batches", "new_sft_shards", "new_released_shards", "new_rl_shards"}
     on = {"source_partitions", "lost_starts"}
     assert switches == dict.fromkeys(off, "STOPPED") | dict.fromkeys(on, "RUNNING")
     schedules = {schedule.name: schedule.default_status.value for schedule in repository.schedule_defs}
