@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -59,6 +60,7 @@ class Jobs:
         self.console, self.workspace, self._instance, self.runs_on = console, workspace, instance, runs_on
         self._definitions, self._on_asset = definitions(), on_asset
         self._pending: list[AnswersPending] = []
+        self._read: set[str] = set()
 
     def run(
         self,
@@ -80,7 +82,9 @@ class Jobs:
             self._run_on_cluster(self._definitions.resolve_job_def(name), work)
         else:
             for partition, (only, settings) in work.items():
-                self.run(SAMPLES, partition=partition)
+                if partition not in self._read:  # else in a round before
+                    self.run(SAMPLES, partition=partition)
+                    self._read.add(partition)
                 self.run(name, partition=partition, settings=settings, only=only)
         if self._pending:
             places = dict.fromkeys(pending.where for pending in self._pending)
@@ -201,12 +205,12 @@ def materialize(
 
 
 def _submit(runs: QueuedRuns, work: Mapping[str, ShardRun]) -> int:
-    """Queue what can be; the number of shards that have to wait."""
-    n_waiting = 0
-    for only, settings in {repr(run): run for run in work.values()}.values():
-        equal = [partition for partition, run in work.items() if run == (only, settings)]
-        n_waiting += runs.submit(equal, only, op_config(settings))
-    return n_waiting
+    """Queue what can be, shards with equal runs together; returns the number of shards that have to wait."""
+    equal: defaultdict[str, list[str]] = defaultdict(list)
+    for partition, run in work.items():
+        equal[repr(run)].append(partition)
+    groups = ((partitions, work[partitions[0]]) for partitions in equal.values())
+    return sum(runs.submit(partitions, only, op_config(settings)) for partitions, (only, settings) in groups)
 
 
 def _patiently(status: Status, ask: Callable[[], _T]) -> _T:

@@ -1,4 +1,4 @@
-"""The switch that runs stages again when the batches that they wait for have ended."""
+"""The sensor that runs stages again when the batches that they wait for have ended."""
 
 import asyncio
 from collections import defaultdict

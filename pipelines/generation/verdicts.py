@@ -120,7 +120,7 @@ def with_leak_judge(recipe: Recipe) -> Recipe:
 
 
 def calibrations_of(recipe: Recipe, judge: Judge, workspace: Workspace) -> dict[str, StoredCalibration]:
-    """Those of ``judge`` by the check's name; of the embedded judge, missing ones are made."""
+    """Calibrations of ``judge`` by the check's name; missing ones of the embedded judge are made."""
     store, judged = CalibrationStore(workspace.calibrations), judged_checks(recipe)
     for check in judged if isinstance(judge, EmbeddedJudge) else ():
         store.add_bundled(check, workspace.images)

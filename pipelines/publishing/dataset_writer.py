@@ -68,7 +68,7 @@ class RowFacts(Protocol):
 
     @property
     def intake(self) -> Sequence[str]:
-        """How intake read the samples, for the marker and the audit."""
+        """The choices of intake in reading the samples, for the marker and the audit."""
 
 
 class Publication(ABC, Generic[R, F]):

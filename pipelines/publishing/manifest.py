@@ -16,10 +16,12 @@ from typing import Any, Self
 
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.row_files import file_digest
-from darkroom.pipelines.storage.store_paths import StorePath, content
+from darkroom.pipelines.storage.store_paths import StorePath
 
 MANIFEST = "MANIFEST"
 """The file's name, whose ending no loader of datasets takes for data."""
+MAX_BYTES = 2**30
+"""Of a manifest that is read: ten million rows."""
 RowDigest = tuple[str, str]
 """A row's id and its digest."""
 
@@ -39,7 +41,9 @@ def _plain(value: Any) -> Any:
             return [_plain(part) for part in value]
         case float() if not math.isfinite(value):
             return str(value)
-    return value
+        case None | str() | int() | float():
+            return value
+    return repr(value)  # a column of another type than it was shipped with
 
 
 def write_manifest(folder: Path, rows: Mapping[str, Sequence[RowDigest]]) -> str:
@@ -57,7 +61,7 @@ def _files(folder: StorePath) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What the files and rows of a folder were when they were shipped."""
+    """The files and rows of a folder as they were shipped."""
 
     digest: str
     _files: Mapping[str, str]
@@ -68,10 +72,14 @@ class Manifest:
 
     @classmethod
     def of(cls, folder: StorePath) -> Self | None:
-        """The folder's manifest; None where earlier versions wrote none. Raises ``ValueError`` for a damaged one."""
-        data = content(folder / MANIFEST)
-        if data is None:
+        """The folder's manifest; None where earlier versions wrote none. Raises ``ValueError`` for one that is damaged,
+        or larger than any of ours."""
+        file = folder / MANIFEST
+        if not file.is_file():
             return None
+        if (n_bytes := file.stat().st_size) > MAX_BYTES:
+            raise ValueError(f"{MANIFEST} has {n_bytes:,} bytes, more than {MAX_BYTES:,}")
+        data = file.read_bytes()
         try:
             facts = json.loads(data)
             left = {
@@ -79,7 +87,7 @@ class Manifest:
             }
             ids = {split: frozenset(row for row, _ in rows) for split, rows in left.items()}
             return cls(digest_bytes(data), dict(facts["files"]), left, ids)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"{MANIFEST} cannot be read: {error}") from error
 
     def changed_files(self, folder: StorePath) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
@@ -28,10 +28,8 @@ _UNEVEN = 0.1
 Seconds = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 
 
-class VideoSegment(BaseModel):
+class VideoSegment(BaseModel, extra="forbid", frozen=True):
     """Columns with the times of a row's part of its videos, or the same seconds for all rows."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: str | Seconds
     end: str | Seconds

@@ -58,7 +58,7 @@ def audit(
     if isinstance(audited, Conversations):
         report = _audit_conversations(audited, chosen, execute, limit, progress)
         if audited.folder is not None and "checks" in chosen:
-            report.take(_FolderAudit(audited.folder, digest).files())
+            report.take(_FolderAudit(audited.folder, digest).findings())
         return report
     if "encoding" in chosen and encode is None:
         raise ValueError("the part encoding needs `encode`")
@@ -122,7 +122,7 @@ def _audit_splits(
                 report.take(result)
                 if progress is not None:
                     progress(report.n_rows, n_all)
-        of_files = shipped.files() if limit is None and shipped is not None else AuditReport()
+        of_files = AuditReport() if shipped is None else shipped.findings(is_whole=limit is None)
         if limit is None and "counts" in row_audit.parts:
             counted = AuditReport(checked=Counter({"card and counts": 1}))
             counted.add(totals.findings())
@@ -163,19 +163,20 @@ class _FolderAudit:
             report.add([AuditFinding(f"{happened} row", self._folder.name, row_id, reason)])
         report.date("shipped" if happened else "made")
 
-    def files(self) -> AuditReport:
-        """Rows that are missing, files that differ, and the manifest itself."""
+    def findings(self, *, is_whole: bool = True) -> AuditReport:
+        """Compare the manifest itself, and where the folder ``is_whole`` its files, and the rows that were not read."""
         report, name = AuditReport(), self._folder.name
+        if self._problem:
+            report.add([AuditFinding("manifest", name, "", self._problem)])
+        elif self._manifest is None:
+            report.notes.append(f"{name}: no {MANIFEST}, so that a change since shipping is found by its contents only")
         if self._manifest is not None:
             report.notes.append(f"{name}: manifest {self._manifest.digest}")
+        if self._manifest is not None and is_whole:
             missing = self._manifest.missing()
             report.add(AuditFinding("missing row", name, row_id, "it was shipped") for row_id in missing)
             for file, happened in self._manifest.changed_files(self._folder):
                 report.add([AuditFinding(f"{happened} file", name, file, "it is not as it was shipped")])
-        elif not self._problem:
-            report.notes.append(f"{name}: no {MANIFEST}, so that a change since shipping is found by its contents only")
-        if self._problem:
-            report.add([AuditFinding("manifest", name, "", self._problem)])
         report.date("shipped")
         return report
 

@@ -1,4 +1,4 @@
-"""What an endpoint can do: a dozen small questions to it, and the settings that fit the answers.
+"""A check of an endpoint: a dozen small questions to it, and the settings that fit the answers.
 
 Every question costs a call that is on no ledger. A field that is refused (400, 413, 422) is turned off in the settings;
 from any other failure nothing is concluded. Both are printed in the endpoint's words.
@@ -34,7 +34,7 @@ _CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_le
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """What one question showed."""
+    """A finding of one question."""
 
     about: str
     state: State
@@ -70,7 +70,7 @@ class CheckAnswer:
 
     @property
     def said(self) -> str:
-        """What is printed of it."""
+        """The text to print: the refusal, or the answer."""
         return self.refusal or f"answered {_short(self.text)!r}"
 
 

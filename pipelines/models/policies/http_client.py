@@ -169,7 +169,9 @@ def _plain_errors() -> Iterator[None]:
         yield
     except openai.APIStatusError as error:
         raise StatusError(error.status_code, error.body, headers=error.response.headers) from None
-    except AttributeError as error:  # the SDK hands on a page of HTML as a text
+    except AttributeError as error:
+        if not isinstance(error.obj, str):  # the SDK hands on a page of HTML as a text
+            raise
         raise NoAnswer(f"an answer of another API ({error})") from None
     # the latter two: an answer that is no HTTP, and a file that was cut off
     except (openai.APIConnectionError, aiohttp.ClientError, httpx2.HTTPError) as error:

@@ -6,14 +6,18 @@ import copy
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from darkroom.assets.cli import app
 from darkroom.pipelines.inspection.audit import AuditReport, audit, find_conversations
+from darkroom.pipelines.publishing import manifest
 from darkroom.pipelines.publishing.dataset_reader import MARKER, Kind, read_rows
 from darkroom.pipelines.publishing.layouts import LAYOUTS
 from darkroom.pipelines.publishing.layouts.export_source import find_source
@@ -39,8 +43,8 @@ def ship(folder: Path, kind: Kind, rows: dict[str, list[dict[str, Any]]]) -> Pat
                 writer.write(row)
         digests[split] = writer.digests
     (folder / "README.md").write_text("# Signs\n\nYield: 0.93.\n")
-    manifest = write_manifest(folder, digests)
-    (folder / MARKER).write_text(json.dumps({"n_rows": sum(map(len, rows.values())), "manifest": manifest}))
+    digest = write_manifest(folder, digests)
+    (folder / MARKER).write_text(json.dumps({"n_rows": sum(map(len, rows.values())), "manifest": digest}))
     return folder
 
 
@@ -224,6 +228,7 @@ def move_to_validation(folder: Path) -> None:
         (lambda folder: (folder / MANIFEST).unlink(), {"manifest"}),
         (lambda folder: (folder / MANIFEST).write_text("{"), {"manifest"}),
         (lambda folder: (folder / MANIFEST).write_text('{"files": [], "rows": {}}'), {"manifest"}),
+        (lambda folder: (folder / MANIFEST).write_text("[" * 100_000), {"manifest"}),
         (lambda folder: write_manifest(folder, {}), {"manifest"}),
     ],
 )
@@ -243,6 +248,30 @@ def test_a_manifest_that_was_written_anew_is_found_by_the_digest_that_was_publis
     write_manifest(shipped, {"train": pairs[:3], "validation": pairs[3:]})
     assert shipped_since(found(shipped)) == set(), "nothing else says that it is another dataset"
     assert shipped_since(found(shipped, digest=published)) == {"manifest"}
+
+
+def test_a_digest_counts_where_only_the_first_rows_are_read(shipped: Path) -> None:
+    assert shipped_since(found(shipped, limit=1)) == set()
+    assert shipped_since(found(shipped, limit=1, digest="0" * 64)) == {"manifest"}
+
+
+def test_a_manifest_larger_than_any_of_ours_is_not_read(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "MAX_BYTES", 10)
+    assert "manifest" in shipped_since(found(shipped))
+
+
+def test_a_column_of_another_type_is_a_changed_row(shipped: Path) -> None:
+    table = pq.read_table(train(shipped))
+    at = pa.array([datetime(2026, 11, 29)] * len(table))
+    pq.write_table(table.set_column(table.schema.get_field_index("license"), "license", at), train(shipped))
+    assert "changed row" in shipped_since(found(shipped))
+
+
+@pytest.mark.parametrize("words", [("--only", "counts"), ("--mapping", "thyme_sft")])
+def test_a_digest_that_nothing_would_be_compared_with_is_refused(shipped: Path, words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, ["audit", str(shipped), "--digest", "0" * 64, *words])
+    assert done.exit_code == 2
+    assert "--digest is of a dataset or an export" in " ".join(done.output.replace("│", "").split())
 
 
 def test_a_folder_of_an_earlier_version_has_no_manifest_and_no_finding_for_that(shipped: Path) -> None:
