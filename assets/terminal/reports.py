@@ -80,7 +80,7 @@ def print_audit(console: Console, report: AuditReport) -> None:
     for what, n_rows in sorted(report.not_measured.items()):
         console.print(Text(f"not measured in {n_rows:,} rows: {what}", style="dim"))
     for note in report.notes:
-        console.print(Text(note))
+        console.print(Text(note), soft_wrap=True)  # digests are copied
     if report.n_same < report.n_replayed and report.n_other_sandbox:
         console.print(
             f"{report.n_other_sandbox:,} rows were made by another version of the sandbox: if they differ, materialise "
