@@ -238,8 +238,8 @@ class EndpointCalls:
     def _open(self, reason: str) -> None:
         """Fails all further calls."""
         self._broken = self._broken or (
-            f"{self._name} is given up: {reason}. Check the endpoint, then run this again: finished calls are in the "
-            "ledger and are not paid for a second time"
+            f"{self._name} is given up: {reason}. Check the endpoint (darkroom policy check says which settings fit), "
+            "then run this again: finished calls are in the ledger and are not paid for a second time"
         )
         self._stop()
 
