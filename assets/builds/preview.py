@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from darkroom.assets.builds.build import catalog_partitions, check_policies, families_of, partitions_of
@@ -19,6 +20,7 @@ from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.funnel import Forecast, funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.generation.verdicts import judged_checks
 from darkroom.pipelines.inspection.gallery import read_rejects, write_entries
 from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_trajectory
 from darkroom.pipelines.models.policies.settings import Role
@@ -60,14 +62,14 @@ def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
                 raise SourceError(f"none of the first rows is a sample: darkroom sources check {source} says why")
             for recipe in recipes:
                 few = list(islice(_applicable(recipe, samples, trial), n_rows))
-                key = TableKey(SAMPLES, recipe.family)
+                key, before = TableKey(SAMPLES, recipe.family), _seconds(workspace)
                 run_stage(trial.tables, key, Sample, inputs="", perform=partial(Outcome, few, [], len(few)))
                 for stage in STAGES:
                     kind = STAGE_SETTINGS.get(stage)
                     inputs = StageInputs(trial, recipe.family, policies.__getitem__, kind() if kind else None)
                     with CONSOLE.status(f"{recipe.family}/{stage} …"):
                         work_on_family(inputs, recipe, stage)
-                _print_yield(trial, recipe.family, len(samples))
+                _print_yield(trial, recipe, len(samples), seconds=_seconds(workspace) - before)
             write_entries(page, _entries(trial, [recipe.family for recipe in recipes]), title=f"{source}: preview")
     print_line(f"Page: {page}")
 
@@ -110,16 +112,36 @@ def _applicable(recipe: Recipe, samples: Sequence[Sample], trial: Workspace) -> 
         yield sample
 
 
-def _print_yield(trial: Workspace, family: str, n_read: int) -> None:
-    funnel = funnel_of(trial.tables, family, [family])
+def _print_yield(trial: Workspace, recipe: Recipe, n_read: int, *, seconds: float) -> None:
+    funnel = funnel_of(trial.tables, recipe.family, [recipe.family])
     used = funnel.usage
     line = f"none of the first {n_read:,} samples is for it"
     if n_tried := funnel.steps[0].n_out:
         reasons = sum((Counter(step.reasons) for step in funnel.steps), Counter[str]())
         figures = {"tried": n_tried, "accepted": funnel.n_accepted, **reasons}
         counts = ", ".join(f"{n:,} {what}" for what, n in figures.items())
-        line = f"{counts}; {used.calls:,} calls, {used.n_tokens:,} tokens, ${used.cost_usd:.2f}"
-    print_line(f"{family}: {line}")
+        line = (
+            f"{counts}; {used.calls:,} calls, {used.n_tokens:,} tokens, ${used.cost_usd:.2f}, {seconds:,.0f} s of calls"
+        )
+        if funnel.n_accepted:
+            line += f"; {funnel.tokens_per_row:,.0f} tokens, {seconds / funnel.n_accepted:,.1f} s per accepted row"
+        if shares := _majorities(trial, recipe):
+            line += f"; {fmean(shares):.0%} of the judge's votes agree"
+    print_line(f"{recipe.family}: {line}")
+
+
+def _majorities(trial: Workspace, recipe: Recipe) -> list[float]:
+    """The majority's share of the votes, of every question that a judge was asked more than once."""
+    judged = {check.name for check in judged_checks(recipe)}
+    rows = trial.tables.read(TableKey((recipe.family, "verdicts"), recipe.family), Trajectory)
+    votes = (check for row in rows for check in row.checks if check.name in judged and check.n_trials > 1)
+    return [max(vote.score, 1 - vote.score) for vote in votes if vote.score is not None]
+
+
+def _seconds(workspace: Workspace) -> float:
+    """Of all calls to models on record."""
+    asked = workspace.ledger.totals().get("policy")
+    return asked.seconds if asked else 0.0
 
 
 def _entries(trial: Workspace, families: Sequence[str]) -> Iterator[Entry]:

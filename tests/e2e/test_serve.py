@@ -84,3 +84,22 @@ def test_a_folder_without_weights_fails_with_the_end_of_the_log(run: Run, tmp_pa
     assert said.returncode == 1
     assert "died" in said.stderr
     assert "The end of" in said.stderr
+
+
+@pytest.mark.soak
+def test_a_pilot_writes_a_page_about_a_real_server(
+    starter: subprocess.Popen[str], root: Path, clean_environment: dict[str, str], tmp_path: Path
+) -> None:
+    served = exported(starter)
+    settings = served | {"DARKROOM_POLICY_MAX_TOKENS": "16", "DARKROOM_POLICY_SEND_STOP": "false"}
+    settings |= {name.replace("POLICY", "JUDGE"): value for name, value in settings.items()}
+    settings |= {"DARKROOM_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": "none"}
+    command = [sys.executable, root / "examples" / "pilot.py", "demo", "1", tmp_path / "pilot.md"]
+    done = subprocess.run(command, cwd=root, env=clean_environment | settings, capture_output=True, text=True)
+    page = (tmp_path / "pilot.md").read_text()
+    assert done.returncode == 0, page
+    assert "## darkroom policy check policy" in page
+    assert "## darkroom policy check judge" in page
+    yields = re.findall(r"^(\w+): 1 tried, (\d) accepted, .* tokens, ", page, re.MULTILINE)
+    assert {n for _, n in yields} == {"0"}, "a random model writes nothing that passes"
+    assert (tmp_path / "home" / "views" / "demo.preview.html").exists()

@@ -5,7 +5,7 @@ called too small or readable, and what cannot be measured (an image of unknown o
 nothing in common with the question's image) is not judged.
 
 The words of claims (``claim_words.toml``) were measured on sentences that were written before the patterns, half of
-them not looked at while the patterns were written: ``python -m measurements.claims``.
+them not looked at while the patterns were written: ``python -m tests.measurements.claims``.
 """
 
 import re

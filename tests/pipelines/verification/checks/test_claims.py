@@ -9,7 +9,7 @@ import pytest
 from darkroom.pipelines.records import ImageRef, Observation, Round, Truth, TruthBox
 from darkroom.pipelines.verification.checks import Flaw
 from darkroom.pipelines.verification.checks.claims import claims_hold, claims_in
-from measurements.claims import cases, measure
+from tests.measurements.claims import cases, measure
 
 REGION = (180, 100, 280, 170)
 
@@ -114,7 +114,7 @@ def test_a_view_that_cannot_be_measured_is_not_judged(make_case, make_image):
 
 
 def test_the_held_out_claims_are_told_apart_as_the_page_says():
-    """docs/claims.md has the figures; ``python -m measurements.claims``."""
+    """docs/claims.md has the figures; ``python -m tests.measurements.claims``."""
     n_cases = [len(list(cases(held_out=held_out))) for held_out in (True, False)]
     assert min(n_cases) >= 90
     recall, alarms = measure(held_out=True)

@@ -1,7 +1,7 @@
 """Recall and false alarms of ``claims_hold`` on claims with their truth, which were written before its patterns.
 
-    python -m measurements.claims              # the half that was not looked at while the patterns were written
-    python -m measurements.claims --tuning     # the other half, and what goes wrong on it
+    python -m tests.measurements.claims              # the half that was not looked at while the patterns were written
+    python -m tests.measurements.claims --tuning     # the other half, and what goes wrong on it
 
 A case is a sentence, where it stands, what was measured there (``SITUATIONS``) and whether the sentence holds.
 """
@@ -18,7 +18,7 @@ from darkroom.pipelines.verification.checks.claims import Situation, View, claim
 from darkroom.pipelines.verification.proportion import Proportion
 from darkroom.pipelines.vision.visibility import Visibility
 
-CASES = Path(__file__).parents[1] / "tests/pipelines/verification/checks/cases/claims.tsv"
+CASES = Path(__file__).parents[1] / "pipelines/verification/checks/cases/claims.tsv"
 
 
 class Measured(NamedTuple):
