@@ -16,6 +16,7 @@ from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.graph.stage_assets import StageInputs
 from darkroom.assets.terminal import table
 from darkroom.pipelines.command_line.console import CONSOLE, print_line
+from darkroom.pipelines.generation.drafting import opening_of
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.funnel import Forecast, funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
@@ -23,6 +24,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.generation.verdicts import judged_checks
 from darkroom.pipelines.inspection.gallery import read_rejects, write_entries
 from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_trajectory
+from darkroom.pipelines.models.messages import Text
 from darkroom.pipelines.models.policies.settings import Role
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -70,7 +72,7 @@ def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
                     with CONSOLE.status(f"{recipe.family}/{stage} …"):
                         work_on_family(inputs, recipe, stage)
                 _print_yield(trial, recipe, len(samples), seconds=_seconds(workspace) - before)
-            write_entries(page, _entries(trial, [recipe.family for recipe in recipes]), title=f"{source}: preview")
+            write_entries(page, _entries(trial, recipes), title=f"{source}: preview")
     print_line(f"Page: {page}")
 
 
@@ -144,11 +146,25 @@ def _seconds(workspace: Workspace) -> float:
     return asked.seconds if asked else 0.0
 
 
-def _entries(trial: Workspace, families: Sequence[str]) -> Iterator[Entry]:
-    """The accepted rows, then the rejects."""
-    for family in families:
-        samples = {sample.sample_id: sample for sample in trial.tables.read(TableKey(SAMPLES, family), Sample)}
-        for trajectory in trial.tables.read(TableKey((family, STAGES[-1]), family), Trajectory):
-            yield entry_of_trajectory(trajectory, samples[trajectory.sample_id], trial.images)
-    for reject, sample in read_rejects(trial, families).rows:
-        yield entry_of_reject(reject, sample, trial.images)
+def _entries(trial: Workspace, recipes: Sequence[Recipe]) -> Iterator[Entry]:
+    """The accepted rows, then the rejects, each with its prompt."""
+    prompts: dict[tuple[str, str], str] = {}
+    for recipe in recipes:
+        samples = {row.sample_id: row for row in trial.tables.read(TableKey(SAMPLES, recipe.family), Sample)}
+        prompts |= {(recipe.family, name): _prompt_of(recipe, row, trial) for name, row in samples.items()}
+        for trajectory in trial.tables.read(TableKey((recipe.family, STAGES[-1]), recipe.family), Trajectory):
+            shown = entry_of_trajectory(trajectory, samples[trajectory.sample_id], trial.images)
+            yield replace(shown, content={**shown.content, "prompt": prompts[recipe.family, trajectory.sample_id]})
+    for reject, sample in read_rejects(trial, [recipe.family for recipe in recipes]).rows:
+        shown = entry_of_reject(reject, sample, trial.images)
+        yield replace(shown, content={**shown.content, "prompt": prompts.get((reject.family, reject.sample_id), "")})
+
+
+def _prompt_of(recipe: Recipe, sample: Sample, trial: Workspace) -> str:
+    """The texts before the first turn; none of a sample that was rejected before it was asked."""
+    try:
+        prepared = recipe.prepared(sample, trial.images)
+    except RowError:
+        return ""
+    parts = (part for said in opening_of(recipe, sample, prepared, recipe.prompt) for part in said.parts)
+    return "\n\n".join(part.text for part in parts if isinstance(part, Text))

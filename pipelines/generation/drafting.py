@@ -200,13 +200,14 @@ def task_of(recipe: Recipe, sample: Sample, prepared: PreparedSample, writer: Po
         sample=sample,
         images=prepared.images,
         hint=prepared.hint,
-        opening=_opening(recipe, sample, prepared, prompt),
+        opening=opening_of(recipe, sample, prepared, prompt),
         seed=seed,
         mode=prepared.mode,
     )
 
 
-def _opening(recipe: Recipe, sample: Sample, prepared: PreparedSample, prompt: Prompt) -> tuple[Message, ...]:
+def opening_of(recipe: Recipe, sample: Sample, prepared: PreparedSample, prompt: Prompt) -> tuple[Message, ...]:
+    """The messages before the first turn: ``prompt`` about the sample, and its images."""
     question, images = question_text(sample), prepared.images
     if not recipe.has_hints:
         return recipe.protocol.opening(question, images, sample.videos, mode=prepared.mode)

@@ -37,7 +37,20 @@ _FACTS = ("model", "revision", "sampling", "prompt_digest", "sandbox_digest", "s
 _QUESTION = ("question", "choices", "category", "license")
 _HERE = Path(__file__).parent
 _DIGEST = re.compile("[0-9a-f]{32,}")
-_TEXTS = ("id", "link", "step", "kind", "family", "category", "source", "source_row", "license", "question", "policy")
+_TEXTS = (
+    "id",
+    "link",
+    "step",
+    "kind",
+    "family",
+    "category",
+    "source",
+    "source_row",
+    "license",
+    "question",
+    "policy",
+    "prompt",
+)
 _BLANK: Mapping[str, Any] = (
     dict.fromkeys((*_TEXTS, "draft", "thought", "answer", "problem", "expected", "written"), "")
     | dict.fromkeys(("choices", "sizes", "images", "rounds", "checks"), ())

@@ -63,6 +63,8 @@ def test_a_preview_leaves_a_page_and_pays_for_its_calls_once(home: Path, monkeyp
     assert left == {"views/birds.preview.html"}
     page = (home / "views" / "birds.preview.html").read_text()
     assert "Two birds sit on the wire" in page
+    _, *prompts = (part.partition("</details>")[0] for part in page.split("<summary>prompt</summary>"))
+    assert [f"How many birds are in image {n}?" in prompt for n, prompt in enumerate(prompts)] == [True, True]
     assert "How many birds are in image 2?" not in page
 
 
