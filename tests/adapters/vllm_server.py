@@ -34,6 +34,8 @@ class Server:
     home: Path
     checkpoint: Path
     port: int
+    words: tuple[str, ...] = ()
+    """Further options of `vllm serve`."""
     starter: subprocess.Popen[str] | None = None
     settings: dict[str, str] = field(default_factory=dict)
     """Of a policy that uses it, as `darkroom serve` prints them."""
@@ -45,7 +47,7 @@ class Server:
     def start(self) -> None:
         """Ready when it returns."""
         options = ("--device", "cpu", "--context", "4096", "--port", str(self.port))
-        command = [str(_BIN / "darkroom"), "serve", str(self.checkpoint), *options]
+        command = [str(_BIN / "darkroom"), "serve", str(self.checkpoint), *options, "--", *self.words]
         environment = clean_environment(self.home)
         with (self.home / "serve.log").open("w") as log:
             self.starter = subprocess.Popen(
