@@ -161,10 +161,8 @@ class Catalog:
 
     def uses(self) -> dict[str, tuple[Use, ...]]:
         """Uses of each source's shards."""
-        embedded: dict[str, tuple[Use, ...]] = {
-            name: getattr(source, "used_for", ("sft",)) for name, source in _opened().items()
-        }
-        return embedded | {name: config.uses for name, config in self.configs().items()}
+        added: dict[str, tuple[Use, ...]] = {name: config.uses for name, config in self.configs().items()}
+        return {name: getattr(source, "used_for", ("sft",)) for name, source in _opened().items()} | added
 
     def partitions(self) -> dict[str, tuple[str, int]]:
         """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""

@@ -82,9 +82,8 @@ class JsonLinesSource:
             names = sorted({name for row in rows for name in nested_names(row)})
             texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
             if rows and (missing := missing_columns(self.columns, names, texts)):
-                raise SourceError(
-                    f"source {self.name!r}: {path} has no column {missing}. Name the right ones in the mapping"
-                )
+                problem = f"{path} has no column {missing}. Name the right ones in the mapping"
+                raise SourceError(f"source {self.name!r}: {problem}")
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The shard's rows, in order, without empty lines."""

@@ -92,10 +92,8 @@ def _entries(value: Any) -> list[Any]:
 
 def is_conversation(value: Any) -> bool:
     """True for a list of messages, each with a role."""
-    messages = list_in(value) or []
-    return bool(messages) and all(
-        isinstance(message, Mapping) and ("role" in message or "from" in message) for message in messages
-    )
+    messages = list_in(value) or [None]
+    return all(isinstance(message, Mapping) and not message.keys().isdisjoint(("role", "from")) for message in messages)
 
 
 def part_images(messages: Any) -> list[Any]:
