@@ -88,10 +88,8 @@ class RlDataset(Publication[RLRow, RlFacts]):
         tables, mix = self.workspace.tables, self.mix
         fingerprints = [[str(key), tables.fingerprint(key)] for shard in self._shards for key in tables_of(shard)]
         annotated = [sample.sample_id for sample in self.annotated]
-        settings = [dict(mix.quotas), mix.n_rows]
-        return digest(
-            [fingerprints, annotated, settings, self.screening.fingerprint, code_digest(*ROWS_CODE, __name__)]
-        )
+        settings, code = [dict(mix.quotas), mix.n_rows], code_digest(*ROWS_CODE, __name__)
+        return digest([fingerprints, annotated, settings, self.screening.fingerprint, code])
 
     def file_inputs(self) -> str:
         """Digest of the table and of the stages' facts that the card shows."""
@@ -152,10 +150,11 @@ class RlDataset(Publication[RLRow, RlFacts]):
 
     def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         workspace = self.workspace
+        tags = ["reinforcement-learning"]
         card = render(
             "cards/rl_card.md.jinja",
             front_matter=front_matter(
-                "Darkroom RL prompts", facts, self.kind, tags=["reinforcement-learning"], languages=languages(workspace)
+                "Darkroom RL prompts", facts, self.kind, tags=tags, languages=languages(workspace)
             ),
             facts=facts,
             report=report,

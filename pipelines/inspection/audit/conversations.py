@@ -70,9 +70,8 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
     if "layout" not in facts:
         return None
     if facts["layout"] not in EXPORTS:
-        raise UnauditableError(
-            f"{path} is an export for {facts['layout']}; exports for {', '.join(EXPORTS)} are audited"
-        )
+        audited = f"exports for {', '.join(EXPORTS)} are audited"
+        raise UnauditableError(f"{path} is an export for {facts['layout']}; {audited}")
     rows = _export_rows(path, EXPORTS[facts["layout"]])
     return Conversations(path.name, rows, facts.get("n_rows", 0), 0.0, path, is_escaped=True)
 

@@ -78,10 +78,8 @@ class GalleryServer(ThreadingHTTPServer):
     def _entry(self, lookup: EntryPlace) -> Entry:
         if lookup.reject is None:
             return entry_of_row(row_at(store_path(lookup.file), lookup.place))
-        sample = lookup.reject["sample"]
-        return entry_of_reject(
-            from_row(Reject, lookup.reject["reject"]), from_row(Sample, sample) if sample else None, self.store
-        )
+        sample, reject = lookup.reject["sample"], from_row(Reject, lookup.reject["reject"])
+        return entry_of_reject(reject, from_row(Sample, sample) if sample else None, self.store)
 
 
 def open_server(index: GalleryIndex, store: ImageStore, **options: Any) -> GalleryServer:
