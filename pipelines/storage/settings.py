@@ -1,13 +1,13 @@
 """Settings from environment variables: one model per thing, from which launchpads, command lines and docs are derived.
 
     class RunSettings(EnvironmentSettings):
-        on: str = setting("ON", "here", description="Where runs execute.")
-        n_gpus: int = setting("GPUS", 0, ge=0, description="GPUs that a run takes of a cluster.")
+        on: str = setting("ON", "here")
+        n_gpus: int = setting("GPUS", 0, ge=0)
 
     RunSettings.read(os.environ, "DARKROOM_RUN_")               # DARKROOM_RUN_ON, DARKROOM_RUN_GPUS
     RunSettings.variables("DARKROOM_RUN_")["n_gpus"]            # "DARKROOM_RUN_GPUS"
 
-An empty variable counts as unset. Constructing a model in code reads no variable, so that a run's configuration alone
+The text below a field describes it. An empty variable counts as unset. Constructing a model in code reads no variable, so that a run's configuration alone
 decides; only ``read`` does.
 """
 
@@ -31,7 +31,7 @@ def setting(suffix: str | None, default: Any, *, formerly: str | None = None, **
 
 
 class EnvironmentSettings(BaseModel):
-    """Base of all settings models; fields are declared with ``setting``, and described by it or by the text below."""
+    """Base of all settings models; fields are declared with ``setting``, each with a text below it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
