@@ -7,8 +7,8 @@
     RunSettings.read(os.environ, "DARKROOM_RUN_")               # DARKROOM_RUN_ON, DARKROOM_RUN_GPUS
     RunSettings.variables("DARKROOM_RUN_")["n_gpus"]            # "DARKROOM_RUN_GPUS"
 
-The text below a field describes it. An empty variable counts as unset. Constructing a model in code reads no variable, so that a run's configuration alone
-decides; only ``read`` does.
+The text below a field describes it. An empty variable counts as unset. Constructing a model in code reads no variable,
+so that a run's configuration alone decides; only ``read`` does.
 """
 
 import os
