@@ -46,9 +46,7 @@ class DatasetError(UserError):
 
 def find_datasets(name: str, root: StorePath, *, may_be_empty: bool = False) -> list[StorePath]:
     """The folders that ``name`` means: a family below ``root``, ``all`` of them, or a folder of one or of several.
-
-    Raises ``TableMissing``, naming the asset to materialise, when there is none, unless that may be.
-    """
+    Raises ``TableMissing``, naming the asset to materialise, when there is none, unless that may be."""
     at = root if name == ALL else store_path(name) if "://" in name or not (root / name).is_dir() else root / name
     folders = [*([at] if dataset_files(at) else []), *dataset_folders(at)]
     if not folders and not may_be_empty:
@@ -76,10 +74,8 @@ def dataset_folders(root: P) -> list[P]:
 
 
 def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) -> list[P]:
-    """The parquet files of ``split`` (None: of every split), sorted; ``nested``: those of folders below, too.
-
-    Hidden files and folders are being written, and so is a folder in an object store that has no marker.
-    """
+    """The parquet files of ``split`` (None: of every split), sorted; ``nested``: those of folders below, too. Hidden
+    files and folders are being written, and so is a folder in an object store that has no marker."""
     with storage_errors(str(folder)):
         paths = folder.rglob("*.parquet") if nested else children(folder)
         names = sorted(str(path)[len(str(folder)) + 1 :] for path in paths if path.suffix == ".parquet")

@@ -44,9 +44,7 @@ ANNOTATED = "annotated"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mix:
     """The mix of the dataset. ``quotas``: rows by source, or ``annotated``; a source without one gives all that it has.
-
-    ``n_rows``: rows in all, taken from what the quotas leave; None: all of it.
-    """
+    ``n_rows``: rows in all, taken from what the quotas leave; None: all of it."""
 
     quotas: Mapping[str, int] = field(default_factory=dict)
     n_rows: int | None = None

@@ -214,10 +214,8 @@ def public_file(name: str) -> str:
 
 
 def placed(name: str, path: Path | None = None, *, n_shards: int = 1) -> SourceConfig:
-    """The public source ``name`` on the hub, or downloaded to ``path``, a folder or a parquet file.
-
-    Raises ``SourceError`` for a path that does not fit it, and without a path where it needs a folder.
-    """
+    """The public source ``name`` on the hub, or downloaded to ``path``, a folder or a parquet file. Raises
+    ``SourceError`` for a path that does not fit it, and without a path where it needs a folder."""
     config = public_source(name)
     changes: dict[str, Any] = {"n_shards": n_shards}
     if path is None:

@@ -39,9 +39,7 @@ _MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 @dataclass(frozen=True)
 class JsonLinesSource:
     """Rows of ``questions``, one file or several; relative image paths are below ``folder`` (or in it, if a ZIP).
-
-    ``read`` yields the rows of one file, ``reading`` is what else determines them; ``by_file``: shards are of files.
-    """
+    ``read`` yields the rows of one file, ``reading`` is what else determines them; ``by_file``: shards are of files."""
 
     name: str
     questions: Path | Sequence[Path]

@@ -31,10 +31,8 @@ _DEEPEST = 16
 def map_row(
     row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str
 ) -> Iterator[SourceRow | BadRow]:
-    """The samples of one row by ``columns``: one, or one for each question of a conversation.
-
-    ``where`` is its place, for people; relative image paths are below ``folder``.
-    """
+    """The samples of one row by ``columns``: one, or one for each question of a conversation. ``where`` is its place,
+    for people; relative image paths are below ``folder``."""
     try:
         if columns.json_beside:
             row = with_json_beside(row, columns.images, folder, prefix=columns.path_prefix)

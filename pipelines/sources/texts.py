@@ -49,11 +49,8 @@ _FEWEST_INLINE = 3
 
 
 def lettered(texts: Sequence[str]) -> tuple[str, ...]:
-    """``("A. red", "B. blue")`` from texts with or without letters.
-
-    Raises ``RowError`` for more choices than letters, and for a full set of letters in another order, where an index
-    and a letter would name different choices.
-    """
+    """``("A. red", "B. blue")`` from texts with or without letters. Raises ``RowError`` for more choices than letters,
+    and for a full set of letters in another order, where an index and a letter would name different choices."""
     if len(texts) > len(LETTERS):
         raise RowError(Reason.MALFORMED_ROW, f"{len(texts)} choices, at most {len(LETTERS)}")
     labels = [_LABEL.match(text.strip()) for text in texts]

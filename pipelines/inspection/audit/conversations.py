@@ -56,10 +56,8 @@ class Conversations:
 
 
 def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
-    """The rows of an export's folder, or of a release by ``mapping`` (a public source's name, or a YAML file).
-
-    None for a folder that is neither. Raises ``UnauditableError``, ``SourceError``.
-    """
+    """The rows of an export's folder, or of a release by ``mapping`` (a public source's name, or a YAML file). None for
+    a folder that is neither. Raises ``UnauditableError``, ``SourceError``."""
     if mapping is not None:
         source = open_source("release", _mapped(path, mapping))
         return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, None, is_escaped=False)

@@ -42,10 +42,8 @@ class Exported:
 
 
 def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
-    """Writes ``dataset`` in ``layout`` as the folder ``out``, which is replaced whole.
-
-    Raises ``LayoutError`` when ``out`` holds something that no export made, and for a layout of another kind of rows.
-    """
+    """Writes ``dataset`` in ``layout`` as the folder ``out``, which is replaced whole. Raises ``LayoutError`` when
+    ``out`` holds something that no export made, and for a layout of another kind of rows."""
     if layout.of != dataset.kind:
         raise LayoutError(f"{layout.name} is a layout of {layout.of}; {dataset.name} holds {dataset.kind}")
     inputs = _inputs(dataset, layout)
