@@ -29,7 +29,7 @@ _COOKIE = "darkroom_gallery"
 
 class GalleryServer(ThreadingHTTPServer):
     """Serves the rows of ``index``; ``beside``: of another run, whose row of the same sample stands below each. Listens
-    at once, port 0 takes a free one. With ``token`` a client needs it once, in the address of the page."""
+    at once, at port 0 on a free one. With ``token`` a client needs it once, in the address of the page."""
 
     daemon_threads = True
 
