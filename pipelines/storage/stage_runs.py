@@ -224,10 +224,10 @@ class Pace:
         self._clock, self._began = clock, clock()
 
     def words(self, stand: StageProgress) -> str:
-        seconds = max(self._clock() - self._began, 1e-9)
+        seconds = self._seconds()
         share = stand.n_done / stand.n_rows if stand.n_rows else 1.0
         text = f"{stand.n_done:,} of {stand.n_rows:,} rows ({share:.0%}), {stand.n_done / seconds:,.1f} a second"
-        if remaining := self.left(stand):
+        if remaining := _left(stand, seconds):
             text += f", about {duration(remaining)} left"
         if stand.usd:
             text += f"; ${stand.usd:,.2f} so far, about ${stand.usd / share:,.2f} in all"
@@ -235,8 +235,14 @@ class Pace:
 
     def left(self, stand: StageProgress) -> float:
         """Seconds until the last row at the pace so far; 0 where nothing is known or left."""
-        seconds = self._clock() - self._began
-        return seconds / stand.n_done * (stand.n_rows - stand.n_done) if stand.n_done else 0.0
+        return _left(stand, self._seconds())
+
+    def _seconds(self) -> float:
+        return max(self._clock() - self._began, 1e-9)
+
+
+def _left(stand: StageProgress, seconds: float) -> float:
+    return seconds / stand.n_done * (stand.n_rows - stand.n_done) if stand.n_done else 0.0
 
 
 def duration(seconds: float) -> str:
