@@ -8,15 +8,14 @@ and from there into its files: of all rows only what selects them is in memory.
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
-from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, marker_facts
 from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
@@ -35,7 +34,7 @@ from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
-F = TypeVar("F", bound=SampleFacts)
+F = TypeVar("F", bound="RowFacts")
 _CARD = "README.md"
 ROWS_CODE = (
     *RUNNER_CODE,
@@ -59,6 +58,17 @@ FILES_CODE = (
     "darkroom.pipelines.publishing.rendering",
 )
 """The code that decides the bytes of files and cards."""
+
+
+class RowFacts(Protocol):
+    """Facts for a card, gathered row by row."""
+
+    def add(self, row: Any, sample: Sample) -> None:
+        """The next row that ships, with its sample."""
+
+    @property
+    def intake(self) -> Sequence[str]:
+        """The choices of intake in reading the samples, for the marker and the audit."""
 
 
 class Publication(ABC, Generic[R, F]):
