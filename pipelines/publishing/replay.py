@@ -90,8 +90,9 @@ def replay(folders: Sequence[StorePath], *, limit: int | None = None) -> Replay:
 def replay_row(row: Mapping[str, Any], *, execute: Execute) -> RowReplay:
     """One row, by ``execute``. Rows without code have nothing that could differ."""
     other_sandbox = row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest()
-    names = (row[name] for name in ("family", "trajectory_id", "source_row"))
-    difference = partial(Difference, *names, other_sandbox=other_sandbox)
+    difference = partial(
+        Difference, row["family"], row["trajectory_id"], row["source_row"], other_sandbox=other_sandbox
+    )
     differences: list[Difference] = []
     number = 0
     try:
