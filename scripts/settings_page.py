@@ -108,7 +108,7 @@ def _section(title: str, text: str, model: type[EnvironmentSettings], prefix: st
 def _row(model: type[EnvironmentSettings], name: str, variable: str) -> str:
     field = model.model_fields[name]
     default = "" if field.default in (None, "") else f"`{field.default}`"
-    return f"| `{variable}` | {default} | {field.description} |"
+    return f"| `{variable}` | {default} | {' '.join((field.description or '').split())} |"
 
 
 if __name__ == "__main__":

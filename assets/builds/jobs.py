@@ -62,18 +62,10 @@ class Jobs:
         self._pending: list[AnswersPending] = []
         self._read: set[str] = set()
 
-    def run(
-        self,
-        name: str,
-        *,
-        partition: str | None = None,
-        settings: Mapping[str, Any] | None = None,
-        only: Sequence[dg.AssetKey] | None = None,
-    ) -> None:
-        """Run a job here. Raises ``MaterializationFailed``."""
-        job, instance, on_asset = self._definitions.resolve_job_def(name), self._instance, self._on_asset
-        chosen: dict[str, Any] = {"partition": partition, "settings": settings, "only": only}
-        self._pending += materialize(job, instance, self.console, on_asset=on_asset, **chosen)
+    def run(self, name: str, **chosen: Any) -> None:
+        """Run a job here, with the partition, settings and assets of ``materialize``. Raises as that."""
+        job = self._definitions.resolve_job_def(name)
+        self._pending += materialize(job, self._instance, self.console, on_asset=self._on_asset, **chosen)
 
     def run_shards(self, name: str, work: Mapping[str, ShardRun]) -> None:
         """Run a job on each shard of ``work``: here one after the other, on a cluster with a run for each. Raises
@@ -126,12 +118,10 @@ class Jobs:
         stages wait for."""
         for partition, run in runs.ended():
             _print(self.console, self._instance, partition, run)
-            checks = self._instance.all_logs(run.run_id, of_type={dg.DagsterEventType.ASSET_CHECK_EVALUATION})
-            events = [log.dagster_event for log in checks if log.dagster_event]
-            self._pending += pending_answers(event.asset_check_evaluation_data for event in events)
+            checks = _events(self._instance, run, {dg.DagsterEventType.ASSET_CHECK_EVALUATION})
+            self._pending += pending_answers(event.asset_check_evaluation_data for event in checks)
             if not run.is_success:  # the first error of each step; of a lost run, what was noticed
-                logs = self._instance.all_logs(run.run_id, of_type=_ENDINGS)
-                events = [log.dagster_event for log in logs if log.dagster_event]
+                events = _events(self._instance, run, _ENDINGS)
                 reasons = _step_failures(events) or [event.message or "failed" for event in events]
                 failures += [f"{partition}: {reason}" if partition else reason for reason in reasons]
 
@@ -229,14 +219,17 @@ def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
         time.sleep(_SECONDS)
 
 
+def _events(instance: dg.DagsterInstance, run: dg.DagsterRun, kinds: set[dg.DagsterEventType]) -> list[dg.DagsterEvent]:
+    return [log.dagster_event for log in instance.all_logs(run.run_id, of_type=kinds) if log.dagster_event]
+
+
 def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: dg.DagsterRun) -> None:
     stats = instance.get_run_stats(run.run_id)
     seconds = f"{stats.end_time - stats.start_time:.1f} s" if stats.start_time and stats.end_time else "not started"
     host, repeated = host_of(run), int(run.tags.get("dagster/retry_number", 0))
     where = f" on {host}" if host else ""
     again = f", repeated {repeated} time{'s' if repeated > 1 else ''}" if repeated else ""
-    kinds = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.STEP_SUCCESS}
-    events = [entry.dagster_event for entry in instance.all_logs(run.run_id, of_type=kinds) if entry.dagster_event]
+    events = _events(instance, run, {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.STEP_SUCCESS})
     console.print(f"[bold]{f'{run.job_name} {partition}'.strip()}[/bold]  {seconds}{where}{again}")
     ends = (event for event in events if event.is_step_success)
     durations = {event.step_key: event.step_success_data.duration_ms / 1000 for event in ends}

@@ -47,18 +47,17 @@ class ClusterUnavailable(PlacementError):
 class RunSettings(EnvironmentSettings):
     """The placement of runs of the UI and of the queue, and what each takes there (``DARKROOM_RUN_…``)."""
 
-    on: str = setting(
-        "ON",
-        LOCAL,
-        description="`here`; `ray://HOST:PORT`, `http://HOST:8265` (its dashboard) or `auto` (the cluster that this "
-        "machine is a node of) for Ray; `slurm`; `kubernetes`. `--on` and the tag `darkroom/runs_on` override it.",
-    )
-    n_cpus: int = setting("CPUS", 1, ge=1, description="CPUs that a run takes of a Ray or Slurm cluster.")
-    n_gpus: int = setting(
-        "GPUS", 0, ge=0, description="GPUs that a run takes of it if it trains; the tag `darkroom/gpus` overrides it."
-    )
-    memory_mb: int = setting("MEMORY_MB", 0, ge=0, description="Memory that a run takes of it; 0: not counted.")
-    options: str = setting("OPTIONS", "", description="More options of sbatch, as in `--partition=cpu --time=8:00:00`.")
+    on: str = setting("ON", LOCAL)
+    """`here`; `ray://HOST:PORT`, `http://HOST:8265` (its dashboard) or `auto` (the cluster that this machine is a node
+    of) for Ray; `slurm`; `kubernetes`. `--on` and the tag `darkroom/runs_on` override it."""
+    n_cpus: int = setting("CPUS", 1, ge=1)
+    """CPUs that a run takes of a Ray or Slurm cluster."""
+    n_gpus: int = setting("GPUS", 0, ge=0)
+    """GPUs that a run takes of it if it trains; the tag `darkroom/gpus` overrides it."""
+    memory_mb: int = setting("MEMORY_MB", 0, ge=0)
+    """Memory that a run takes of it; 0: not counted."""
+    options: str = setting("OPTIONS", "")
+    """More options of sbatch, as in `--partition=cpu --time=8:00:00`."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

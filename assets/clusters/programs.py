@@ -52,9 +52,8 @@ class LaunchError(UserError):
 class LauncherResource(EnvironmentSettings, dg.ConfigurableResource):
     """The start of training programs in their run."""
 
-    n_processes: int = setting(
-        "PROCESSES", 1, ge=1, description="Processes of `accelerate launch`, one per GPU; 1: without it."
-    )
+    n_processes: int = setting("PROCESSES", 1, ge=1)
+    """Processes of `accelerate launch`, one per GPU; 1: without it."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.server import connect
@@ -20,7 +19,7 @@ from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS, materialize_pre_annotations, read_predictions
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages
-from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource
+from darkroom.assets.graph.resources import LaunchpadSettings, PolicyResource, WorkspaceResource
 from darkroom.assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
 from darkroom.assets.pages.declared_metadata import table_columns
 from darkroom.assets.pages.metadata import plot, samples_pages, stage_metadata
@@ -53,14 +52,12 @@ def _stage(table: TableKey, *deps: TableKey) -> Decorator:
     return asset
 
 
-class AnnotationSettings(dg.Config):
+class AnnotationSettings(LaunchpadSettings):
     """The annotations that are materialised."""
 
-    recording: str = Field(
-        default="",
-        description="Empty: the campaign of this workspace. 'bundled': the recording that comes with the toolkit, "
-        "on images of the demo. Or a file written by `darkroom annotate export`.",
-    )
+    recording: str = ""
+    """Empty: the campaign of this workspace. 'bundled': the recording that comes with the toolkit, on images of the
+    demo. Or a file written by `darkroom annotate export`."""
 
     def recorded(self, workspace: Workspace) -> RecordedCampaign | None:
         """The recorded campaign; None for the workspace's own. Raises ``AnnotationError``."""

@@ -1,5 +1,6 @@
 """The datasets that ship, SFT and RL, and the experts' reviews that decide what ships."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -58,7 +59,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
     def sft_dataset(
         context: dg.AssetExecutionContext, config: DatasetSettings, workspace: WorkspaceResource
     ) -> dg.MaterializeResult:
-        counts = {"rows_in": 0, "rows_out": 0, "rejected": 0, "quarantined": 0}
+        counts = Counter({"rows_in": 0, "rows_out": 0, "rejected": 0, "quarantined": 0})
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
             tables, screening = opened.tables, Screening(opened)
@@ -70,10 +71,8 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
                 report, shipped = dataset.publish()
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
                 keys = [TableKey((recipe.family, "trajectories"), shard) for shard in shards]
-                counts["rows_in"] += sum(tables.n_rows(key) for key in tables.existing(keys))
-                counts["rows_out"] += shipped.n_rows
-                counts["rejected"] += report.n_rejected
-                counts["quarantined"] += report.n_quarantined
+                counts.update(rows_in=sum(tables.n_rows(key) for key in tables.existing(keys)), rows_out=shipped.n_rows)
+                counts.update(rejected=report.n_rejected, quarantined=report.n_quarantined)
                 metadata |= _shipped_metadata(opened, recipe.family, shipped, shards)
         families = dict.fromkeys([stage_key(recipe.family, "trajectories") for recipe in recipes], Trajectory)
         metadata |= dataset_columns("trajectories", {**families, SAMPLES_KEY: Sample})
@@ -176,13 +175,10 @@ def _shipped_metadata(
     keys = [TableKey(SAMPLES, partition) for partition in partitions if previewed]
     pairs = (row for key in tables.existing(keys) for row in tables.columns(key, "sample_id", "question"))
     questions = {sample_id: question for sample_id, question in pairs if sample_id in sample_ids}
-    return {
-        f"{family}_folder": dg.MetadataValue.path(str(shipped.folder)),
-        f"{family}_rows": dg.MetadataValue.int(shipped.n_rows),
-        f"{family}_images": dg.MetadataValue.int(shipped.n_images),
-        f"{family}_megabytes": _megabytes(shipped),
-        f"{family}_preview": pages.trajectories_preview(previewed, questions, workspace.images),
-    }
+    metadata = {"folder": dg.MetadataValue.path(str(shipped.folder)), "megabytes": _megabytes(shipped)}
+    metadata |= {"rows": dg.MetadataValue.int(shipped.n_rows), "images": dg.MetadataValue.int(shipped.n_images)}
+    metadata["preview"] = pages.trajectories_preview(previewed, questions, workspace.images)
+    return {f"{family}_{name}": value for name, value in metadata.items()}
 
 
 def _megabytes(shipped: Shipped) -> dg.MetadataValue:

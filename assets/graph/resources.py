@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from darkroom.assets.clusters.worker import worker_tags
 from darkroom.pipelines.generation.recipes import Recipe, quotas
@@ -89,47 +89,40 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
         return OpenAIPolicy.on_ledger(settings, workspace.images, workspace.ledger, purse=purse)
 
 
-class DraftSettings(dg.Config):
+class LaunchpadSettings(dg.Config):
+    """Settings of assets; the text below a field describes it in the launchpad."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class DraftSettings(LaunchpadSettings):
     """A family's drafts."""
 
-    n_most: int | None = Field(default=None, description="Maximum samples to draft; null: all of the partition.")
+    n_most: int | None = None
+    """Maximum samples to draft; null: all of the partition."""
 
 
-class VerdictSettings(dg.Config):
+class VerdictSettings(LaunchpadSettings):
     """A family's verdicts: whether the policy also answers without tools and without the image, and how often."""
 
-    necessity_answers: int | None = Field(
-        default=None,
-        ge=0,
-        description="Answers per row without tools and with a blank image; 0: none; null: the value of "
-        f"{NECESSITY_VARIABLE}, else none where answers cost money, and the recipe's number where they do not.",
-    )
-    max_blind: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="A question answered at this rate on a blank image does not need its image; null: the recipe's.",
-    )
-    needed_blind: float | None = Field(
-        default=None, gt=0, lt=1, description="A question answered at this rate on a blank image needs it."
-    )
-    false_passes: float | None = Field(
-        default=None, gt=0, lt=0.5, description="Of questions at the rate `max_blind`, the share that may pass."
-    )
-    false_rejects: float | None = Field(
-        default=None, gt=0, lt=0.5, description="Of questions at the rate `needed_blind`, the share that may fail."
-    )
-    max_answers: int | None = Field(
-        default=None, ge=1, description="Answers on a blank image at most, where fewer leave it undecided."
-    )
-    max_without_tools: float | None = Field(
-        default=None, ge=0, le=1, description="Reject rows with a larger share of right answers without tools."
-    )
+    necessity_answers: int | None = Field(default=None, ge=0)
+    """Answers per row without tools and with a blank image; 0: none; null: the value of DARKROOM_NECESSITY, else none
+    where answers cost money, and the recipe's number where they do not."""
+    max_blind: float | None = Field(default=None, ge=0, le=1)
+    """A question answered at this rate on a blank image does not need its image; null: the recipe's."""
+    needed_blind: float | None = Field(default=None, gt=0, lt=1)
+    """A question answered at this rate on a blank image needs it."""
+    false_passes: float | None = Field(default=None, gt=0, lt=0.5)
+    """Of questions at the rate `max_blind`, the share that may pass."""
+    false_rejects: float | None = Field(default=None, gt=0, lt=0.5)
+    """Of questions at the rate `needed_blind`, the share that may fail."""
+    max_answers: int | None = Field(default=None, ge=1)
+    """Answers on a blank image at most, where fewer leave it undecided."""
+    max_without_tools: float | None = Field(default=None, ge=0, le=1)
+    """Reject rows with a larger share of right answers without tools."""
 
-    judge_leak: bool | None = Field(
-        default=None,
-        description=f"The judge also reads every thought for privileged facts; null: where {LEAK_JUDGE_VARIABLE} is 1.",
-    )
+    judge_leak: bool | None = None
+    """The judge also reads every thought for privileged facts; null: where DARKROOM_LEAK_JUDGE is 1."""
 
     def judges_leaks(self, *, environment: Mapping[str, str] = os.environ) -> bool:
         """True if the judge is asked about leaks. Raises ``PolicyUnavailable`` if the variable is neither 1 nor 0."""
@@ -155,32 +148,36 @@ class VerdictSettings(dg.Config):
         return replace(recipe.necessity or Necessity(), k=k, **bounds)
 
 
-class MixSettings(dg.Config):
+class MixSettings(LaunchpadSettings):
     """The RL rows that ship."""
 
-    quotas: dict[str, int] = Field(default={}, description="Rows by source, or `annotated` for human annotations.")
-    n_rows: int | None = Field(default=None, ge=0, description="Rows in all; null: all that the quotas allow.")
-    validation_share: float = Field(default=0.05, ge=0, le=1, description="Share of image groups for validation.")
+    quotas: dict[str, int] = Field(default={})
+    """Rows by source, or `annotated` for human annotations."""
+    n_rows: int | None = Field(default=None, ge=0)
+    """Rows in all; null: all that the quotas allow."""
+    validation_share: float = Field(default=0.05, ge=0, le=1)
+    """Share of image groups for validation."""
 
 
-class DatasetSettings(dg.Config):
+class DatasetSettings(LaunchpadSettings):
     """The SFT rows that ship."""
 
-    n_rows: int | None = Field(
-        default=None, description="Rows in all, in the published mixture (Thyme App. B); null: everything accepted."
-    )
-    quotas: dict[str, int] = Field(default={}, description="Rows by family; overrides the mixture.")
-    validation_share: float = Field(default=0.05, ge=0, le=1, description="Share of image groups for validation.")
-    n_replayed: int | None = Field(
-        default=3, description="Rows per family whose code is executed again for the card; null: all."
-    )
+    n_rows: int | None = None
+    """Rows in all, in the published mixture (Thyme App. B); null: everything accepted."""
+    quotas: dict[str, int] = Field(default={})
+    """Rows by family; overrides the mixture."""
+    validation_share: float = Field(default=0.05, ge=0, le=1)
+    """Share of image groups for validation."""
+    n_replayed: int | None = 3
+    """Rows per family whose code is executed again for the card; null: all."""
 
     def quotas_of(self, recipes: Sequence[Recipe]) -> dict[str, int]:
         """Rows by family; a family without a quota ships everything accepted."""
         return quotas(recipes, n_rows=self.n_rows) | self.quotas
 
 
-class ReviewSettings(dg.Config):
+class ReviewSettings(LaunchpadSettings):
     """The expert review."""
 
-    n_rows: int = Field(default=20, ge=0, description="Trajectories per family for experts to review.")
+    n_rows: int = Field(default=20, ge=0)
+    """Trajectories per family for experts to review."""

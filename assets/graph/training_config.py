@@ -12,13 +12,13 @@ import yaml
 from pydantic import Field
 
 from darkroom.assets.clusters.programs import Program, Value, flag_words
+from darkroom.assets.graph.resources import LaunchpadSettings
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.finetuning.settings import SftSettings, recipe_names
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs.command_line import ProgramSettings
 
 _FLAGS = "Other options of `python -m {module} --help`, by name, as in {example}; `true` for an option without a value."
-_SAVE_STEPS = "Save a checkpoint every so many steps, from which a cancelled run resumes. 0: none."
 
 
 def _option(model: type[ProgramSettings], name: str, default: Any = None) -> Any:
@@ -32,37 +32,37 @@ def _flags(module: str, example: str) -> Any:
     return Field(default={}, description=_FLAGS.format(module=module, example=example))
 
 
-class BaseModelConfig(dg.Config):
+class BaseModelConfig(LaunchpadSettings):
     """The model that training starts from."""
 
-    path: str = Field(default="", description="Folder of a Qwen-VL model; empty: a tiny random one, built here.")
+    path: str = ""
+    """Folder of a Qwen-VL model; empty: a tiny random one, built here."""
     seed: int = 0
-    datasets: list[str] = Field(
-        default=[],
-        description="Whose texts the tiny model's tokenizer knows, by folders below datasets/; none: all of sft/.",
-    )
+    datasets: list[str] = Field(default=[])
+    """Whose texts the tiny model's tokenizer knows, by folders below datasets/; none: all of sft/."""
     flags: dict[str, str] = _flags("darkroom.train.tiny", "spread: 0.1")
 
 
-class SftConfig(dg.Config):
+class SftConfig(LaunchpadSettings):
     """Settings of ``python -m darkroom.train.sft``."""
 
     recipe: str = Field(
         default="",
         description=f"A paper's recipe with its phases: {', '.join(recipe_names())}; empty: one phase, as set here.",
     )
-    families: list[str] = Field(
-        default=[],
-        description="Which of datasets/sft/<family> to train on; none: crop, or with a recipe all, from which its "
-        "phases take theirs.",
-    )
-    datasets: list[str] = Field(default=[], description="Other datasets to train on, by their folders below datasets/.")
+    families: list[str] = Field(default=[])
+    """Which of datasets/sft/<family> to train on; none: crop, or with a recipe all, from which its phases take
+    theirs."""
+    datasets: list[str] = Field(default=[])
+    """Other datasets to train on, by their folders below datasets/."""
     epochs: float | None = _option(SftSettings, "epochs")
     batch_size: int | None = _option(SftSettings, "batch_size")
     learning_rate: float | None = _option(SftSettings, "learning_rate")
     lora: int = _option(SftSettings, "lora", 0)
-    max_pixels: int = Field(default=0, description="Scale larger images down to this many pixels; 0: the model's own.")
-    save_steps: int = Field(default=0, description=_SAVE_STEPS)
+    max_pixels: int = 0
+    """Scale larger images down to this many pixels; 0: the model's own."""
+    save_steps: int = 0
+    """Save a checkpoint every so many steps, from which a cancelled run resumes. 0: none."""
     seed: int | None = _option(SftSettings, "seed")
     eval_every: int | None = _option(SftSettings, "eval_every")
     early_stop: int | None = _option(SftSettings, "early_stop")
@@ -70,27 +70,28 @@ class SftConfig(dg.Config):
     flags: dict[str, str] = _flags("darkroom.train.sft", "warmup: 0.1")
 
 
-class GrpoConfig(dg.Config):
+class GrpoConfig(LaunchpadSettings):
     """Settings of ``python -m darkroom.train.grpo``."""
 
-    method: str = Field(
-        default="thyme",
-        description="Whose reward and settings: thyme, pyvision, codev, adaptive or figr, an ablation of them, or the "
-        "file of a method of your own (DARKROOM_METHODS).",
-    )
-    method_fields: dict[str, str] = Field(default={}, description="Fields of the method, as in weight_tool: 0.3.")
-    prompts: Literal["rl", "sft"] = Field(
-        default="rl", description="rl: the questions of `rl_dataset`; sft: those of the SFT dataset of `family`."
-    )
-    family: str = Field(default="crop", description="With prompts sft: which of datasets/sft/<family> is used.")
-    dataset: str = Field(default="", description="Another dataset with the questions, by its folder below datasets/.")
+    method: str = "thyme"
+    """Whose reward and settings: thyme, pyvision, codev, adaptive or figr, an ablation of them, or the file of a method
+    of your own (DARKROOM_METHODS)."""
+    method_fields: dict[str, str] = Field(default={})
+    """Fields of the method, as in weight_tool: 0.3."""
+    prompts: Literal["rl", "sft"] = "rl"
+    """rl: the questions of `rl_dataset`; sft: those of the SFT dataset of `family`."""
+    family: str = "crop"
+    """With prompts sft: which of datasets/sft/<family> is used."""
+    dataset: str = ""
+    """Another dataset with the questions, by its folder below datasets/."""
     max_steps: int | None = _option(GrpoSettings, "max_steps")
     generations: int | None = _option(GrpoSettings, "generations")
     learning_rate: float | None = _option(GrpoSettings, "learning_rate")
     temperature: float | None = _option(GrpoSettings, "temperature")
     repetition_penalty: float | None = _option(GrpoSettings, "repetition_penalty")
     max_tokens: int | None = _option(GrpoSettings, "max_tokens")
-    save_steps: int = Field(default=0, description=_SAVE_STEPS)
+    save_steps: int = 0
+    """Save a checkpoint every so many steps, from which a cancelled run resumes. 0: none."""
     seed: int = _option(GrpoSettings, "seed", 0)
     eval_every: int | None = _option(GrpoSettings, "eval_every")
     early_stop: int | None = _option(GrpoSettings, "early_stop")
@@ -98,21 +99,17 @@ class GrpoConfig(dg.Config):
     flags: dict[str, str] = _flags("darkroom.train.grpo", "beta: 0.01")
 
 
-class EvaluationConfig(dg.Config):
+class EvaluationConfig(LaunchpadSettings):
     """Settings of ``python -m darkroom.train.evaluate``."""
 
-    checkpoint: Literal["grpo", "sft", "base"] = Field(
-        default="grpo", description="What is evaluated: grpo_checkpoint, sft_checkpoint, or the base model."
-    )
-    datasets: list[str] = Field(
-        default=[],
-        description="Datasets with held-out questions, below datasets/: sft/<family>, rl/prompts; none: sft/crop and "
-        "rl/prompts, as far as they have rows in the split.",
-    )
+    checkpoint: Literal["grpo", "sft", "base"] = "grpo"
+    """What is evaluated: grpo_checkpoint, sft_checkpoint, or the base model."""
+    datasets: list[str] = Field(default=[])
+    """Datasets with held-out questions, below datasets/: sft/<family>, rl/prompts; none: sft/crop and rl/prompts, as
+    far as they have rows in the split."""
     split: str = _option(EvaluationSettings, "split", "validation")
-    benchmarks: dict[str, str] = Field(
-        default={}, description="Benchmarks by name with their downloads, as in vstar_bench: /data/vstar_bench."
-    )
+    benchmarks: dict[str, str] = Field(default={})
+    """Benchmarks by name with their downloads, as in vstar_bench: /data/vstar_bench."""
     limit: int | None = _option(EvaluationSettings, "limit")
     rollouts: int = _option(EvaluationSettings, "rollouts", 1)
     temperature: float = _option(EvaluationSettings, "temperature", 0.0)

@@ -179,6 +179,10 @@ def _poll(shard: Shard, asset: str) -> Polled:
     return polled(all_votes(shard.workspace, [shard.partition], asset))
 
 
+def _graders(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
+    return {"graders": bars(dict(grader_counts(shard.workspace, [shard.partition]).most_common()))}
+
+
 def _labels(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
     votes = all_votes(shard.workspace, [shard.partition], suitability.VOTES)
     agreement = agreement_in_words([shard], [source_of(shard.partition)])
@@ -197,9 +201,7 @@ def _necessity(shard: Shard, settings: Mapping[str, Any]) -> Metadata:
 
 
 _RL_FIGURES: Mapping[str, Callable[[Shard, Mapping[str, Any]], Metadata]] = {
-    candidates.ASSET: lambda shard, _: {
-        "graders": bars(dict(grader_counts(shard.workspace, [shard.partition]).most_common()))
-    },
+    candidates.ASSET: _graders,
     pass_rates.ASSET: _pass_rates,
     necessity.ASSET: _necessity,
     suitability.VOTES: _suitability,

@@ -126,8 +126,10 @@ def _round(number: int, turn: Mapping[str, Any]) -> Iterator[RenderableType]:
 def _passages(passages: Sequence[Passage], family: str = "") -> Table:
     lines = table(("stage", "partition", "outcome", "reason", "evidence"))
     for passage in passages:
-        reason = f"{passage.reason}: {passage.check}" if passage.check else passage.reason
-        stage = passage.stage.removeprefix(f"{family}/")
+        stage, reason = (
+            passage.stage.removeprefix(f"{family}/"),
+            ": ".join(filter(None, (passage.reason, passage.check))),
+        )
         lines.add_row(stage, passage.partition, _outcome(passage), Text(reason), Text(passage.evidence))
     return lines
 

@@ -33,9 +33,8 @@ def print_calibration(console: Console, report: Calibrated) -> None:
             line = row.label.line
             cells.append((row.label.where, Text(line.row), line.verdict, f"{row.score:.2f}", Text(line.reason)))
         title = f"Where judge and people disagree: {len(disputed)}"
-        console.print(
-            table(("line", "row", "people", "judge", "people's reason"), cells, title=title, title_style="bold")
-        )
+        head = ("line", "row", "people", "judge", "people's reason")
+        console.print(table(head, cells, title=title, title_style="bold"))
     if report.rejects:
         unusable = ((row.source_row, reason_of(row), Text(row.evidence)) for row in report.rejects[:_N_LISTED])
         title = f"Unusable lines: {len(report.rejects)}"
@@ -82,11 +81,8 @@ def print_audit(console: Console, report: AuditReport) -> None:
     for note in report.notes:
         console.print(Text(note), soft_wrap=True)  # digests are copied
     if report.n_same < report.n_replayed and report.n_other_sandbox:
-        console.print(
-            f"{report.n_other_sandbox:,} rows were made by another version of the sandbox: if they differ, materialise "
-            "their family again",
-            highlight=False,
-        )
+        others = f"{report.n_other_sandbox:,} rows were made by another version of the sandbox"
+        console.print(f"{others}: if they differ, materialise their family again", highlight=False)
     if not report.n_findings:
         console.print("0 findings", highlight=False)
         return
@@ -94,15 +90,8 @@ def print_audit(console: Console, report: AuditReport) -> None:
     title = f"{report.n_findings:,} findings"
     console.print(table(("finding", "times"), kinds, title=title, header_style="table.header"))
     findings = [
-        (
-            finding.kind,
-            finding.dataset,
-            finding.row[:40],
-            str(finding.round or ""),
-            _SINCE[finding.since],
-            finding.reason,
-        )
-        for finding in report.findings[:_N_FINDINGS]
+        (found.kind, found.dataset, found.row[:40], str(found.round or ""), _SINCE[found.since], found.reason)
+        for found in report.findings[:_N_FINDINGS]
     ]
     columns = ("finding", "dataset", "row", "round", "since", "reason")
     console.print(table(columns, (tuple(map(Text, line)) for line in findings)))

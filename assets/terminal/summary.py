@@ -52,7 +52,7 @@ def print_summary(
     seconds: float | None = None,
 ) -> None:
     """Print the whole summary. ``seconds``: duration of a run that succeeded."""
-    n_in, n_out = _totals(workspace, [TableKey(SAMPLES, partition) for partition in partitions])
+    n_in, n_out, _ = _totals(workspace, [TableKey(SAMPLES, partition) for partition in partitions])
     console.print(Text(f"samples  {n_out:,} of {n_in:,} rows of the sources"))
     for part in (_families_table, _rejects_table):
         console.print()
@@ -60,10 +60,8 @@ def print_summary(
     print_rl_summary(console, workspace, partitions)
     for label, text in (*_curves(workspace), *_evaluations(workspace)):
         console.print(fact(label, text))
-    totals = [
-        f"{kind} {total.calls:,} ({total.seconds:.1f} s, ${total.cost_usd:.2f})"
-        for kind, total in workspace.ledger.totals().items()
-    ]
+    ledger = workspace.ledger.totals().items()
+    totals = [f"{kind} {total.calls:,} ({total.seconds:.1f} s, ${total.cost_usd:.2f})" for kind, total in ledger]
     console.print(fact("In the ledger", ", ".join(totals) or "nothing"))
     console.print(_outputs(workspace, recipes, seconds))
 
@@ -114,19 +112,16 @@ def print_annotated_summary(console: Console, workspace: Workspace) -> None:
 
 
 def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> int:
-    """Print how many rows of a source became samples, what was not read of them, then its rejects with reasons.
-
-    The number of samples.
-    """
-    n_in, n_out = _totals(workspace, keys)
-    facts = [workspace.tables.facts(key) for key in workspace.tables.existing(keys)]
-    n_not_applicable = sum(fact["n_not_applicable"] for fact in facts)
+    """Print how many rows of a source became samples, what was not read of them, then its rejects with reasons. The
+    number of samples."""
+    n_in, n_out, n_not_applicable = _totals(workspace, keys)
     apart = f", {n_not_applicable:,} not applicable" if n_not_applicable else ""
     n_rejects = n_in - n_out - n_not_applicable
     console.print(f"{n_in:,} rows: {n_out:,} samples, {n_rejects:,} rejects{apart}", highlight=False)
     notes = IntakeNotes()
-    for line in (line for shard in facts for line in shard.get("notes", {}).get("lines", ())):
-        notes.add(*line)
+    for key in workspace.tables.existing(keys):
+        for line in workspace.tables.facts(key).get("notes", {}).get("lines", ()):
+            notes.add(*line)
     samples = (sample for key in keys for sample in workspace.tables.stream(key, Sample))
     notes.add_samples(samples, workspace.tables.scratch)
     if lines := notes.lines():
@@ -155,9 +150,10 @@ def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
     return lines
 
 
-def _totals(workspace: Workspace, keys: Sequence[TableKey]) -> tuple[int, int]:
+def _totals(workspace: Workspace, keys: Sequence[TableKey]) -> tuple[int, ...]:
+    """Rows in, rows out, and rows that are not applicable."""
     facts = [workspace.tables.facts(key) for key in workspace.tables.existing(keys)]
-    return sum(fact["n_in"] for fact in facts), sum(fact["n_out"] for fact in facts)
+    return tuple(sum(fact.get(name, 0) for fact in facts) for name in ("n_in", "n_out", "n_not_applicable"))
 
 
 def _families_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:

@@ -1,6 +1,6 @@
 """Charts as PNG in the house's colours; the same figures give the same bytes.
 
-``matplotlib`` takes a second to import, so that only functions that draw import it.
+``matplotlib`` needs a second to import, so that only functions that draw import it.
 """
 
 from __future__ import annotations

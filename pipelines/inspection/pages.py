@@ -23,10 +23,8 @@ _HERE = Path(__file__).parent
 def html_page(
     body: Markup, *, title: str, style: str, script: str = "", has_images: bool = True, is_served: bool = False
 ) -> str:
-    """The page; ``style`` is added to ``page.css``, which has the colours, light and dark.
-
-    ``has_images``: in data URLs or in files beside it; ``is_served``: its script asks its own server.
-    """
+    """The page; ``style`` is added to ``page.css``, which has the colours, light and dark. ``has_images``: in data URLs
+    or in files beside it; ``is_served``: its script asks its own server."""
     images = " img-src 'self' file: data:;" if has_images else ""
     policy = f"default-src 'none';{images} style-src 'unsafe-inline'"
     if is_served:

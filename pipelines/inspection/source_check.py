@@ -68,10 +68,8 @@ class SourceCheck:
 def check_source(
     source: Source, columns: Columns | None, recipes: Sequence[Recipe], store: ImageStore, *, n_rows: int
 ) -> SourceCheck:
-    """Read the first rows into ``store``, a temporary one, and prepare their samples for each family.
-
-    Raises ``SourceError`` where the boxes' frame does not fit their column.
-    """
+    """Read the first rows into ``store``, a temporary one, and prepare their samples for each family. Raises
+    ``SourceError`` where the boxes' frame does not fit their column."""
     intake, notes = ingest_shard(source, 0, store, n_rows=n_rows), IntakeNotes()
     notes.add_samples(intake.samples, Path(gettempdir()))
     used = [_column_use(role, columns, intake.samples) for role in _ROLES]

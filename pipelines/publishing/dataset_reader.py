@@ -35,10 +35,7 @@ KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_
 SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
 """Columns that a sample's fields fill as they are, in both kinds of datasets."""
 ALL = "all"
-_ADDED: Mapping[Kind, frozenset[str]] = {
-    "trajectories": frozenset(),
-    "prompts": frozenset({"visual_search", "accepted"}),
-}
+_ADDED: Mapping[str, frozenset[str]] = {"prompts": frozenset({"visual_search", "accepted"})}
 """Columns that datasets of earlier versions lack; there they are null."""
 _ROWS_AT_ONCE, _ROWS_WITHOUT_IMAGES_AT_ONCE = 16, 256
 
@@ -49,9 +46,7 @@ class DatasetError(UserError):
 
 def find_datasets(name: str, root: StorePath, *, may_be_empty: bool = False) -> list[StorePath]:
     """The folders that ``name`` means: a family below ``root``, ``all`` of them, or a folder of one or of several.
-
-    Raises ``TableMissing``, naming the asset to materialise, when there is none, unless that may be.
-    """
+    Raises ``TableMissing``, naming the asset to materialise, when there is none, unless that may be."""
     at = root if name == ALL else store_path(name) if "://" in name or not (root / name).is_dir() else root / name
     folders = [*([at] if dataset_files(at) else []), *dataset_folders(at)]
     if not folders and not may_be_empty:
@@ -79,10 +74,8 @@ def dataset_folders(root: P) -> list[P]:
 
 
 def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) -> list[P]:
-    """The parquet files of ``split`` (None: of every split), sorted; ``nested``: those of folders below, too.
-
-    Hidden files and folders are being written, and so is a folder in an object store that has no marker.
-    """
+    """The parquet files of ``split`` (None: of every split), sorted; ``nested``: those of folders below, too. Hidden
+    files and folders are being written, and so is a folder in an object store that has no marker."""
     with storage_errors(str(folder)):
         paths = folder.rglob("*.parquet") if nested else children(folder)
         names = sorted(str(path)[len(str(folder)) + 1 :] for path in paths if path.suffix == ".parquet")
@@ -122,9 +115,8 @@ def kind_of(file: StorePath) -> Kind:
     """The kind by the columns. Raises ``DatasetError`` for single decisions ("pivots") of earlier versions."""
     columns = columns_of(file)
     if "pivot_id" in columns:
-        raise DatasetError(
-            f"{file} holds pivots, a kind of dataset of earlier versions. `datasets.load_dataset` reads it as it is"
-        )
+        kind = "a kind of dataset of earlier versions. `datasets.load_dataset` reads it as it is"
+        raise DatasetError(f"{file} holds pivots, {kind}")
     return "prompts" if "grader" in columns and "rounds" not in columns else "trajectories"
 
 
@@ -132,12 +124,10 @@ def require_columns(file: StorePath, kind: Kind, needed: Collection[str], *, onl
     """Raise ``DatasetError`` for a column of ``needed`` that is missing, later ones apart; ``only``: and for others."""
     columns = columns_of(file)
     unknown = columns.difference(needed) if only else set()
-    missing = set(needed) - columns - _ADDED[kind]
+    missing = set(needed) - columns - _ADDED.get(kind, frozenset())
     if missing or unknown:
-        raise DatasetError(
-            f"{file} is no shipped dataset of {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}. "
-            f"Run: {TableKey((_ASSETS[kind],), 'all').command}"
-        )
+        found = f"{file} is no shipped dataset of {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}"
+        raise DatasetError(f"{found}. Run: {TableKey((_ASSETS[kind],), 'all').command}")
 
 
 def n_rows_of(files: Iterable[StorePath]) -> int:

@@ -75,10 +75,8 @@ def necessity_stats(checks: Iterable[Mapping[str, Any]], limits: Mapping[str, An
     for check in checks:
         if check["name"] in _HOW:
             score, n_trials = check["score"] or 0, check["n_trials"]
-            n_right, n_failed = round(score * n_trials), int(not check["passed"])
-            sums[check["name"]].update(
-                n_rows=1, n_right=n_right, n_trials=n_trials, n_ever=int(bool(score)), n_failed=n_failed
-            )
+            outcome = {"n_right": round(score * n_trials), "n_ever": int(bool(score))}
+            sums[check["name"]].update(n_rows=1, n_trials=n_trials, n_failed=int(not check["passed"]), **outcome)
     return tuple(NecessityStats(name, **sums[name], rule=_rule(name, limits)) for name in _HOW if name in sums)
 
 

@@ -82,9 +82,8 @@ class Manifest:
         data = file.read_bytes()
         try:
             facts = json.loads(data)
-            left = {
-                split: Counter((str(row), str(value)) for row, value in rows) for split, rows in facts["rows"].items()
-            }
+            pairs = {split: [(str(row), str(value)) for row, value in rows] for split, rows in facts["rows"].items()}
+            left = {split: Counter(rows) for split, rows in pairs.items()}
             ids = {split: frozenset(row for row, _ in rows) for split, rows in left.items()}
             return cls(digest_bytes(data), dict(facts["files"]), left, ids)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -43,10 +43,8 @@ class Shipped:
 
 
 class ShardWriter:
-    """Writes the shards of one split, row group by row group. A context manager: leaving it gives them their names.
-
-    The split's files are replaced then; until then, and after an error, they are what they were.
-    """
+    """Writes the shards of one split, row group by row group. A context manager: leaving it gives them their names. The
+    split's files are replaced then; until then, and after an error, they are what they were."""
 
     def __init__(self, folder: Path, kind: Kind, split: str, *, shard_bytes: int = SHARD_BYTES) -> None:
         self._folder, self._kind, self._split = folder, kind, split

@@ -11,10 +11,8 @@ HERE = Path(__file__).parent
 
 
 def render(template: str, folder: Path = HERE, /, **facts: Any) -> str:
-    """The text of ``template`` (``layouts/readmes/readme.md.jinja``) of ``folder``, without its last line end.
-
-    Raises ``jinja2.UndefinedError`` for a fact that is not given.
-    """
+    """The text of ``template`` (``layouts/readmes/readme.md.jinja``) of ``folder``, without its last line end. Raises
+    ``jinja2.UndefinedError`` for a fact that is not given."""
     return templates(folder).get_template(template).render(**facts)
 
 

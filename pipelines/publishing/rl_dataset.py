@@ -44,9 +44,7 @@ ANNOTATED = "annotated"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mix:
     """The mix of the dataset. ``quotas``: rows by source, or ``annotated``; a source without one gives all that it has.
-
-    ``n_rows``: rows in all, taken from what the quotas leave; None: all of it.
-    """
+    ``n_rows``: rows in all, taken from what the quotas leave; None: all of it."""
 
     quotas: Mapping[str, int] = field(default_factory=dict)
     n_rows: int | None = None
@@ -88,10 +86,8 @@ class RlDataset(Publication[RLRow, RlFacts]):
         tables, mix = self.workspace.tables, self.mix
         fingerprints = [[str(key), tables.fingerprint(key)] for shard in self._shards for key in tables_of(shard)]
         annotated = [sample.sample_id for sample in self.annotated]
-        settings = [dict(mix.quotas), mix.n_rows]
-        return digest(
-            [fingerprints, annotated, settings, self.screening.fingerprint, code_digest(*ROWS_CODE, __name__)]
-        )
+        settings, code = [dict(mix.quotas), mix.n_rows], code_digest(*ROWS_CODE, __name__)
+        return digest([fingerprints, annotated, settings, self.screening.fingerprint, code])
 
     def file_inputs(self) -> str:
         """Digest of the table and of the stages' facts that the card shows."""
@@ -152,10 +148,11 @@ class RlDataset(Publication[RLRow, RlFacts]):
 
     def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         workspace = self.workspace
+        tags = ["reinforcement-learning"]
         card = render(
             "cards/rl_card.md.jinja",
             front_matter=front_matter(
-                "Darkroom RL prompts", facts, self.kind, tags=["reinforcement-learning"], languages=languages(workspace)
+                "Darkroom RL prompts", facts, self.kind, tags=tags, languages=languages(workspace)
             ),
             facts=facts,
             report=report,

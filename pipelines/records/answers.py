@@ -94,10 +94,8 @@ def _braced(text: str, start: int) -> str | None:
 
 @lru_cache(maxsize=256)  # one answer is compared with many
 def _plain(text: str) -> str:
-    """Compatibility-normalised, lower case, single spaces, without quotes around it or a full stop at its end.
-
-    A text of nothing but such marks stays: it may be what the question is about.
-    """
+    """Compatibility-normalised, lower case, single spaces, without quotes around it or a full stop at its end. A text
+    of nothing but such marks stays: it may be what the question is about."""
     words = " ".join(compatible(text).casefold().split())
     bare = _unquoted(_unquoted(words).removesuffix(".").rstrip())
     return bare.removesuffix(".").rstrip() or words

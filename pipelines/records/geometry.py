@@ -70,10 +70,8 @@ def iou(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def box_from_corners(corners: Sequence[float]) -> Box:
-    """Pixel corners ``x1, y1, x2, y2``, possibly fractional: the smallest box that covers them.
-
-    Raises ``ValueError`` when there are not four finite numbers or when the corners are inverted.
-    """
+    """Pixel corners ``x1, y1, x2, y2``, possibly fractional: the smallest box that covers them. Raises ``ValueError``
+    when there are not four finite numbers or when the corners are inverted."""
     x1, y1, x2, y2 = _corners(corners)
     return Box(math.floor(x1), math.floor(y1), math.ceil(x2), math.ceil(y2))
 

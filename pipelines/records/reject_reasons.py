@@ -12,20 +12,20 @@ from typing import Any, Literal, Self
 Disposition = Literal["rejected", "quarantined", "not_applicable"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reject:
     """A row that a stage took out: the row itself (JSON), the stage, the typed reason and the evidence."""
 
     stage: str
-    family: str
+    family: str = ""
     reason: str
-    check: str
+    check: str = ""
     disposition: Disposition
     evidence: str
-    source: str
-    source_row: str
-    sample_id: str
-    trajectory_id: str
+    source: str = ""
+    source_row: str = ""
+    sample_id: str = ""
+    trajectory_id: str = ""
     row: str = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -137,31 +137,18 @@ class RowError(Exception):
 
 
 def reject(
-    reason: Reason,
-    evidence: str,
-    *,
-    stage: str,
-    row: dict[str, Any],
-    family: str = "",
-    check: str = "",
-    source: str = "",
-    source_row: str = "",
-    sample_id: str = "",
-    trajectory_id: str = "",
+    reason: Reason, evidence: str, *, stage: str, row: dict[str, Any], source_row: str = "", **names: str
 ) -> Reject:
-    """The reject of ``row``, which is kept whole, as JSON. Lone surrogates, which no table can hold, become ``?``."""
+    """The reject of ``row``, which is kept whole, as JSON. Lone surrogates, which no table can hold, become ``?``.
+    ``names``: the other fields of a ``Reject`` that are known."""
     return Reject(
         stage=stage,
-        family=family,
         reason=reason.value,
-        check=check,
         disposition=reason.disposition,
         evidence=storable(evidence),
-        source=source,
         source_row=storable(source_row),
-        sample_id=sample_id,
-        trajectory_id=trajectory_id,
         row=storable(json.dumps(row, sort_keys=True, ensure_ascii=False, default=str)),
+        **names,
     )
 
 

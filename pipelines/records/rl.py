@@ -148,10 +148,8 @@ class PassRate(_Voted):
 
 @dataclass(frozen=True, slots=True)
 class ToolNecessity:
-    """Accuracy with tools forced and with tools forbidden (Look Less, Reason More, eq. 4).
-
-    A prior only: what a model needs changes while it is trained, and training estimates it again.
-    """
+    """Accuracy with tools forced and with tools forbidden (Look Less, Reason More, eq. 4). A prior only: what a model
+    needs changes while it is trained, and training estimates it again."""
 
     sample_id: str
     forced: Votes

@@ -151,10 +151,8 @@ def as_details(moments: Sequence[TemporalSegment]) -> str:
 
 
 def temporal_segments(sample: Sample) -> tuple[TemporalSegment, ...]:
-    """The sample's moments, in its truth's order; none where its truth names none.
-
-    Raises ``ValueError`` for a moment that no video of the sample has.
-    """
+    """The sample's moments, in its truth's order; none where its truth names none. Raises ``ValueError`` for a moment
+    that no video of the sample has."""
     if not sample.truth.details:
         return ()
     try:

@@ -41,10 +41,8 @@ def from_row(kind: type[R], row: Mapping[str, Any]) -> R:
 
 
 def schema_of(kind: type[Any]) -> pa.Schema:
-    """The columns of a record: a dataclass of scalars, literals, tuples of one kind, and dataclasses of those.
-
-    Every column may be null. Raises ``TypeError`` for a field that no column can hold.
-    """
+    """The columns of a record: a dataclass of scalars, literals, tuples of one kind, and dataclasses of those. Every
+    column may be null. Raises ``TypeError`` for a field that no column can hold."""
     hints = typing.get_type_hints(kind)
     fields = [field for field in dataclasses.fields(kind) if NOT_STORED not in field.metadata]
     return pa.schema([(field.name, arrow_type(hints[field.name])) for field in fields])

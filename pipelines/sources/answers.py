@@ -51,10 +51,8 @@ class RowAnswer(NamedTuple):
 
 
 def answer_in(value: Any, column: str, columns: Columns) -> RowAnswer:
-    """The answer of a column, which may hold one text, or where ``answer_list`` says how, a list.
-
-    Raises ``RowError`` for a list otherwise, for anything but text and numbers, and for a wrapper that is not closed.
-    """
+    """The answer of a column, which may hold one text, or where ``answer_list`` says how, a list. Raises ``RowError``
+    for a list otherwise, for anything but text and numbers, and for a wrapper that is not closed."""
     texts = [plain_text(entry, column) for entry in _entries(value, column, columns.answer_list)]
     if columns.unwrap_answer:
         texts = [unwrapped(text, column) for text in texts]

@@ -189,9 +189,8 @@ def check_column(rows: Sequence[BoxRow], frame: BoxFrame | None, *, source: str,
     likelier = " or ".join(boxes.likelier(used))
     remedies = [f"use what fits: {likelier}"] if likelier else []
     if not is_certain:
-        remedies.append(
-            f"state {' or '.join([used, *boxes.rivals(used)])} (pixels of the upright image) if it is right"
-        )
+        fitting = " or ".join([used, *boxes.rivals(used)])
+        remedies.append(f"state {fitting} (pixels of the upright image) if it is right")
     read_as = used if frame else f"{used} in pixels, as no frame is stated"
     what = f"the boxes in column {column!r} are read as {read_as}, but {'; '.join(doubt.what for doubt in findings)}"
     remedy = f". Set `box_frame` (--box-frame): {', or '.join(remedies)}" if remedies else ""
@@ -262,10 +261,8 @@ class BoxColumn:
         elif not likelier and (rivals := self.rivals(frame)):
             yield ColumnFinding(f"the boxes fit their images as {rivals[0]}, too", False)
         elif not likelier and self._fill_a_part(frame):
-            what = (
-                "the boxes fill only an upper left part of their images, as pixels of smaller copies do (scale those)"
-            )
-            yield ColumnFinding(what, False)
+            part = "an upper left part of their images, as pixels of smaller copies do (scale those)"
+            yield ColumnFinding(f"the boxes fill only {part}", False)
         corners = _corners(self._sides, self._sizes, frame, self._are_corners)
         n_tiny = self._count((corners[:, 2:] - corners[:, :2] <= 1).all(axis=1) & ~self._is_misfit(frame))
         if n_tiny > _TOLERATED * self.n_rows:

@@ -161,10 +161,8 @@ class Catalog:
 
     def uses(self) -> dict[str, tuple[Use, ...]]:
         """Uses of each source's shards."""
-        embedded: dict[str, tuple[Use, ...]] = {
-            name: getattr(source, "used_for", ("sft",)) for name, source in _opened().items()
-        }
-        return embedded | {name: config.uses for name, config in self.configs().items()}
+        added: dict[str, tuple[Use, ...]] = {name: config.uses for name, config in self.configs().items()}
+        return {name: getattr(source, "used_for", ("sft",)) for name, source in _opened().items()} | added
 
     def partitions(self) -> dict[str, tuple[str, int]]:
         """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""
@@ -216,10 +214,8 @@ def public_file(name: str) -> str:
 
 
 def placed(name: str, path: Path | None = None, *, n_shards: int = 1) -> SourceConfig:
-    """The public source ``name`` on the hub, or downloaded to ``path``, a folder or a parquet file.
-
-    Raises ``SourceError`` for a path that does not fit it, and without a path where it needs a folder.
-    """
+    """The public source ``name`` on the hub, or downloaded to ``path``, a folder or a parquet file. Raises
+    ``SourceError`` for a path that does not fit it, and without a path where it needs a folder."""
     config = public_source(name)
     changes: dict[str, Any] = {"n_shards": n_shards}
     if path is None:

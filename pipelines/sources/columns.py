@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from darkroom.pipelines.models.parsing import parsed
 from darkroom.pipelines.sources.derived import DerivingColumns
@@ -97,10 +97,8 @@ BoxFrame = Literal[_InPixels, _InFractions, _InPercent, _InThousandths]
 """Order and unit of a box's numbers (``boxes.py``)."""
 
 
-class TranscriptColumns(BaseModel):
+class TranscriptColumns(BaseModel, extra="forbid", frozen=True):
     """Column and dialect of a released trajectory in a row (``transcripts.py``)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     column: str
     """A text with everything that the model wrote and was shown, or a list of messages."""
@@ -109,7 +107,7 @@ class TranscriptColumns(BaseModel):
     """The column with the right answer, where the release has one besides what the model answered."""
 
 
-class Columns(DerivingColumns):
+class Columns(DerivingColumns, extra="forbid", frozen=True):
     """Names of columns; ``None`` for what a source lacks.
 
     ``images`` contains one image or a list: bytes, a ``datasets`` image struct, a path, base64, a data URL, parts of
@@ -122,8 +120,6 @@ class Columns(DerivingColumns):
     (``derived.py``). Where ``question`` and ``answer`` are chat messages, ``turns`` chooses among their
     questions, and where ``images`` is ``None`` their parts have the images.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     images: str | tuple[str, ...] | None = "image"
     question: str | tuple[str, ...] = "question"

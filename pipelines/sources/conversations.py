@@ -66,10 +66,8 @@ class Talk:
 
 
 def talk_of(row: Mapping[str, Any], columns: Columns) -> Talk:
-    """Read a row's turns, by its columns of question and answer.
-
-    Raises ``RowError`` for a column that is neither text nor a conversation, and without a question or a reply.
-    """
+    """Read a row's turns, by its columns of question and answer. Raises ``RowError`` for a column that is neither text
+    nor a conversation, and without a question or a reply."""
     name, answer_name = first_named(row, columns.question), first_named(row, columns.answer)
     value, answer = value_at(row, name), value_at(row, answer_name)
     asks, replies = is_conversation(value), is_conversation(answer)

@@ -9,7 +9,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_serializer, model_validator
+from pydantic import BaseModel, BeforeValidator, model_serializer, model_validator
 
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
@@ -20,10 +20,8 @@ def _by_text(texts: Any) -> Any:
     return {str(value): text for value, text in texts.items()} if isinstance(texts, Mapping) else texts
 
 
-class DerivedColumn(BaseModel):
+class DerivedColumn(BaseModel, extra="forbid", frozen=True):
     """A constant ``value``, or the text that ``map`` has for what is in ``column``; ``default``: for any other."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     value: str | None = None
     column: str | None = None

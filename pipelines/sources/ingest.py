@@ -205,10 +205,8 @@ def _check_boxes(truth: Truth, images: tuple[ImageRef, ...]) -> None:
     for box in truth.boxes:
         image = _image(images, box.label, box.image)
         if not box.box.fits(image.width, image.height):
-            raise RowError(
-                Reason.BOX_OUTSIDE_IMAGE,
-                f"the box {tuple(box.box)} of {box.label!r} is not inside {image.width}x{image.height}",
-            )
+            evidence = f"the box {tuple(box.box)} of {box.label!r} is not inside {image.width}x{image.height}"
+            raise RowError(Reason.BOX_OUTSIDE_IMAGE, evidence)
 
 
 def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
@@ -219,11 +217,5 @@ def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
         optional = {"files": any(row.files), "cuts": row.cuts, "boxes": row.boxes}
         left_out = {"unread", "label_choice", *(name for name, value in optional.items() if not value)}
         content = {name: value for name, value in {**asdict(row), **sizes}.items() if name not in left_out}
-    return reject(
-        error.reason,
-        error.evidence,
-        stage=STAGE,
-        row=shortened(content, longest=_LONGEST // 20),
-        source=source,
-        source_row=row.row,
-    )
+    kept = shortened(content, longest=_LONGEST // 20)
+    return reject(error.reason, error.evidence, stage=STAGE, row=kept, source=source, source_row=row.row)

@@ -56,10 +56,8 @@ class IntakeNotes:
                 self.add(1, line, row.row)
 
     def add_samples(self, samples: Iterable[Sample], scratch: Path) -> None:
-        """Compare each answer with that of the first row about the same; count rows by image.
-
-        Answers wait on disk, in ``scratch``: of a sample some 40 bytes are in memory.
-        """
+        """Compare each answer with that of the first row about the same; count rows by image. Answers wait on disk, in
+        ``scratch``: of a sample some 40 bytes are in memory."""
         answers, images = KeyedSpill(scratch), array("Q")
         for sample in samples:
             digests = [image.sha256 for image in sample.images]

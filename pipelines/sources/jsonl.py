@@ -39,9 +39,7 @@ _MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 @dataclass(frozen=True)
 class JsonLinesSource:
     """Rows of ``questions``, one file or several; relative image paths are below ``folder`` (or in it, if a ZIP).
-
-    ``read`` yields the rows of one file, ``reading`` is what else determines them; ``by_file``: shards are of files.
-    """
+    ``read`` yields the rows of one file, ``reading`` is what else determines them; ``by_file``: shards are of files."""
 
     name: str
     questions: Path | Sequence[Path]
@@ -82,9 +80,8 @@ class JsonLinesSource:
             names = sorted({name for row in rows for name in nested_names(row)})
             texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
             if rows and (missing := missing_columns(self.columns, names, texts)):
-                raise SourceError(
-                    f"source {self.name!r}: {path} has no column {missing}. Name the right ones in the mapping"
-                )
+                problem = f"{path} has no column {missing}. Name the right ones in the mapping"
+                raise SourceError(f"source {self.name!r}: {problem}")
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The shard's rows, in order, without empty lines."""

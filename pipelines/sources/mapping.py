@@ -31,10 +31,8 @@ _DEEPEST = 16
 def map_row(
     row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str
 ) -> Iterator[SourceRow | BadRow]:
-    """The samples of one row by ``columns``: one, or one for each question of a conversation.
-
-    ``where`` is its place, for people; relative image paths are below ``folder``.
-    """
+    """The samples of one row by ``columns``: one, or one for each question of a conversation. ``where`` is its place,
+    for people; relative image paths are below ``folder``."""
     try:
         if columns.json_beside:
             row = with_json_beside(row, columns.images, folder, prefix=columns.path_prefix)
@@ -115,9 +113,8 @@ def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
     if texts is None and isinstance(content, str):
         texts = choices_in(content) or None
     if texts is None or not all(isinstance(text, str) or (by_letter and text is None) for text in texts):
-        raise RowError(
-            Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {describe(content)}"
-        )
+        evidence = f"column {columns.choices!r}: expected a list of texts, found {describe(content)}"
+        raise RowError(Reason.WRONG_TYPE, evidence)
     try:
         return lettered(texts) if by_letter is None else from_letters(by_letter)
     except RowError as error:
@@ -136,9 +133,8 @@ def _answer(row: Mapping[str, Any], columns: Columns, question: Asked) -> RowAns
         # the text of a choice stays as it is, even if it looks like a letter
         is_text = any(choice[3:] == answer.text for choice in choices)
         return RowAnswer(answer.text if is_text else plain_label(answer.text), choice=answer.choice)
-    if not shows_words(_optional_text(row, columns.category)) and (
-        why := missing_reason(answer.text, columns.missing_values)
-    ):
+    why = missing_reason(answer.text, columns.missing_values)
+    if why and not shows_words(_optional_text(row, columns.category)):
         raise RowError(Reason.MALFORMED_ROW, f"column {name!r}: {why}")
     return answer
 

@@ -27,10 +27,8 @@ _BLANKS = re.compile(r"[ \t]{2,}")
 
 
 def placed(texts: Sequence[str], n_images: int) -> list[str]:
-    """The texts, which follow each other, with ``<image>`` wherever one of ``n_images`` stands, in their order.
-
-    Raises ``RowError`` (missing_image, malformed_row) where there are more or fewer marks than images.
-    """
+    """The texts, which follow each other, with ``<image>`` wherever one of ``n_images`` stands, in their order. Raises
+    ``RowError`` (missing_image, malformed_row) where there are more or fewer marks than images."""
     numbers = [_number(mark) for text in texts for mark in _MARK.finditer(text)]
     numbered = [number for number in numbers if number is not None]
     n_plain, from_zero = numbers.count(None), 0 in numbered

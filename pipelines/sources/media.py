@@ -92,10 +92,8 @@ def _entries(value: Any) -> list[Any]:
 
 def is_conversation(value: Any) -> bool:
     """True for a list of messages, each with a role."""
-    messages = list_in(value) or []
-    return bool(messages) and all(
-        isinstance(message, Mapping) and ("role" in message or "from" in message) for message in messages
-    )
+    messages = list_in(value) or [None]
+    return all(isinstance(message, Mapping) and not message.keys().isdisjoint(("role", "from")) for message in messages)
 
 
 def part_images(messages: Any) -> list[Any]:
@@ -129,9 +127,7 @@ def with_json_beside(
     row: Mapping[str, Any], column: str | tuple[str, ...] | None, folder: Path, *, prefix: str = ""
 ) -> Mapping[str, Any]:
     """The row with the content of the JSON file beside its image: ``a/1.json`` for the path ``a/1.jpg`` in ``column``.
-
-    Raises ``RowError`` where the column contains no path, and for a file that is missing or no JSON object.
-    """
+    Raises ``RowError`` where the column contains no path, and for a file that is missing or no JSON object."""
     first = alternatives(column)[0] if column else ""
     path = value_at(row, first)
     if not isinstance(path, str):

@@ -55,10 +55,8 @@ class Shape(NamedTuple):
 
 
 def recognise(path: Path, *, split: str | None = None) -> Proposal:
-    """The shape of a file or a folder.
-
-    Raises ``SourceError`` where nothing known is there, and for several splits or files of which none is chosen.
-    """
+    """The shape of a file or a folder. Raises ``SourceError`` where nothing known is there, and for several splits or
+    files of which none is chosen."""
     path = path.absolute()
     if not path.exists():
         raise SourceError(f"there is no file or folder {path}")
@@ -81,8 +79,8 @@ def _table(shape: Shape, path: Path, _: list[Path], split: str | None) -> Propos
 
 def _published(shape: Shape, path: Path, _: list[Path], split: str | None) -> Proposal:
     folder, questions = (path, None) if path.is_dir() else (path.parent, path.name)
-    fields = {"kind": shape.kind, "path": str(folder), "questions": questions, "split": split}
-    config = SourceConfig.model_validate(fields)
+    located = {"path": str(folder), "questions": questions}
+    config = SourceConfig.model_validate({"kind": shape.kind, "split": split, **located})
     files = published_files("proposed", config)[:_N_ROWS]
     rows = [row for file in files for row in _first(rows_of(file, config))]
     return (_mapped if shape.kind == "webdataset" else _boxed)(shape.name, config, rows, path)
@@ -222,11 +220,8 @@ def _images(
             return template, files.root
         by_path = by_path or (name if isinstance(entries[0], str) else None)
     numbered = sorted({name for row in rows for name in row if re.fullmatch(r"image_?\d+", name)})
-    if numbered:
-        return tuple(numbered), None
-    if any(part_images(value_at(row, question)) for row in rows):
-        return question, None
-    return by_path, None
+    is_conversation = any(part_images(value_at(row, question)) for row in rows)
+    return tuple(numbered) or (question if is_conversation else by_path), None
 
 
 class _Files:

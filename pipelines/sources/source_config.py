@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from darkroom.pipelines.sources.columns import Columns
 
@@ -14,10 +14,8 @@ Use = Literal["sft", "released", "rl"]
 """Takers of a source's shards: the families that are drafted, those of released trajectories, the RL stages."""
 
 
-class DatasetInfo(BaseModel):
+class DatasetInfo(BaseModel, extra="forbid", frozen=True):
     """A description of a public dataset, for people: no row depends on it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     hub: str
     """Its name on the hub."""
@@ -34,10 +32,8 @@ class DatasetInfo(BaseModel):
     remarks: str = ""
 
 
-class Join(BaseModel):
+class Join(BaseModel, extra="forbid", frozen=True):
     """A second JSON file whose fields belong to the rows: VQA's annotations beside its questions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     file: str
     rows: str | None = None
@@ -46,10 +42,8 @@ class Join(BaseModel):
     """The field with the same value in both."""
 
 
-class SourceConfig(BaseModel):
+class SourceConfig(BaseModel, extra="forbid", frozen=True):
     """A source's YAML file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: DatasetInfo | None = None
     kind: Kind

@@ -54,15 +54,9 @@ class TabularSource:
         """Changes with the local files, or with the revision on the hub, and with the mapping."""
         config = self._config
         place = [config.path, config.config, config.split or "train", config.revision, str(self._folder), config.files]
-        return digest(
-            [
-                [self.name, *place],
-                config.columns.model_dump(mode="json", exclude_defaults=True),
-                config.n_shards,
-                config.license,
-                [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self._files()],
-            ]
-        )
+        mapping = config.columns.model_dump(mode="json", exclude_defaults=True)
+        files = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self._files()]
+        return digest([[self.name, *place], mapping, config.n_shards, config.license, files])
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The rows of the shard's files, in order."""
@@ -217,8 +211,5 @@ class _Client(httpx2.Client):
 def give_up_without_a_network() -> None:
     """Makes it the client of all requests to the hub in this process, otherwise as the hub's own is set up."""
     standard = get_session()
-    set_client_factory(
-        lambda: _Client(
-            event_hooks=standard.event_hooks, follow_redirects=standard.follow_redirects, timeout=standard.timeout
-        )
-    )
+    options = {name: getattr(standard, name) for name in ("event_hooks", "follow_redirects", "timeout")}
+    set_client_factory(partial(_Client, **options))

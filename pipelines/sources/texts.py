@@ -49,11 +49,8 @@ _FEWEST_INLINE = 3
 
 
 def lettered(texts: Sequence[str]) -> tuple[str, ...]:
-    """``("A. red", "B. blue")`` from texts with or without letters.
-
-    Raises ``RowError`` for more choices than letters, and for a full set of letters in another order, where an index
-    and a letter would name different choices.
-    """
+    """``("A. red", "B. blue")`` from texts with or without letters. Raises ``RowError`` for more choices than letters,
+    and for a full set of letters in another order, where an index and a letter would name different choices."""
     if len(texts) > len(LETTERS):
         raise RowError(Reason.MALFORMED_ROW, f"{len(texts)} choices, at most {len(LETTERS)}")
     labels = [_LABEL.match(text.strip()) for text in texts]
@@ -79,11 +76,7 @@ def choices_in(text: str) -> list[str]:
     for label in _LISTED.finditer(text):
         if len(starts) < len(LETTERS) and label[1] == LETTERS[len(starts)]:
             starts.append(label)
-    if len(starts) < 2 or text[: starts[0].start()].strip():
-        return []
-    ends = [*(label.start() for label in starts[1:]), len(text)]
-    texts = [text[label.end() : end].strip().rstrip(";；,，").rstrip() for label, end in zip(starts, ends, strict=True)]
-    return texts if all(texts) else []
+    return [] if len(starts) < 2 or text[: starts[0].start()].strip() else _texts_after(starts, text, ";；,，")
 
 
 def plain_label(answer: str) -> str:
@@ -147,8 +140,14 @@ def _between_letters(block: str) -> list[str]:
     labels = list(_INLINE.finditer(block))
     if not labels or labels[0].start() or [label[1] or label[2] for label in labels] != list(LETTERS[: len(labels)]):
         return []
+    return _texts_after(labels, block, ",;")
+
+
+def _texts_after(labels: Sequence[re.Match[str]], block: str, separators: str) -> list[str]:
+    """The text after each label, up to the next one; none where one is empty."""
     ends = [*(label.start() for label in labels[1:]), len(block)]
-    texts = [block[label.end() : end].strip().rstrip(",;").rstrip() for label, end in zip(labels, ends, strict=True)]
+    texts = [block[label.end() : end].strip() for label, end in zip(labels, ends, strict=True)]
+    texts = [text.rstrip(separators).rstrip() for text in texts]
     return texts if all(texts) else []
 
 

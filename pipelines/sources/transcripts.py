@@ -44,9 +44,7 @@ _CROP = "crop_image_normalized"
 
 def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
     """The turn with its call as ``crop_image_normalized``, and its ``<answer>`` as a box; unchanged without ``calls``.
-
-    Raises ``RowError`` (malformed_turn, not_applicable).
-    """
+    Raises ``RowError`` (malformed_turn, not_applicable)."""
     marker = "grounding" if "grounding" in calls else "tool_call"
     parts = split_at_tag(text, marker) if calls else None
     if parts is None:

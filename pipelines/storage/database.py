@@ -45,14 +45,11 @@ def unavailable(where: str, why: str) -> LedgerUnavailable:
     """The error, and what to set."""
     mend = sqlite_mend(why)
     if mend is not None:
-        return LedgerUnavailable(
-            f"cannot use the ledger at {where}: {why}. To do: {mend}, or set DARKROOM_LEDGER to another file"
-        )
-    if any(words in why for words in _DAMAGED):
-        return LedgerUnavailable(
-            f"cannot use the ledger at {where}: {why}. To do: restore a copy of it, or move the file away: what it "
-            "holds is then paid for again"
-        )
+        mend += ", or set DARKROOM_LEDGER to another file"
+    elif any(words in why for words in _DAMAGED):
+        mend = "restore a copy of it, or move the file away: what it holds is then paid for again"
+    if mend is not None:
+        return LedgerUnavailable(f"cannot use the ledger at {where}: {why}. To do: {mend}")
     return LedgerUnavailable(
         f"cannot open the ledger at {where}: {why}. Set DARKROOM_LEDGER to a URL that this machine can reach "
         "(sqlite:///file, or postgresql+psycopg://… with the extra `postgres`), or unset it for SQLite."

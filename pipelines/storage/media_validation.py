@@ -238,10 +238,8 @@ def _deep_colours(image: Image.Image, data: bytes) -> NDArray[np.uint16] | None:
 
 
 def _scaled(values: NDArray[Any], steps: list[str]) -> Image.Image:
-    """8 bits of deeper values: linear, from the bits in use (16-bit values), else from the range in use.
-
-    Adds to ``steps`` what was in use. Raises ``RowError`` (unreadable_image) where 8 bits show next to nothing.
-    """
+    """8 bits of deeper values: linear, from the bits in use (16-bit values), else from the range in use. Adds to
+    ``steps`` what was in use. Raises ``RowError`` (unreadable_image) where 8 bits show next to nothing."""
     colours = values[..., :3] if values.ndim == 3 else values
     if colours.dtype.kind in "iu" and colours.min() >= 0 and colours.max() <= 65535:
         bits = next(bits for bits in _BITS if colours.max() < 2**bits)

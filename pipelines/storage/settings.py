@@ -1,14 +1,14 @@
 """Settings from environment variables: one model per thing, from which launchpads, command lines and docs are derived.
 
     class RunSettings(EnvironmentSettings):
-        on: str = setting("ON", "here", description="Where runs execute.")
-        n_gpus: int = setting("GPUS", 0, ge=0, description="GPUs that a run takes of a cluster.")
+        on: str = setting("ON", "here")
+        n_gpus: int = setting("GPUS", 0, ge=0)
 
     RunSettings.read(os.environ, "DARKROOM_RUN_")               # DARKROOM_RUN_ON, DARKROOM_RUN_GPUS
     RunSettings.variables("DARKROOM_RUN_")["n_gpus"]            # "DARKROOM_RUN_GPUS"
 
-An empty variable counts as unset. Constructing a model in code reads no variable, so that a run's configuration alone
-decides; only ``read`` does.
+The text below a field describes it. An empty variable counts as unset. Constructing a model in code reads no variable,
+so that a run's configuration alone decides; only ``read`` does.
 """
 
 import os
@@ -23,19 +23,17 @@ class SettingsError(Exception):
     """A variable's value is wrong: names the variable, what was expected and what was found."""
 
 
-def setting(
-    suffix: str | None, default: Any, *, description: str, formerly: str | None = None, **constraints: Any
-) -> Any:
+def setting(suffix: str | None, default: Any, *, formerly: str | None = None, **constraints: Any) -> Any:
     """A field that the variable ``<prefix><suffix>`` sets; None for a field that no variable sets. ``formerly``: the
     suffix of earlier versions, which counts where today's is unset."""
     extra: dict[str, Any] = {"variable_suffix": suffix, "former_suffix": formerly}
-    return Field(default, description=description, json_schema_extra=extra, **constraints)
+    return Field(default, json_schema_extra=extra, **constraints)
 
 
 class EnvironmentSettings(BaseModel):
-    """Base of all settings models; fields are declared with ``setting``."""
+    """Base of all settings models; fields are declared with ``setting``, each with a text below it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     @classmethod
     def variables(cls, prefix: str) -> dict[str, str]:
@@ -79,36 +77,20 @@ class EnvironmentSettings(BaseModel):
 class WorkspaceSettings(EnvironmentSettings):
     """Locations of a workspace's data (``DARKROOM_HOME`` and others); empty values are folders below ``home``."""
 
-    home: str = setting(
-        "_HOME",
-        "data",
-        description="The workspace, a folder or a URL (`s3://bucket/prefix`, `gs://`, `az://`): tables, datasets, "
-        "images, reports.",
-    )
-    local: Path | None = setting(
-        "_LOCAL",
-        None,
-        description="Folder for what must be local: checkpoints, annotation, Dagster, caches; default: the home, or "
-        "`data` where that is a URL.",
-    )
-    images: str = setting("_IMAGES", "", description="Image store, any fsspec URL; default: `images/` below the home.")
-    image_cache_gb: float = setting(
-        "_IMAGE_CACHE_GB",
-        10.0,
-        ge=0,
-        description="Of a remote image store, the local cache in GB (`image_cache/`); 0: none.",
-    )
-    ledger: str = setting(
-        "_LEDGER",
-        "",
-        description="URL of the ledger, `postgresql+psycopg://…` for teams; default: SQLite in the local folder.",
-    )
-    environments: Path | None = setting(
-        "_ENVIRONMENTS",
-        None,
-        description="Folder where vLLM and Label Studio are installed, which several workspaces may share; default: "
-        "`environments/` in the local folder.",
-    )
+    home: str = setting("_HOME", "data")
+    """The workspace, a folder or a URL (`s3://bucket/prefix`, `gs://`, `az://`): tables, datasets, images, reports."""
+    local: Path | None = setting("_LOCAL", None)
+    """Folder for what must be local: checkpoints, annotation, Dagster, caches; default: the home, or `data` where that
+    is a URL."""
+    images: str = setting("_IMAGES", "")
+    """Image store, any fsspec URL; default: `images/` below the home."""
+    image_cache_gb: float = setting("_IMAGE_CACHE_GB", 10.0, ge=0)
+    """Of a remote image store, the local cache in GB (`image_cache/`); 0: none."""
+    ledger: str = setting("_LEDGER", "")
+    """URL of the ledger, `postgresql+psycopg://…` for teams; default: SQLite in the local folder."""
+    environments: Path | None = setting("_ENVIRONMENTS", None)
+    """Folder where vLLM and Label Studio are installed, which several workspaces may share; default: `environments/` in
+    the local folder."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

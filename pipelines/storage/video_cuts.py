@@ -55,10 +55,8 @@ class VideoCut(NamedTuple):
 
 
 def cut(film: Path | bytes, start: float, end: float) -> VideoCut:
-    """The part from ``start`` to ``end``, in seconds from the film's first frame.
-
-    Raises ``RowError``: unreadable_video, too_large_video (of what would be kept), malformed_row (no such part).
-    """
+    """The part from ``start`` to ``end``, in seconds from the film's first frame. Raises ``RowError``:
+    unreadable_video, too_large_video (of what would be kept), malformed_row (no such part)."""
     require_extra("av", "video", "reading videos")
     if isinstance(film, Path) and not film.is_file():  # a pipe blocks
         raise RowError(Reason.MISSING_VIDEO, f"there is no file {film}")

@@ -218,10 +218,8 @@ def enlargement(region: Box, *, readable_side: int = READABLE_SIDE) -> int:
 def crop_turn(
     turn: CompletionRequest, region: Box, rng: Random, *parts: Sequence[str], part: str = "", **slots: str
 ) -> str:
-    """A turn that crops ``region``: a phrase of each part with the slots ``label`` and ``place``.
-
-    The code calls the region ``part``, or by the target's name.
-    """
+    """A turn that crops ``region``: a phrase of each part with the slots ``label`` and ``place``. The code calls the
+    region ``part``, or by the target's name."""
     sample = turn.task.sample
     label = label_of(sample)
     words = before_look(sample, rng, *parts, label=label, place=place_of(region, sample), **slots)

@@ -56,10 +56,8 @@ class Conversations:
 
 
 def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
-    """The rows of an export's folder, or of a release by ``mapping`` (a public source's name, or a YAML file).
-
-    None for a folder that is neither. Raises ``UnauditableError``, ``SourceError``.
-    """
+    """The rows of an export's folder, or of a release by ``mapping`` (a public source's name, or a YAML file). None for
+    a folder that is neither. Raises ``UnauditableError``, ``SourceError``."""
     if mapping is not None:
         source = open_source("release", _mapped(path, mapping))
         return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, None, is_escaped=False)
@@ -70,9 +68,8 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
     if "layout" not in facts:
         return None
     if facts["layout"] not in EXPORTS:
-        raise UnauditableError(
-            f"{path} is an export for {facts['layout']}; exports for {', '.join(EXPORTS)} are audited"
-        )
+        audited = f"exports for {', '.join(EXPORTS)} are audited"
+        raise UnauditableError(f"{path} is an export for {facts['layout']}; {audited}")
     rows = _export_rows(path, EXPORTS[facts["layout"]])
     return Conversations(path.name, rows, facts.get("n_rows", 0), 0.0, path, is_escaped=True)
 

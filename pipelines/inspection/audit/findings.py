@@ -7,7 +7,7 @@ stay in memory.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
 from darkroom.pipelines.inspection.audit.row_records import Row
@@ -30,7 +30,6 @@ _STEP = re.compile(
 _TAKEN = re.compile(r" (\d+)(?:, | ?$)")
 _COUNTS = ("n_rows", "n_rounds", "n_executed", "n_images", "n_replayed", "n_same", "n_other_sandbox")
 _COUNTERS = ("kinds", "checked", "not_measured")
-_FINDING = ("kind", "dataset", "row", "round", "reason", "since")
 Since = Literal["", "made", "shipped"]
 """When a finding came about: the dataset was made so, or was changed after it was shipped; empty: not known."""
 
@@ -112,7 +111,7 @@ class AuditReport:
             **{name: getattr(self, name) for name in (*_COUNTS, "n_findings")},
             **{name: dict(sorted(getattr(self, name).items())) for name in _COUNTERS},
             "notes": self.notes,
-            "findings": [{name: getattr(finding, name) for name in _FINDING} for finding in self.findings],
+            "findings": list(map(asdict, self.findings)),
         }
 
 

@@ -68,29 +68,24 @@ def read_rejects(workspace: Workspace, families: Sequence[str] | None = None) ->
     n_not_applicable = sum(tables.facts(key)["n_not_applicable"] for key in keys)
 
     def read() -> Iterator[tuple[Reject, Sample | None]]:
-        samples = _SamplesOf(tables, (reject for key in keys for reject in tables.stream_rejects(key)))
+        samples = _samples_of(tables, (reject for key in keys for reject in tables.stream_rejects(key)))
         for key in keys:
-            yield from ((reject, samples.get(reject.sample_id)) for reject in tables.stream_rejects(key))
+            yield from ((reject, samples.get(key64(reject.sample_id))) for reject in tables.stream_rejects(key))
 
     rows = RowStream(sum(map(tables.n_rejects, keys)), read)
     return RejectedRows(rows, workspace.images, state, n_not_applicable)
 
 
-class _SamplesOf:
+def _samples_of(tables: Tables, rejects: Iterable[Reject]) -> KeyedSpill:
     """Samples of rejects, on disk; if several partitions hold one, the last partition's."""
-
-    def __init__(self, tables: Tables, rejects: Iterable[Reject]) -> None:
-        self._spill = KeyedSpill(tables.scratch)
-        sample_keys = {key64(reject.sample_id) for reject in rejects if reject.sample_id}
-        for key in tables.keys(SAMPLES) if sample_keys else ():
-            ids = (sample_id for (sample_id,) in tables.columns(key, "sample_id"))
-            mask = np.fromiter((key64(sample_id) in sample_keys for sample_id in ids), np.bool_)
-            for sample in tables.stream(key, Sample, mask=mask) if mask.any() else ():
-                self._spill.add(key64(sample.sample_id), sample)
-
-    def get(self, sample_id: str) -> Sample | None:
-        sample: Sample | None = self._spill.get(key64(sample_id))
-        return sample
+    samples = KeyedSpill(tables.scratch)
+    sample_keys = {key64(reject.sample_id) for reject in rejects if reject.sample_id}
+    for key in tables.keys(SAMPLES) if sample_keys else ():
+        ids = (sample_id for (sample_id,) in tables.columns(key, "sample_id"))
+        mask = np.fromiter((key64(sample_id) in sample_keys for sample_id in ids), np.bool_)
+        for sample in tables.stream(key, Sample, mask=mask) if mask.any() else ():
+            samples.add(key64(sample.sample_id), sample)
+    return samples
 
 
 def write_gallery(

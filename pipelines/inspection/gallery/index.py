@@ -69,11 +69,11 @@ class GalleryIndex:
     def facets(self) -> dict[str, dict[str, int]]:
         """Count the entries by each value of each filter."""
         with self._open() as database:
-            counts = {
-                name: dict(database.execute(f"SELECT {name}, count(*) FROM entries GROUP BY 1 ORDER BY 1").fetchall())
-                for name in FILTERS
+            columns = {name: (name, "entries") for name in FILTERS} | {"check": ("outcome", "checks")}
+            queries = {
+                name: f"SELECT {column}, count(*) FROM {of} GROUP BY 1" for name, (column, of) in columns.items()
             }
-            counts["check"] = dict(database.execute("SELECT outcome, count(*) FROM checks GROUP BY 1 ORDER BY 1"))
+            counts = {name: dict(database.execute(f"{query} ORDER BY 1").fetchall()) for name, query in queries.items()}
         return {name: {value: n for value, n in values.items() if value} for name, values in counts.items()}
 
     @property

@@ -28,10 +28,8 @@ _COOKIE = "darkroom_gallery"
 
 
 class GalleryServer(ThreadingHTTPServer):
-    """Serves the rows of ``index``; ``beside``: of another run, whose row of the same sample stands below each.
-
-    Listens at once, port 0 takes a free one. With ``token`` a client needs it once, in the address of the page.
-    """
+    """Serves the rows of ``index``; ``beside``: of another run, whose row of the same sample stands below each. Listens
+    at once, at port 0 on a free one. With ``token`` a client needs it once, in the address of the page."""
 
     daemon_threads = True
 
@@ -78,10 +76,8 @@ class GalleryServer(ThreadingHTTPServer):
     def _entry(self, lookup: EntryPlace) -> Entry:
         if lookup.reject is None:
             return entry_of_row(row_at(store_path(lookup.file), lookup.place))
-        sample = lookup.reject["sample"]
-        return entry_of_reject(
-            from_row(Reject, lookup.reject["reject"]), from_row(Sample, sample) if sample else None, self.store
-        )
+        sample, reject = lookup.reject["sample"], from_row(Reject, lookup.reject["reject"])
+        return entry_of_reject(reject, from_row(Sample, sample) if sample else None, self.store)
 
 
 def open_server(index: GalleryIndex, store: ImageStore, **options: Any) -> GalleryServer:

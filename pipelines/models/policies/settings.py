@@ -104,79 +104,59 @@ FAMILY = "{family}"
 class EndpointSettings(EnvironmentSettings):
     """Settings of the model that answers in one role: how it is called, and the most it may cost."""
 
-    kind: Literal["oracle", "openai", "local"] = setting(
-        "",
-        "oracle",
-        description="`oracle`: the embedded policy; `openai`: any OpenAI-compatible endpoint; `local`: a checkpoint "
-        "in this process.",
-    )
-    base_url: str = setting("_URL", "", description="URL of the endpoint, with `/v1`.")
-    model: str = setting("_MODEL", "", description="Name of the model at the endpoint; `local`: its folder.")
-    revision: str = setting(
-        "_REVISION",
-        "",
-        description="Revision of the model, part of the ledger's keys. Set it when two servers serve different models "
-        "under one name.",
-    )
-    key_variable: str = setting(
-        "_KEY", "OPENAI_API_KEY", description="NAME of the environment variable that holds the API key."
-    )
-    temperature: float = setting("_TEMPERATURE", 1.0, ge=0, description="Sampling temperature.")
-    top_p: float = setting(None, 1.0, gt=0, le=1, description="Nucleus sampling: probability mass to sample from.")
-    max_tokens: int = setting("_MAX_TOKENS", 2048, gt=0, description="Token limit of one completion.")
-    send_stop: bool = setting("_SEND_STOP", True, description="Send stop strings; off for servers that reject them.")
-    send_schema: bool = setting(
-        "_SEND_SCHEMA", True, description="Send the JSON schema of decisions and votes; off for servers that reject it."
-    )
-    send_n: bool = setting(
-        "_SEND_N", True, description="Request several answers to one prompt at once; off for servers without `n`."
-    )
-    batch: Literal["off", "openai", "folder"] = setting(
-        "_BATCH", "off", description="First turns, plans and votes: `openai`: by the Batch API; `folder`: as files."
-    )
-    extra: str = setting(
-        "_EXTRA",
-        "",
-        description="Further fields of every request, a JSON object; null leaves one out: "
-        '`{"reasoning_effort": "low", "temperature": null}`, `{"max_tokens": null, "max_completion_tokens": 4096}`.',
-    )
-    concurrency: int = setting(
-        "_CONCURRENCY", 32, gt=0, description="Maximum number of requests in flight, of each role."
-    )
-    shared_concurrency: int | None = setting(
-        "_SHARED_CONCURRENCY",
-        None,
-        gt=0,
-        description="Maximum number of requests in flight of all processes on one ledger together; default: each has "
-        "its own maximum only.",
-    )
-    min_pixels: int | None = setting(None, None, description="Smaller images are enlarged to this before sending.")
-    max_pixels: int | None = setting(
-        "_MAX_PIXELS", None, description="Larger images are reduced to this before sending."
-    )
-    usd_per_million_prompt_tokens: float = setting(
-        "_PROMPT_PRICE", 0.0, ge=0, description="Price of prompts in USD per million tokens."
-    )
-    usd_per_million_completion_tokens: float = setting(
-        "_COMPLETION_PRICE", 0.0, ge=0, description="Price of completions in USD per million tokens."
-    )
-    budget_usd: float | None = setting(
-        "_BUDGET",
-        None,
-        description="Budget in USD over all stages and runs of the budget pool. Raise it to continue once it is spent.",
-    )
-    budget_tokens: int | None = setting("_BUDGET_TOKENS", None, description="Budget in tokens.")
-    budget_hours: float | None = setting("_BUDGET_HOURS", None, description="Budget in hours of calling.")
-    purse: str = setting(
-        "_BUDGET_POOL",
-        FAMILY,
-        formerly="_PURSE",
-        min_length=1,
-        max_length=100,
-        description="Name of the budget pool. Stages and runs with the same name share one budget; default: one pool "
-        "per family. A new name starts at zero.",
-    )
-    n_votes: int = setting("_VOTES", 1, ge=1, description="Votes per question, where this model judges.")
+    kind: Literal["oracle", "openai", "local"] = setting("", "oracle")
+    """`oracle`: the embedded policy; `openai`: any OpenAI-compatible endpoint; `local`: a checkpoint in this
+    process."""
+    base_url: str = setting("_URL", "")
+    """URL of the endpoint, with `/v1`."""
+    model: str = setting("_MODEL", "")
+    """Name of the model at the endpoint; `local`: its folder."""
+    revision: str = setting("_REVISION", "")
+    """Revision of the model, part of the ledger's keys. Set it when two servers serve different models under one
+    name."""
+    key_variable: str = setting("_KEY", "OPENAI_API_KEY")
+    """NAME of the environment variable that holds the API key."""
+    temperature: float = setting("_TEMPERATURE", 1.0, ge=0)
+    """Sampling temperature."""
+    top_p: float = setting(None, 1.0, gt=0, le=1)
+    """Nucleus sampling: probability mass to sample from."""
+    max_tokens: int = setting("_MAX_TOKENS", 2048, gt=0)
+    """Token limit of one completion."""
+    send_stop: bool = setting("_SEND_STOP", True)
+    """Send stop strings; off for servers that reject them."""
+    send_schema: bool = setting("_SEND_SCHEMA", True)
+    """Send the JSON schema of decisions and votes; off for servers that reject it."""
+    send_n: bool = setting("_SEND_N", True)
+    """Request several answers to one prompt at once; off for servers without `n`."""
+    batch: Literal["off", "openai", "folder"] = setting("_BATCH", "off")
+    """First turns, plans and votes: `openai`: by the Batch API; `folder`: as files."""
+    extra: str = setting("_EXTRA", "")
+    """Further fields of every request, a JSON object; null leaves one out: `{"reasoning_effort": "low", "temperature":
+    null}`, `{"max_tokens": null, "max_completion_tokens": 4096}`."""
+    concurrency: int = setting("_CONCURRENCY", 32, gt=0)
+    """Maximum number of requests in flight, of each role."""
+    shared_concurrency: int | None = setting("_SHARED_CONCURRENCY", None, gt=0)
+    """Maximum number of requests in flight of all processes on one ledger together; default: each has its own maximum
+    only."""
+    min_pixels: int | None = setting(None, None)
+    """Smaller images are enlarged to this before sending."""
+    max_pixels: int | None = setting("_MAX_PIXELS", None)
+    """Larger images are reduced to this before sending."""
+    usd_per_million_prompt_tokens: float = setting("_PROMPT_PRICE", 0.0, ge=0)
+    """Price of prompts in USD per million tokens."""
+    usd_per_million_completion_tokens: float = setting("_COMPLETION_PRICE", 0.0, ge=0)
+    """Price of completions in USD per million tokens."""
+    budget_usd: float | None = setting("_BUDGET", None)
+    """Budget in USD over all stages and runs of the budget pool. Raise it to continue once it is spent."""
+    budget_tokens: int | None = setting("_BUDGET_TOKENS", None)
+    """Budget in tokens."""
+    budget_hours: float | None = setting("_BUDGET_HOURS", None)
+    """Budget in hours of calling."""
+    purse: str = setting("_BUDGET_POOL", FAMILY, formerly="_PURSE", min_length=1, max_length=100)
+    """Name of the budget pool. Stages and runs with the same name share one budget; default: one pool per family. A new
+    name starts at zero."""
+    n_votes: int = setting("_VOTES", 1, ge=1)
+    """Votes per question, where this model judges."""
 
     @field_validator("extra")
     @classmethod

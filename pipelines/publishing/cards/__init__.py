@@ -53,10 +53,8 @@ def example_of(trajectory: Trajectory, sample: Sample) -> str:
 def front_matter(
     title: str, facts: SampleFacts, kind: Kind, *, tags: Sequence[str], languages: Mapping[str, str]
 ) -> str:
-    """YAML at the top of a card, without its ``---`` lines. ``languages``: ISO 639, by source.
-
-    No ``configs``: with them, ``load_dataset(folder)`` answers from its cache after the folder was made anew.
-    """
+    """YAML at the top of a card, without its ``---`` lines. ``languages``: ISO 639, by source. No ``configs``: with
+    them, ``load_dataset(folder)`` answers from its cache after the folder was made anew."""
     from datasets import DatasetInfo  # takes a second
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCardData

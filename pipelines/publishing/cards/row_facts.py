@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
@@ -39,7 +40,8 @@ class SampleFacts:
     derived: Counter[str] = field(default_factory=Counter)
     """Rows by what intake changed about their images and videos."""
 
-    def add_sample(self, sample: Sample) -> None:
+    def add(self, row: Any, sample: Sample) -> None:
+        """The next row that ships, with its sample."""
         self.n_rows += 1
         self.sources[sample.source] += 1
         self.licenses[sample.license or "not stated"] += 1
@@ -66,7 +68,7 @@ class SftFacts(SampleFacts):
     """Sum and number, by check."""
 
     def add(self, row: Trajectory, sample: Sample) -> None:
-        self.add_sample(sample)
+        super().add(row, sample)
         self.n_images += len(row.shown_images)
         self.videos.update(video.sha256 for video in sample.videos)
         self.writers[_writer(row.provenance)] += 1
@@ -101,7 +103,7 @@ class RlFacts(SampleFacts):
     _origins: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, row: RLRow, sample: Sample) -> None:
-        self.add_sample(sample)
+        super().add(row, sample)
         self.public_or_annotated[row.origin] += 1
         self.difficulties[row.difficulty] += 1
         self.graders[row.grader.kind] += 1

@@ -64,9 +64,7 @@ class ExportSource:
 
     def in_protocol(self, protocol: str | None, mode: str | None) -> Self:
         """The dataset with its prompts in ``protocol`` (default: thyme) and ``mode`` (default: the protocol's first).
-
-        Raises ``LayoutError`` for unknown ones, and for trajectories, which have a protocol of their own.
-        """
+        Raises ``LayoutError`` for unknown ones, and for trajectories, which have a protocol of their own."""
         if self.kind != "prompts":
             if protocol is not None or mode is not None:
                 raise LayoutError(f"{self.name} holds {self.kind}, each in its own protocol: leave --protocol away")

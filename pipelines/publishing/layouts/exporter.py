@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from darkroom.adapters import FOLDER
@@ -43,19 +42,23 @@ class Exported:
 
 
 def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
-    """Writes ``dataset`` in ``layout`` as the folder ``out``, which is replaced whole.
-
-    Raises ``LayoutError`` when ``out`` holds something that no export made, and for a layout of another kind of rows.
-    """
+    """Writes ``dataset`` in ``layout`` as the folder ``out``, which is replaced whole. Raises ``LayoutError`` when
+    ``out`` holds something that no export made, and for a layout of another kind of rows."""
     if layout.of != dataset.kind:
         raise LayoutError(f"{layout.name} is a layout of {layout.of}; {dataset.name} holds {dataset.kind}")
     inputs = _inputs(dataset, layout)
     facts = marker_facts(out)
-    if facts.get("inputs") == inputs and "layout" in facts and facts.get("files") == _sizes(out):
-        return _exported(out, facts, reused=True)
+    is_done = facts.get("inputs") == inputs and "layout" in facts and facts.get("files") == _sizes(out)
     is_empty = out.is_dir() and not any(out.iterdir())
     if "layout" not in facts and out.exists() and not is_empty:
         raise LayoutError(f"{out} holds something that no export made: name another folder, or empty it yourself")
+    if not is_done:
+        _replace(out, dataset, layout, inputs)
+        facts = marker_facts(out)
+    return Exported(out, facts["n_rows"], facts["n_images"], facts["reasons"], is_done)
+
+
+def _replace(out: Path, dataset: ExportSource, layout: Layout, inputs: str) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     for orphan in out.parent.glob(f".{out.name}.*.part"):
         shutil.rmtree(orphan)  # left by a process that was killed while it wrote
@@ -66,7 +69,6 @@ def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
         replace_folder(out, part)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return _exported(out, marker_facts(out), reused=False)
 
 
 def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -> None:
@@ -161,7 +163,3 @@ def _inputs(dataset: ExportSource, layout: Layout) -> str:
 def _sizes(folder: Path) -> dict[str, int]:
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != MARKER)
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
-
-
-def _exported(out: Path, facts: Mapping[str, Any], *, reused: bool) -> Exported:
-    return Exported(out, facts["n_rows"], facts["n_images"], facts["reasons"], reused)

@@ -72,11 +72,10 @@ def turns(row: Row) -> tuple[Turn, ...]:
     conversation = (*opening(row), *_rollout(row))
     described, images = list(refs(row)), [image for turn in conversation for image in turn.images]
     if images != described:
-        raise Unrenderable(
-            Unfit.IMAGES_DIFFER,
-            f"its turns show the images {[described.index(image) for image in images]}; the row has {len(described)}, "
-            "each to be shown once, in order; export the dataset again",
+        found = (
+            f"its turns show the images {[described.index(image) for image in images]}; the row has {len(described)}"
         )
+        raise Unrenderable(Unfit.IMAGES_DIFFER, f"{found}, each to be shown once, in order; export the dataset again")
     return conversation
 
 
@@ -146,11 +145,8 @@ def _rollout(row: Row) -> list[Turn]:
 def _observation(turn: Mapping[str, Any], row: Row) -> Observation:
     observation, images = turn["observation"], refs(row)
     if any(not 0 <= index < len(images) for index in observation["images"]):
-        raise Unrenderable(
-            Unfit.IMAGES_DIFFER,
-            f"an observation names images {list(observation['images'])}, the row has {len(images)}; "
-            "export the dataset again",
-        )
+        found = f"an observation names images {list(observation['images'])}, the row has {len(images)}"
+        raise Unrenderable(Unfit.IMAGES_DIFFER, f"{found}; export the dataset again")
     visible = tuple(images[index] for index in observation["images"])
     return Observation(observation["status"], observation["text"], visible, observation["error"])
 

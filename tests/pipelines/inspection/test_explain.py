@@ -97,17 +97,17 @@ def test_a_reject_of_the_drafts_has_its_reason_and_evidence(made: Workspace) -> 
 def test_a_row_that_failed_a_check_names_the_check(made: Workspace, trajectory: Trajectory) -> None:
     key = TableKey(("crop", "trajectories"), PARTITION)
     lost = Reject(
-        "crop/trajectories",
-        "crop",
-        "check_failed",
-        "answer_matches",
-        "rejected",
-        "expected S0X, found S9X",
-        "small",
-        "row/0",
-        trajectory.sample_id,
-        trajectory.trajectory_id,
-        json.dumps(asdict(trajectory)),
+        stage="crop/trajectories",
+        family="crop",
+        reason="check_failed",
+        check="answer_matches",
+        disposition="rejected",
+        evidence="expected S0X, found S9X",
+        source="small",
+        source_row="row/0",
+        sample_id=trajectory.sample_id,
+        trajectory_id=trajectory.trajectory_id,
+        row=json.dumps(asdict(trajectory)),
     )
     made.tables.write(key, Trajectory, [], [lost], inputs="", facts={})
     rejected = only_way(explain(made, trajectory.trajectory_id)).rejected

@@ -108,7 +108,7 @@ def test_the_front_matter_is_as_the_hub_reads_it(workspace: Workspace) -> None:
 def test_a_licence_is_the_hubs_or_a_name_of_a_line(licenses: list[str], expected: dict[str, str]) -> None:
     facts = SampleFacts()
     for license in licenses:
-        facts.add_sample(sample(license))
+        facts.add(None, sample(license))
     text = front_matter("t", facts, "prompts", tags=[], languages={})
     data = DatasetCard(f"---\n{text}\n---\n").data.to_dict()
     assert {name: value for name, value in data.items() if name.startswith("license")} == expected

@@ -36,15 +36,16 @@ class NamedJudge(OpenAIPolicy):
 class JudgeSettings(EndpointSettings):
     """Endpoint, votes and budget of a judge of rollouts. Its defaults differ from those of a policy that writes."""
 
-    kind: Literal["oracle", "openai", "local"] = setting(
-        "", "openai", description="`openai`; `oracle`: no judge. A policy in its own process (`local`) judges nothing."
-    )
-    temperature: float = setting(
-        "_TEMPERATURE", 0.1, ge=0, description="Sampling temperature; at 0 all votes are the same."
-    )
-    max_tokens: int = setting("_MAX_TOKENS", 512, ge=1, description="Token limit of one vote.")
-    send_stop: bool = setting("_SEND_STOP", False, description="Send stop strings, which votes have none of.")
-    purse: str = setting("_BUDGET_POOL", BUDGET_POOL, formerly="_PURSE", description="Name of the budget pool.")
+    kind: Literal["oracle", "openai", "local"] = setting("", "openai")
+    """`openai`; `oracle`: no judge. A policy in its own process (`local`) judges nothing."""
+    temperature: float = setting("_TEMPERATURE", 0.1, ge=0)
+    """Sampling temperature; at 0 all votes are the same."""
+    max_tokens: int = setting("_MAX_TOKENS", 512, ge=1)
+    """Token limit of one vote."""
+    send_stop: bool = setting("_SEND_STOP", False)
+    """Send stop strings, which votes have none of."""
+    purse: str = setting("_BUDGET_POOL", BUDGET_POOL, formerly="_PURSE")
+    """Name of the budget pool."""
 
     @classmethod
     def for_training(cls, environment: Mapping[str, str] = os.environ) -> JudgeSettings | None:

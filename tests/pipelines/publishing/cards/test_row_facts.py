@@ -39,9 +39,9 @@ def test_a_card_names_the_frame_of_boxes_the_choice_of_labels_and_what_intake_de
     facts = SampleFacts(choices=choices)
     for steps in ("mode P;flattened on white;format GIF", "mode I;16;scaled from 12 bits", "exif_orientation"):
         image = ImageRef("ab" * 32, 9, 9, "RGB", "PNG", "cd" * 32, f"ingest: {steps}")
-        facts.add_sample(Sample(steps, "streets", "1", "CC0", (image, image), "Which?", (), "This", Truth(), ""))
+        facts.add(None, Sample(steps, "streets", "1", "CC0", (image, image), "Which?", (), "This", Truth(), ""))
     part = VideoRef("ab" * 32, "mp4", 9, 9, 9, 8.0, "cd" * 32, "ingest: cut from a longer one;4 to 7 s of it")
-    facts.add_sample(Sample("part", "films", "1", "CC0", (), "Which?", (), "This", Truth(), "", videos=(part,)))
+    facts.add(None, Sample("part", "films", "1", "CC0", (), "Which?", (), "This", Truth(), "", videos=(part,)))
     assert facts.intake == [
         "streets: rows with boxes, read as corners (stated); every value is at most 1000",
         "streets: 12 rows labelled with the most frequent of several answers",
