@@ -16,8 +16,7 @@ from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, c
 from darkroom.pipelines.verification.grading.text_match import same_text, same_words
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 
-_DATA = read_words(__file__)
-_RE = Patterns(_DATA)
+_RE = Patterns(read_words(__file__))
 _DIRECTING = frozenset(["side", "hand", "towards"])
 _MAX_CHARS, _MIN_REASON = 400, 3
 

@@ -65,8 +65,7 @@ def _day(text: str) -> CalendarDate | None:
     if day is None or not _exists(day):
         return None
     if weekday and day.year and day.day:
-        day_of_week = _WEEKDAYS[date(day.year, day.month, day.day).weekday()]
-        return day if day_of_week.match(weekday[1]) else None
+        return day if _WEEKDAYS[date(day.year, day.month, day.day).weekday()].match(weekday[1]) else None
     return day
 
 
@@ -107,8 +106,7 @@ def _time(text: str) -> time | None:
     plain = _RE.lead.sub("", " ".join(text.casefold().replace("’", "'").split()), count=1)
     if plain in _HOURS_OF:
         return time(_HOURS_OF[plain])
-    figures = _NUMBERS.sub(lambda word: in_digits(word[0]), plain)
-    if figures != plain:
+    if (figures := _NUMBERS.sub(lambda word: in_digits(word[0]), plain)) != plain:
         plain = _RE.hour_and_minute.sub(lambda clock: f"{clock[1]}:{int(clock[2]):02}", figures)
     if match := _RE.clock.match(plain):
         fields = match.groupdict("")
@@ -132,8 +130,7 @@ def _beside(match: re.Match[str]) -> time | None:
 
 
 def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | None:
-    half = match["half"] or ""
-    if not half and (part := match["part"]):
+    if not (half := match["half"] or "") and (part := match["part"]):
         half = "a" if "morning" in part else "p"
     if not (hour < 24 and minute < 60 and second < 60) or (half and not 1 <= hour <= 12):
         return None
@@ -144,8 +141,7 @@ def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | 
 
 def infinity(text: str) -> int | None:
     """Return 1 for infinity, -1 for minus infinity; None for anything else."""
-    match = _RE.infinite.match(text) if len(text) <= MAX_CHARS else None
-    if match is None:
+    if (match := _RE.infinite.match(text) if len(text) <= MAX_CHARS else None) is None:
         return None
     return -1 if (match[1] or "").casefold() in ("-", "minus", "negative") else 1
 
@@ -167,8 +163,7 @@ def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
 
 
 def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:
-    expected_match = pattern.match(expected)
-    if expected_match is None:
+    if (expected_match := pattern.match(expected)) is None:
         return None
     first, *second = " ".join(answer.split()).split(" to ", maxsplit=1)
     match = pattern.match(f"{in_digits(first)} to {in_digits(second[0])}" if second else answer)

@@ -16,8 +16,7 @@ from darkroom.pipelines.verification.grading.text_match import same_text
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 
 MAX_ELEMENTS = 64
-_DATA = read_words(__file__)
-_RE = Patterns(_DATA)
+_RE = Patterns(read_words(__file__))
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _ORDINAL = re.compile(rf"\A({'|'.join(_ORDINALS)})(?: is)?:? (?=\S)", re.IGNORECASE)
 
@@ -102,10 +101,8 @@ def elements(text: str, *, at_and: bool = True) -> tuple[str, ...]:
     inner = _without_brackets(bare(text))
     if "\n" in inner:
         parts = [_RE.bullet.sub("", line) for line in inner.splitlines() if line.strip()]
-    elif ";" in inner:
-        parts = _split(inner, re.compile(";"))
     else:
-        parts = _split(inner, _RE.comma)
+        parts = _split(inner, re.compile(";") if ";" in inner else _RE.comma)
     parts = [_RE.last.sub("", part.strip().removesuffix(",")) for part in parts]
     if at_and:
         parts = [piece for part in parts for piece in _split(_RE.both.sub("", part), _RE.joint)]
@@ -120,9 +117,7 @@ def same_element(element: str, expected: str, *, question: str, tolerance: float
         element = element[: gloss.start()]
     number, expected_number = as_number(bare(element)), as_number(bare(expected))
     same = same_number(number, expected_number, question=question, tolerance=tolerance)
-    if same is None:
-        return same_text(element, expected, question) or _tight(element) == _tight(expected)
-    return same
+    return same_text(element, expected, question) or _tight(element) == _tight(expected) if same is None else same
 
 
 def _tight(text: str) -> str:

@@ -49,8 +49,7 @@ def read_expression(text: str) -> Expression | None:
     """The one expression that the whole text is; None where it is none, or too large to be looked at."""
     if not text.strip() or len(text) > MAX_CHARS or re.search(r"[\d.]\s+[\d.]", text):
         return None
-    parts = _tex(text)
-    if parts is None or not _is_small(parts[0]):
+    if (parts := _tex(text)) is None or not _is_small(parts[0]):
         return None
     tex, letters = parts
     assigned = _RE.assigned.match(tex)
@@ -65,11 +64,9 @@ def _tex(text: str) -> tuple[str, frozenset[str]] | None:
     letters: set[str] = set()
     end = 0
     while end < len(text):
-        token = _RE.token.match(text, end)
-        if token is None or len(parts) > MAX_TOKENS:
+        if (token := _RE.token.match(text, end)) is None or len(parts) > MAX_TOKENS:
             return None
-        part = _part(token, letters)
-        if part is None:
+        if (part := _part(token, letters)) is None:
             return None
         parts.append(part)
         end = token.end()
@@ -181,8 +178,7 @@ def in_symbols(text: str) -> str:
     """An expression with its words as symbols: "negative infinity", "x is greater than 3", "one half"."""
     if len(text) > MAX_CHARS:
         return text
-    number = in_digits(text)
-    if number != text and read_quantity(number) is not None:
+    if (number := in_digits(text)) != text and read_quantity(number) is not None:
         return number
     plain = _RE.set.sub(r"\\{\1\\}", _RE.units.sub("", rewritten(" ".join(text.split()), _WORDS)))
     return _RE.named_point.sub("", _RE.function.sub("y =", plain))
@@ -210,11 +206,9 @@ def same_form_of(answer: str, expected: str) -> bool | None:
     """Return whether two texts are one interval, point, equation or pair of roots; None where expected is none."""
     if max(len(answer), len(expected)) > MAX_CHARS:
         return None
-    point = _RE.point.match(answer.strip(" $"))
-    if point and ord(point[1]) + 1 == ord(point[3]):  # x = 1, y = -4
+    if (point := _RE.point.match(answer.strip(" $"))) and ord(point[1]) + 1 == ord(point[3]):  # x = 1, y = -4
         return _same(f"({point[2]}, {point[4]})", expected)
-    expected_ends = _interval(expected)
-    if expected_ends is not None:
+    if (expected_ends := _interval(expected)) is not None:
         interval = _interval(answer)
         # two numbers in round brackets may be a point as well: that is compared elsewhere
         if interval is None:
@@ -315,8 +309,7 @@ def _same_roots(answer: str, expected: str) -> bool:
         roots = [_without_name(part, "") for part in re.split(r", ?| and ", answer)]
     if len(roots) != 2:
         return False
-    orders = (expected_roots, expected_roots[::-1])
-    return any(all(map(_same, roots, order)) for order in orders)
+    return any(all(map(_same, roots, order)) for order in (expected_roots, expected_roots[::-1]))
 
 
 def _without_name(text: str, sign: str) -> str:

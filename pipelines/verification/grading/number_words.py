@@ -186,6 +186,4 @@ def _cjk_value(numeral: str) -> str | None:
     tens, ten, ones = numeral.rpartition("十")
     if not ten:
         return str(_DIGITS[numeral]) if len(numeral) == 1 else None
-    if len(tens) > 1 or len(ones) > 1:
-        return None
-    return str(10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0))
+    return str(10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0)) if len(tens) < 2 and len(ones) < 2 else None

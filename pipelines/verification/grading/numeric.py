@@ -126,8 +126,7 @@ def same_quantity(
 ) -> bool:
     """Return whether the numbers agree, ``answer`` taken times ``factor``. ``tolerance`` is relative to ``expected``.
     ``is_exact``: neither may be the other rounded."""
-    value = answer.value * factor
-    if value == expected.value:
+    if (value := answer.value * factor) == expected.value:
         return True
     apart = abs(value - expected.value)
     if tolerance and apart <= Fraction(str(tolerance)) * abs(expected.value):
@@ -162,8 +161,7 @@ def _fraction(match: re.Match[str], rest: str) -> Quantity | None:
 def _with_unit(number: Quantity, words: str) -> Quantity | None:
     words = re.sub(r"\\(?:text|mathrm|,|;|!| )\s*|[{}$]", "", words).strip() if words not in ("$", "US$") else words
     words = words.replace(r"\%", "%").replace(r"^\circ", "°").replace(r"\circ", "°").replace("^°", "°").strip()
-    words = re.sub(r"\A-(?=[a-zA-Z])", "", words)
-    if not words:
+    if not (words := re.sub(r"\A-(?=[a-zA-Z])", "", words)):
         return number
     if unit := _unit_named(words):
         return replace(number, unit=unit)
@@ -194,8 +192,7 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
     number, expected_number = read_quantity(answer), read_quantity(expected)
     if number is None or expected_number is None:
         return None
-    factor = _factor(number, expected_number, question)
-    if factor is None:
+    if (factor := _factor(number, expected_number, question)) is None:
         return False
     return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=asks_for_exact(question))
 

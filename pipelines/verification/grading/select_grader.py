@@ -104,8 +104,7 @@ def _tolerance(entry: Any) -> float:
 
 
 def _is_box(sample: Sample, answer: str) -> bool:
-    corners = read_box(answer)
-    if corners is None:
+    if (corners := read_box(answer)) is None:
         return False
     is_target = any(tuple(map(float, target.box)) == corners for target in sample.truth.boxes)
     is_place = not answer[:1].isdigit() and _RE.place.search(sample.question) is not None

@@ -222,8 +222,7 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     is_yes = {"yes": True, "no": False}.get(bare(expected).casefold())
     if is_yes is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
         return None
-    words = _RE.word_or_mark.findall(bare(answer).casefold().replace("’", "'"))
-    if not words:
+    if not (words := _RE.word_or_mark.findall(bare(answer).casefold().replace("’", "'"))):
         return False
     polarity = _POLARITY.get(words[0])
     if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS):

@@ -56,8 +56,7 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return same
     if wants_the_letters(question):
         return False
-    gloss = _RE.gloss.match(text)
-    if gloss and not _RE.gloss.match(expected_text):
+    if (gloss := _RE.gloss.match(text)) and not _RE.gloss.match(expected_text):
         return all(same_text(part, expected_text, question) for part in gloss.groups())
     if _is_short_form(text, expected_text):
         return True
