@@ -55,8 +55,7 @@ def library_versions(added: tuple[str, ...]) -> dict[str, str | None]:
     versions: dict[str, str | None] = dict.fromkeys((*NINE, *added))
     waiting = list(versions)
     for name in waiting:  # which grows
-        installed = _installed(name)
-        if installed is None:
+        if (installed := _installed(name)) is None:
             continue
         versions[name] = installed.version
         for requirement in map(Requirement, installed.requires or ()):
@@ -84,8 +83,7 @@ def _installed(name: str) -> Distribution | None:
 
 
 def _modules(name: str) -> list[str]:
-    installed = _installed(name)
-    if installed is None:
+    if (installed := _installed(name)) is None:
         return []
     if top_level := installed.read_text("top_level.txt"):
         return top_level.split()

@@ -100,8 +100,7 @@ def can_run(tier: Tier, findings: list[Finding]) -> bool:
 
 
 def _kernel_findings() -> list[Finding]:
-    probe = _run_probe(_PROBE)
-    if probe.returncode != 0:
+    if (probe := _run_probe(_PROBE)).returncode != 0:
         return [Finding("a working start", probe.stderr[-500:].strip() or f"the probe ended with {probe.returncode}")]
     reasons: dict[str, str | None] = json.loads(probe.stdout)
     return [Finding(protection, reason) for protection, reason in reasons.items()]

@@ -77,8 +77,7 @@ def machine_errors() -> Iterator[None]:
     try:
         yield
     except (OSError, MemoryError) as error:
-        reason = str(error) or "not enough memory"
-        raise ResourcesExhausted(reason, getattr(error, "errno", errno.ENOMEM)) from error
+        raise ResourcesExhausted(str(error) or "not enough memory", getattr(error, "errno", errno.ENOMEM)) from error
 
 
 class ProtocolViolation(SandboxError):
@@ -94,8 +93,7 @@ TIER_VARIABLE = "DARKROOM_SANDBOX_TIER"
 
 def choose_tier(tier: str | None) -> Tier:
     """The argument, else the environment, else full; never less than was asked for."""
-    chosen = tier or os.environ.get(TIER_VARIABLE) or "full"
-    if chosen not in get_args(Tier):
+    if (chosen := tier or os.environ.get(TIER_VARIABLE) or "full") not in get_args(Tier):
         place = "--tier (in Python: tier)" if tier else TIER_VARIABLE
         raise SandboxError(f"{chosen!r} is no tier of the sandbox: set {place} to one of {', '.join(get_args(Tier))}")
     return cast(Tier, chosen)

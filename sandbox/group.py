@@ -113,8 +113,8 @@ class Group(Closing):
     @machine_errors()
     def _spawn(self) -> Session:
         started, nonce = time.monotonic(), secrets.randbits(64)
-        work_folder = self._terms.new_folder()
-        request = SessionRequest(self._terms.next_slot(), nonce, work_folder or WORK_FOLDER)
+        folder = self._terms.new_folder()
+        request = SessionRequest(self._terms.next_slot(), nonce, folder or WORK_FOLDER)
         near, far = socket.socketpair()
         with far, ExitStack() as unless_started:
             unless_started.callback(near.close)
@@ -125,14 +125,7 @@ class Group(Closing):
             unless_started.pop_all()
         ended, forget = self._has_ended, self._sessions.discard
         session = Session(
-            near,
-            window,
-            self._terms,
-            pidfd=pidfd,
-            nonce=nonce,
-            work_folder=work_folder,
-            tree_ended=ended,
-            forget=forget,
+            near, window, self._terms, pidfd=pidfd, nonce=nonce, work_folder=folder, tree_ended=ended, forget=forget
         )
         self._admit(session)
         self._terms.meter.spawned(time.monotonic() - started)

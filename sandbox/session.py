@@ -178,8 +178,7 @@ class Session(Closing):
         with self._lock:
             if self._ended is not None or has_ended(self._pidfd):
                 return False
-            start = encode_request(self._nonce, json.dumps({"seed": seed}))
-            self._channel.send(start, wall_deadline(_START_SECONDS))
+            self._channel.send(encode_request(self._nonce, json.dumps({"seed": seed})), wall_deadline(_START_SECONDS))
             return True
 
     def kill(self) -> None:

@@ -14,10 +14,12 @@ import signal
 from collections.abc import Iterator
 from itertools import islice, product
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from darkroom.pipelines.verification.grading.word_lists import Patterns
 from tests.matrices import first_quickly
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +34,7 @@ OWN_TEXT = ("pipelines/demo", "pipelines/models/prompts", "annotation/_plugin")
 LIMIT_SECONDS = 1.0
 FLAGS = re.compile(r"\A\(\?[ais]+\)")
 """They stand first; ``pattern.flags`` holds them too."""
-USES = re.compile(r"^import re$|\bcompiled\(", re.MULTILINE)
+USES = re.compile(r"^import re$|\bPatterns\(", re.MULTILINE)
 ANCHORED = {"match": r"\A(?:{})", "fullmatch": r"\A(?:{})\Z"}
 REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
 CATEGORIES = {kinds.CATEGORY_DIGIT: "0", kinds.CATEGORY_SPACE: " ", kinds.CATEGORY_NOT_WORD: "-"}
@@ -49,7 +51,8 @@ def patterns_of(name: str) -> Iterator[tuple[str, int]]:
     """The module's compiled patterns, and the literal ones of its calls; anchored where they are used so."""
     source = (ROOT / name).read_text(encoding="utf-8")
     module = importlib.import_module(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
-    for attribute, value in vars(module).items():
+    named = [(f"{name}.{each}", pattern) for name, value in _files_of(module) for each, pattern in vars(value).items()]
+    for attribute, value in (*vars(module).items(), *named):
         uses = set(re.findall(rf"\b{attribute}\.([a-z]+)\(", source))
         anchored = ANCHORED[uses.pop()] if len(uses) == 1 and uses <= ANCHORED.keys() else "{}"
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
@@ -60,6 +63,10 @@ def patterns_of(name: str) -> Iterator[tuple[str, int]]:
         match call:
             case ast.Call(ast.Attribute(ast.Name("re"), function), [ast.Constant(str(pattern)), *_]):
                 yield ANCHORED.get(function, "{}").replace("{}", pattern), 0
+
+
+def _files_of(module: ModuleType) -> list[tuple[str, Patterns]]:
+    return [(name, value) for name, value in vars(module).items() if isinstance(value, Patterns)]
 
 
 def texts_of(items: Any) -> list[str]:
@@ -137,6 +144,18 @@ def test_time_is_linear_in_the_text(name: str) -> None:
         compiled = re.compile(pattern, flags)
         for text in hostile_texts(pattern, flags, BOUNDED.get(name, N_CHARS)):
             assert not takes_too_long(compiled, text), f"{pattern!r} backtracks over {text[:60]!r}…"
+
+
+GRADING = [name for name in modules() if "Patterns(" in (ROOT / name).read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("name", GRADING)
+def test_every_pattern_that_a_module_uses_is_in_its_file(name: str) -> None:
+    module = importlib.import_module(name.removesuffix(".py").replace("/", "."))
+    for attribute, patterns in _files_of(module):
+        used = re.findall(rf"\b{attribute}\.(\w+)", (ROOT / name).read_text(encoding="utf-8"))
+        assert used
+        assert set(used) == vars(patterns).keys()
 
 
 BACKTRACKING = first_quickly([r"[\d.,]*\d", "<answer>(.*?)</answer>", r"<(?=\s*/?\s*(?:code)>)", r"\s+and"], n_quick=2)

@@ -69,8 +69,7 @@ def retry_undecided_failures(instance: dg.DagsterInstance, since: datetime) -> i
     """Record failures again if Dagster has not decided whether to repeat the run. Returns their number."""
     if not instance.run_retries_enabled:
         return 0
-    failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
-    records = instance.get_run_records(failed)
+    records = instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since))
     settled = [record.dagster_run for record in records if _seconds_since(record.update_timestamp) > _DECISION_SECONDS]
     undecided = [run for run in settled if WILL_RETRY_TAG not in run.tags]
     for run in undecided:

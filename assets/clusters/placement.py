@@ -72,8 +72,7 @@ class RunSettings(EnvironmentSettings):
 
     def gpus_of(self, run: dg.DagsterRun) -> int:
         """GPUs that a run takes. Raises ``PlacementError`` if its tag is no number."""
-        tag = run.tags.get(GPUS_TAG, "")
-        if tag and not tag.isdecimal():
+        if (tag := run.tags.get(GPUS_TAG, "")) and not tag.isdecimal():
             raise PlacementError(f"the tag {GPUS_TAG} is {tag!r}; set it to a number")
         if tag:
             return int(tag)
@@ -112,8 +111,7 @@ def check_databases(instance: dg.DagsterInstance) -> None:
             "Dagster's history is in SQLite, which is for one machine: copy assets/dagster_team.yaml to "
             "$DAGSTER_HOME/dagster.yaml and set DAGSTER_POSTGRES_URL"
         )
-    ledger = os.environ.get("DARKROOM_LEDGER", "")
-    if not ledger or ledger.startswith("sqlite"):
+    if not (ledger := os.environ.get("DARKROOM_LEDGER", "")) or ledger.startswith("sqlite"):
         raise PlacementError(
             "the ledger is in SQLite, which is for one machine: set DARKROOM_LEDGER=postgresql+psycopg://…"
         )

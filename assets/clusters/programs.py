@@ -24,6 +24,7 @@ import dagster as dg
 from dagster_pipes import PipesDefaultMessageWriter
 
 from darkroom.assets.terminal.progress import progress_sink
+from darkroom.pipelines.processes.process_sessions import signals_handled
 from darkroom.pipelines.processes.supervisor import GRACE_SECONDS, SAFE_PATH, VARIABLE, JobDirectory
 from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
 from darkroom.sandbox.errors import UserError
@@ -199,13 +200,8 @@ def _noted_interrupts() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield signals  # they reach the main thread only
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    handlers = {number: signal.signal(number, lambda number, _: signals.append(number)) for number in numbers}
-    try:
+    with signals_handled(lambda number, _: signals.append(number), signal.SIGINT, signal.SIGTERM):
         yield signals
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
     if signals:
         raise dg.DagsterExecutionInterruptedError
 

@@ -74,8 +74,7 @@ class QueuedRuns:
         # Dagster decides a moment after a run has failed, and says so in a tag
         undecided = "true" if self._instance.run_retries_enabled else "false"
         for run_id in [run_id for run_id in self._partitions if run_id not in unfinished]:
-            run = self._instance.get_run_by_id(run_id)
-            if run is None or run.status in UNFINISHED:
+            if (run := self._instance.get_run_by_id(run_id)) is None or run.status in UNFINISHED:
                 continue
             if repeated := run.tags.get(_REPEATED_BY_TAG):
                 self._partitions[repeated] = self._partitions.pop(run_id)

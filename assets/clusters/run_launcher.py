@@ -52,8 +52,7 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
         error after which the queue takes a run back (``max_user_code_failure_retries`` in ``dagster.yaml``).
         """
         run = context.dagster_run
-        runs_on = run.tags.get(RUNS_ON_TAG) or RunSettings.from_environment().on
-        if runs_on != LOCAL:
+        if (runs_on := run.tags.get(RUNS_ON_TAG) or RunSettings.from_environment().on) != LOCAL:
             check_databases(self._instance)
             if origin := run.job_code_origin:
                 # by its code location's Python: `dagster` alone would be looked for in the worker's PATH
@@ -102,8 +101,7 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
 
 
 def _launcher(runs_on: str, settings: RunSettings) -> RunLauncher:
-    kind = kind_of(runs_on)
-    if kind == "here":
+    if (kind := kind_of(runs_on)) == "here":
         return LocalRunLauncher()
     if kind == "slurm":
         from darkroom.assets.clusters.slurm import slurm_launcher

@@ -112,20 +112,14 @@ def keep_from_ctrl_c(instance: dg.DagsterInstance) -> None:
     @contextmanager
     def capture_logs(log_key: Sequence[str]) -> Iterator[Any]:
         with ExitStack() as captured:
-            with _blocked(signal.SIGINT):  # which processes inherit that are started meanwhile
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:  # processes that are started meanwhile inherit it
                 context = captured.enter_context(capture(log_key))
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
             yield context
 
     setattr(manager, "capture_logs", capture_logs)  # noqa: B010  # mypy allows no assignment to a method
-
-
-@contextmanager
-def _blocked(number: signal.Signals) -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def open_instance() -> dg.DagsterInstance:

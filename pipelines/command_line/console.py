@@ -6,8 +6,7 @@ Groups have one style, panels in the order of use, and spellings of earlier vers
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -39,13 +38,11 @@ def print_plain(text: str) -> None:
     CONSOLE.print(text, highlight=False, soft_wrap=True)
 
 
-@contextmanager
-def open_workspace() -> Iterator[Workspace]:
-    """Open the workspace of the environment; closed at the end of the block."""
+def open_workspace() -> Workspace:
+    """The workspace of the environment, for a ``with`` block."""
     from darkroom.pipelines.storage.workspace import Workspace
 
-    with Workspace.from_environment() as workspace:
-        yield workspace
+    return Workspace.from_environment()
 
 
 Panels = Mapping[str, Mapping[str, Callable[..., Any] | typer.Typer]]

@@ -219,14 +219,7 @@ def opening_of(recipe: Recipe, sample: Sample, prepared: PreparedSample, prompt:
 
 def provenance(writer: Policy, prompt_digest: str, *, seed: int) -> Provenance:
     """All that determines what ``writer`` makes of a sample."""
-    identity = writer.identity
-    return Provenance(
-        policy=identity.policy,
-        model=identity.model,
-        revision=identity.revision,
-        sampling=json.dumps(dict(identity.sampling), sort_keys=True),
-        prompt_digest=prompt_digest,
-        sandbox_digest=sandbox.sandbox_digest(),
-        seed=seed,
-        code_version=code_version(),
-    )
+    identity = writer.identity.as_json()
+    identity["sampling"] = json.dumps(identity["sampling"], sort_keys=True)
+    code = {"sandbox_digest": sandbox.sandbox_digest(), "code_version": code_version()}
+    return Provenance(**identity, **code, prompt_digest=prompt_digest, seed=seed)

@@ -195,21 +195,11 @@ class Runs(RecipeStage[Draft, Trajectory]):
                 opening=Completion(row.text, usage=row.usage),
                 follow_up=recipe.follow_up,
             )
-        trajectory = Trajectory(
-            trajectory_id=row.trajectory_id,
-            sample_id=sample.sample_id,
-            family=recipe.family,
-            protocol=recipe.protocol.name,
-            images=task.images,
-            rounds=rolled_out.rounds,
-            final_thought=rolled_out.final_thought,
-            answer=rolled_out.answer,
-            loss_policy=recipe.loss_policy,
-            checks=(),
-            usage=rolled_out.usage,
-            provenance=row.provenance,
-            mode=row.mode,
-        )
+        names = ("trajectory_id", "sample_id", "family", "images", "provenance", "mode")
+        fields: dict[str, Any] = {name: getattr(row, name) for name in names}
+        fields |= {name: getattr(rolled_out, name) for name in ("rounds", "final_thought", "answer", "usage")}
+        fields |= {"protocol": recipe.protocol.name, "loss_policy": recipe.loss_policy}
+        trajectory = Trajectory(**fields, checks=())
         return trajectory if rolled_out.error is None else Rejection(rolled_out.error, trajectory)
 
 

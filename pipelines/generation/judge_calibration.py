@@ -135,13 +135,11 @@ class _Rows:
 
     def case(self, label: Label) -> Case:
         """The row that a label is about. Raises ``RowError`` (row_unknown)."""
-        line = label.line
-        if line.question is not None:
+        if (line := label.line).question is not None:
             return inline_case(label, self.workspace.images)
         if line.family not in self.recipes:
             raise RowError(Reason.ROW_UNKNOWN, f"there is no family {line.family!r}")
-        case = self._family(line.family).get(line.row)
-        if case is None:
+        if (case := self._family(line.family).get(line.row)) is None:
             raise RowError(Reason.ROW_UNKNOWN, f"no run of {line.family} is or comes from {line.row!r}")
         return case
 

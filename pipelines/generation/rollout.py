@@ -65,8 +65,7 @@ async def rollout(
             turn = CompletionRequest(messages, protocol.stop, seed_from(task.seed, len(rounds)), task, tuple(rounds))
             completion = opening if opening and not rounds else await write_turn(policy, turn)
             usage += completion.usage
-            parsed = parse_turn(completion, protocol)
-            if parsed.code is None:
+            if (parsed := parse_turn(completion, protocol)).code is None:
                 return Rollout(tuple(rounds), parsed.thought, parsed.answer or "", usage)
             if len(rounds) == max_rounds:
                 raise RowError(Reason.TOO_MANY_ROUNDS, f"still writing code after {max_rounds} rounds")
@@ -124,8 +123,7 @@ def _parse_text(text: str, completion: Completion, protocol: Protocol) -> Parsed
 
 async def _set_up(session: CodeSession, protocol: Protocol) -> None:
     """Runs what the protocol's programs need, once and off the record. Raises ``RowError`` (sandbox_failed)."""
-    observation = await session.run(protocol.setup)
-    if observation.status != "ok":
+    if (observation := await session.run(protocol.setup)).status != "ok":
         evidence = f"{protocol.name}'s setup: {observation.status}: {observation.error or observation.text}"
         raise RowError(Reason.SANDBOX_FAILED, evidence)
 

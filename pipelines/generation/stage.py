@@ -154,8 +154,7 @@ class Shard:
         return TableKey(SAMPLES, self.partition)
 
     def samples(self) -> dict[str, Sample]:
-        rows = self.workspace.tables.read(self.samples_key, Sample)
-        return {sample.sample_id: sample for sample in rows}
+        return {sample.sample_id: sample for sample in self.workspace.tables.read(self.samples_key, Sample)}
 
     def joined(self, asset: str, kind: type[T]) -> list[tuple[Sample, T]]:
         """The rows of one of its tables, each with its sample. Raises ``TableMissing``, ``TableStale``."""
@@ -306,5 +305,4 @@ def row_error(error: Exception) -> RowError:
             raise error
     if isinstance(error, RowError):
         return error
-    trace = "".join(traceback.format_exception(error)[-3:]).strip()[-800:]
-    return RowError(Reason.STAGE_FAILED, trace)
+    return RowError(Reason.STAGE_FAILED, "".join(traceback.format_exception(error)[-3:]).strip()[-800:])

@@ -87,8 +87,7 @@ class Verdicts(RecipeStage[Case, Trajectory]):
         try:
             checks = await self._verdicts(row, spent)
         except Exception as error:  # noqa: BLE001  # classified by row_error
-            charged = replace(trajectory, usage=trajectory.usage + spent.usage)
-            return Rejection(row_error(error), charged)
+            return Rejection(row_error(error), replace(trajectory, usage=trajectory.usage + spent.usage))
         return replace(trajectory, checks=checks, usage=trajectory.usage + spent.usage)
 
     async def _verdicts(self, case: Case, spent: UsageMeter) -> tuple[Check, ...]:
@@ -137,6 +136,4 @@ def judged_checks(recipe: Recipe) -> list[JudgedCheck]:
 
 
 async def _verdict(check: CheckFunction, case: Case, judge: Judge) -> Check:
-    if isinstance(check, JudgedCheck):
-        return await check(case, judge)
-    return await asyncio.to_thread(check, case)
+    return await (check(case, judge) if isinstance(check, JudgedCheck) else asyncio.to_thread(check, case))

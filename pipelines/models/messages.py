@@ -118,8 +118,7 @@ def is_too_thin(width: int, height: int) -> bool:
 
 def viewable(observation: Observation) -> Observation:
     """Replace an observation that has an image too thin for the model by the error that the model reads."""
-    thin = [image for image in observation.images if is_too_thin(image.width, image.height)]
-    if not thin:
+    if not (thin := [image for image in observation.images if is_too_thin(image.width, image.height)]):
         return observation
     error = f"ValueError: an image of {thin[0].width}x{thin[0].height} pixels is too thin to be shown"
     return replace(observation, status="error", images=(), error=error)

@@ -40,8 +40,7 @@ def _parsed(code: str, n_tries: int) -> ast.Module | None:
 
 def literal_boxes(code: str) -> list[Box]:
     """Every four literal numbers in a tuple or list, or assigned to four names, that could be a box."""
-    tree = parsed(code)
-    if tree is None:
+    if (tree := parsed(code)) is None:
         return []
     slices_last = sorted(ast.walk(tree), key=lambda node: isinstance(node, ast.Subscript))
     boxes = [_box(box_sides(node)) for node in slices_last]
@@ -55,8 +54,7 @@ def box_sides(node: ast.AST) -> Sequence[ast.expr]:
         case ast.Tuple(elts=sides, ctx=ast.Load()) | ast.List(elts=sides, ctx=ast.Load()) if len(sides) == 4:
             return sides
         case ast.Subscript(slice=ast.Tuple(elts=[ast.Slice() as rows, ast.Slice() as columns, *_])):
-            ends = (columns.lower, rows.lower, columns.upper, rows.upper)
-            return [end for end in ends if end is not None]
+            return [end for end in (columns.lower, rows.lower, columns.upper, rows.upper) if end is not None]
     return ()
 
 

@@ -45,8 +45,7 @@ class ProcessMark:
     @classmethod
     def of(cls, pid: int) -> Self:
         """The mark of a process that was just started. Raises ``ProcessLookupError``."""
-        stat = stat_of(pid)
-        if stat is None:
+        if (stat := stat_of(pid)) is None:
             raise ProcessLookupError(f"process {pid} has ended")
         return cls(socket.gethostname(), boot_id(), pid, stat.start_ticks)
 

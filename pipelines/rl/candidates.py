@@ -47,8 +47,7 @@ def turn_of(sample: Sample, stage: str, *, schema: Mapping[str, Any] | None = No
     system, user = prompt.render(**{name: slots[name] for name in prompt.slots})
     messages = opening_messages(system, sample.images, user, question=question_text(sample))
     seed = seed_of(stage, sample.sample_id)
-    row = digest([stage, sample.sample_id])
-    task = Task(row, stage, sample, sample.images, hint={}, opening=messages, seed=seed)
+    task = Task(digest([stage, sample.sample_id]), stage, sample, sample.images, hint={}, opening=messages, seed=seed)
     return CompletionRequest(messages, (), seed, task, schema=schema)
 
 
@@ -61,8 +60,7 @@ def graded(sample: Sample, grader: Grader, judge: Policy | None) -> Callable[[Co
     """Reads an answer as a ballot: yes where it is the sample's, invalid where it is none."""
 
     async def read(completion: Completion) -> Vote:
-        answer = final_answer(completion.text)
-        if answer is None or not completion.finished:
+        if (answer := final_answer(completion.text)) is None or not completion.finished:
             return Vote(None, completion.text[-_MAX_SAID:])
         return await ballot_of(answer, sample, grader, judge)
 

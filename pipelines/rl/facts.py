@@ -56,8 +56,7 @@ def stage_facts(workspace: Workspace, partitions: Sequence[str]) -> list[StageFa
 
 def all_votes(workspace: Workspace, partitions: Sequence[str], asset: str) -> Iterator[Votes]:
     """The votes of one stage, those of rows that it took out among them."""
-    kinds = {pass_rates.ASSET: PassRate, suitability.VOTES: SuitabilityVotes}
-    kind: Any = kinds[asset]
+    kind: Any = {pass_rates.ASSET: PassRate, suitability.VOTES: SuitabilityVotes}[asset]
     for shard in shards_with(workspace, partitions, asset):
         tables, key = shard.workspace.tables, shard.key(asset)
         yield from (row.votes for row in tables.stream(key, kind))

@@ -44,8 +44,7 @@ class PassRates(Stage[Sample, RLCandidate, PassRate]):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        names = ("n_answers", "max_rate", "drop_unsolved", "stop_early")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("n_answers", "max_rate", "drop_unsolved", "stop_early")}
 
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, RLCandidate]]:
         """Every candidate whose label was checked."""

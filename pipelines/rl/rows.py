@@ -26,16 +26,14 @@ def difficulty_of(rate: PassRate | None) -> Difficulty:
         return "unknown"
     if rate.never_solved:
         return "unsolved"
-    share = rate.votes.share
-    if share <= _HARD:
+    if (share := rate.votes.share) <= _HARD:
         return "hard"
     return "medium" if share <= _MEDIUM else "easy"
 
 
 def public_rows(shard: Shard) -> Iterator[RLRow]:
     """The rows of one shard of a source. Raises ``TableMissing`` for a stage that was not materialised."""
-    tables = shard.workspace.tables
-    out = {reject.sample_id for asset in FILTERS for reject in tables.read_rejects(shard.key(asset))}
+    out = {reject.sample_id for asset in FILTERS for reject in shard.workspace.tables.read_rejects(shard.key(asset))}
     rates = _by_sample(shard, pass_rates.ASSET, PassRate)
     priors = _by_sample(shard, necessity.ASSET, ToolNecessity)
     suitable = _by_sample(shard, suitability.LABELS, SuitabilityLabel)

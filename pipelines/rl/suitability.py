@@ -86,8 +86,7 @@ class SuitabilityLabels(Stage[Sample, SuitabilityVotes, SuitabilityLabel]):
 
     async def measure(self, sample: Sample, row: SuitabilityVotes) -> SuitabilityLabel | Rejection:
         votes = row.votes
-        side = self.tie if votes.majority == "tie" else votes.majority
-        if side == "reject":
+        if (side := self.tie if votes.majority == "tie" else votes.majority) == "reject":
             return Rejection(RowError(Reason.TIED, f"{votes.n_yes} say yes and {votes.n_no} say no"), row)
         counts = {name: getattr(votes, name) for name in ("majority", "n_yes", "n_no", "n_invalid", "judge")}
         return SuitabilityLabel(sample.sample_id, side == "yes", **counts)

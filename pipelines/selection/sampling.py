@@ -44,8 +44,7 @@ class Strata:
         return len(self._places)
 
     def add(self, candidate: Candidate, place: int) -> None:
-        stratum = (candidate.category, candidate.difficulty)
-        self._strata.append(self._numbers.setdefault(stratum, len(self._numbers)))
+        self._strata.append(self._numbers.setdefault((candidate.category, candidate.difficulty), len(self._numbers)))
         turn = digest([0, candidate.row_id])  # the 0 keeps the order in which earlier releases dealt
         self._keys.append(int(turn[:_KEY_DIGITS], 16))
         self._places.append(place)
@@ -83,8 +82,7 @@ def ordered(candidates: Sequence[Candidate]) -> Iterator[str]:
 
 def mixture(weights: Mapping[str, int], n_rows: int) -> dict[str, int]:
     """``weights`` scaled to ``n_rows`` in all, to the row (largest remainder): Thyme's mixture at any size (App. B)."""
-    total = sum(weights.values())
-    if total <= 0:
+    if (total := sum(weights.values())) <= 0:
         return dict.fromkeys(weights, 0)
     exact = {family: n_rows * n / total for family, n in weights.items()}
     quotas = {family: math.floor(share) for family, share in exact.items()}
@@ -100,8 +98,7 @@ def difficulty(sample: Sample) -> str:
         return "none"
     target = sample.truth.boxes[0]
     image = sample.images[target.image]
-    share = target.box.area / (image.width * image.height)
-    if share < _TINY:
+    if (share := target.box.area / (image.width * image.height)) < _TINY:
         return "tiny"
     return "small" if share < _SMALL else "large"
 
@@ -130,8 +127,7 @@ class Splits:
     def bucket(self, sample_id: str) -> int:
         """The same for all samples of a group. Raises ``KeyError`` for a sample that was not grouped."""
         key = np.uint64(key64(sample_id))
-        place = int(np.searchsorted(self.keys, key))
-        if place == len(self.keys) or self.keys[place] != key:
+        if (place := int(np.searchsorted(self.keys, key))) == len(self.keys) or self.keys[place] != key:
             raise KeyError(sample_id)
         return int(self.buckets[place])
 

@@ -286,5 +286,4 @@ def _have_near(questions: Collection[str], others: Collection[str]) -> bool:
         return True
     if len(questions) * len(others) <= _FEW_PAIRS:
         return any(are_near(*pair) for pair in product(questions, others))
-    twins = near_texts([*sorted(questions), *sorted(others)])
-    return any(twin.of < len(questions) <= twin.index for twin in twins)
+    return any(twin.of < len(questions) <= twin.index for twin in near_texts([*sorted(questions), *sorted(others)]))

@@ -4,7 +4,6 @@ import asyncio
 import os
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from click import Choice
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
 from darkroom.sandbox import Limits, SandboxPool
-from darkroom.sandbox.errors import TIER_VARIABLE, Tier, UserError
+from darkroom.sandbox.errors import TIER_VARIABLE, Tier, require_extra
 from darkroom.sandbox.terminal import SafeConsole
 
 Host = Annotated[str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")]
@@ -57,7 +56,7 @@ def serve_sandbox(
     token = os.environ.get(TOKEN_VARIABLE, "")
     if not stdio:
         require_token(host, token)
-    require_extra()
+    require_packages()
     from darkroom.pipelines.services.http_api import over_http, over_stdio
     from darkroom.pipelines.services.sessions import Sessions
 
@@ -72,7 +71,7 @@ def serve_sandbox(
                 over_http(held, host, port, token, most_mb=max_request_mb, compression=compression, say=say)
 
 
-def require_extra() -> None:
+def require_packages() -> None:
     """Raises ``UserError`` if the packages of the services are not installed."""
-    if any(find_spec(name) is None for name in ("fastapi", "mcp", "uvicorn", "prometheus_client")):
-        raise UserError("the service needs an extra: pip install 'darkroom-toolkit[serve]'")
+    for name in ("fastapi", "mcp", "uvicorn", "prometheus_client"):
+        require_extra(name, "serve", "the service")

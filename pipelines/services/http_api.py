@@ -22,6 +22,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from darkroom.pipelines.records import to_row
 from darkroom.pipelines.services import LOOPBACK
 from darkroom.pipelines.services.files import ObservationPart, encoded
 from darkroom.pipelines.services.listening import guarded, listen, speak_json
@@ -129,18 +130,10 @@ def _routes(app: FastAPI, sessions: Sessions, compression: int) -> None:
 def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Callable[..., Any]:
     async def call(session: str, arguments: Any) -> Response:
         outcome = await sessions.call(session, tool.tool, arguments)
-        record = outcome.observation
-        result = ToolResult(
-            status=record.status,
-            text=record.text,
-            error=record.error,
-            images=await encoded(outcome.images, compression=compression),
-            parts=ObservationPart.of(outcome.parts),
-            edits=[AppliedEdit(kind=edit.kind, before=edit.before, after=edit.after) for edit in record.edits],
-            seconds=outcome.seconds,
-            broken=outcome.broken,
-            n_over_limit=outcome.n_over_limit,
-        )
+        images = await encoded(outcome.images, compression=compression)
+        fields = {**to_row(outcome.observation), "images": images, "parts": ObservationPart.of(outcome.parts)}
+        fields |= {name: getattr(outcome.shown, name) for name in ("seconds", "broken", "n_over_limit")}
+        result = ToolResult.model_validate(fields)
         return Response(result.model_dump_json(exclude_none=True), media_type="application/json")
 
     call.__name__ = tool.tool
@@ -155,8 +148,7 @@ class _WithMcp:
         self._app, self._mcp = app, mcp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        match = _MCP_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if match is None:
+        if (match := _MCP_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None) is None:
             await self._app(scope, receive, send)
             return
         if match["session"]:

@@ -35,8 +35,7 @@ def speak_json(app: FastAPI) -> None:
 
 
 def refusal(error: ServiceError) -> Response:
-    headers = {"Retry-After": "1"} if error.kind == "too_busy" else None
-    return JSONResponse(error.body, STATUS[error.kind], headers)
+    return JSONResponse(error.body, STATUS[error.kind], {"Retry-After": "1"} if error.kind == "too_busy" else None)
 
 
 def _answered(_: Request, error: Exception) -> Response:

@@ -45,8 +45,7 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        name = _session_of_path(context) or session
-        if name is not None:
+        if (name := _session_of_path(context) or session) is not None:
             try:
                 return ListToolsResult(tools=[_described(tool) for tool in sessions.registry.get(name).tools])
             except ServiceError as error:  # a list of tools cannot say that there is no such session
@@ -106,7 +105,8 @@ async def _shown(outcome: ToolOutcome, protocol: Protocol, compression: int) -> 
             content.append(TextContent(text=part))
         else:
             content.append(ImageContent(data=images[part], mime_type="image/png"))
-    facts = {"status": outcome.observation.status, "seconds": round(outcome.seconds, 4), "broken": outcome.broken}
+    shown = outcome.shown
+    facts = {"status": outcome.observation.status, "seconds": round(shown.seconds, 4), "broken": shown.broken}
     return CallToolResult(content=content or [TextContent(text="")], structured_content=facts)
 
 

@@ -78,8 +78,7 @@ class Registry(Generic[H]):
 
     def get(self, name: str) -> H:
         """Look up an open one. Raises ``ServiceError`` (unknown_session)."""
-        opened = self._open.get(name)
-        if opened is None:
+        if (opened := self._open.get(name)) is None:
             raise ServiceError(
                 "unknown_session",
                 f"no such {self.what}: it was ended, or idle for {self.idle_seconds:g} s, or never opened here",
@@ -88,8 +87,7 @@ class Registry(Generic[H]):
 
     async def close(self, name: str) -> None:
         """Ends one; nothing happens where there is none."""
-        opened = self._open.pop(name, None)
-        if opened is not None:
+        if (opened := self._open.pop(name, None)) is not None:
             await opened.close()
 
     async def _end_idle(self) -> None:
@@ -128,9 +126,8 @@ class ToolOutcome:
     observation: Observation
     images: tuple[Image.Image, ...]
     parts: tuple[str | int, ...]
-    seconds: float
-    broken: bool
-    n_over_limit: int
+    shown: sandbox.Observation
+    """As the sandbox gave it."""
 
 
 @dataclass(slots=True)
@@ -228,18 +225,16 @@ class Sessions:
         opened.count(observation)
         images = tuple(image.pixels for image in observation.images)[: len(record.images)]
         parts = numbered(PROTOCOLS[opened.task.protocol], record)
-        return ToolOutcome(record, images, parts, observation.seconds, observation.broken, observation.n_over_limit)
+        return ToolOutcome(record, images, parts, observation)
 
 
 async def _set_up(session: sandbox.Session, task: OpenRequest) -> list[Size]:
     """Open the videos and run the protocol's setup; the images' sizes, which the sandbox reads: no decoder here."""
     for number in range(len(task.videos)):  # what their first use does anyway; a reader stays open, at its first frame
-        observation = await _ran(session, f"video_clue_{number}.seek(0)")
-        if not observation.ok:
+        if not (observation := await _ran(session, f"video_clue_{number}.seek(0)")).ok:
             reason = observation.error or observation.status
             raise ServiceError("unreadable_image", f"video {number} cannot be read: {reason.partition(' (line ')[0]}")
-    setup = PROTOCOLS[task.protocol].setup
-    if not setup:
+    if not (setup := PROTOCOLS[task.protocol].setup):
         return []
     sides = "side for number in range({}) for side in Image.open(globals()[f'image_path_{{number}}']).size"
     for program in (setup, f"print(*({sides.format(len(task.images))}))"):

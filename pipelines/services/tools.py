@@ -97,8 +97,7 @@ def tools_for(protocol: str, *, n_images: int, n_videos: int) -> tuple[type[Sand
 
 def tool_of(name: str, offered: Sequence[type[SandboxTool]]) -> type[SandboxTool]:
     """Look up a tool by its name. Raises ``ServiceError`` (unknown_tool)."""
-    match = next((tool for tool in offered if tool.tool == name), None)
-    if match is None:
+    if (match := next((tool for tool in offered if tool.tool == name), None)) is None:
         raise no_tool(name, [tool.tool for tool in offered])
     return match
 

@@ -101,16 +101,13 @@ class CalibrationStore:
         if not path.exists() or (there is not None and there.labelled != _name(path)):
             return
         labels = read_labels(path, check.name).labels
-        cases = [inline_case(label, store) for label in labels]
-        scores = asyncio.run(_scores(check, judge, cases))
-        calibration = stored_calibration(check, judge, labels, scores, labelled=_name(path))
-        if calibration != there:
+        scores = asyncio.run(_scores(check, judge, [inline_case(label, store) for label in labels]))
+        if (calibration := stored_calibration(check, judge, labels, scores, labelled=_name(path))) != there:
             self.write(calibration)
 
     def _read(self, judge: str) -> StoredCalibration | None:
         """Read a stored calibration. Raises ``ValueError`` for another file, naming it."""
-        path = self.path(judge)
-        if not path.exists():
+        if not (path := self.path(judge)).exists():
             return None
         try:
             return _frozen(json.loads(path.read_text()))

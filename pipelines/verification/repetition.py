@@ -107,8 +107,7 @@ class Repetition:
 
     def _make_room(self) -> None:
         """``_sums[n]`` is the hash of the first n characters; ``_last_letters[n]`` where the last letter up to n is."""
-        short = self._n_chars - len(self._last_letters)
-        if short > 0:
+        if (short := self._n_chars - len(self._last_letters)) > 0:
             more = max(short, len(self._last_letters), 1024)
             self._sums = np.concatenate([self._sums, np.zeros(more, np.uint64)])
             self._last_letters = np.concatenate([self._last_letters, np.zeros(more, np.int64)])
@@ -142,8 +141,7 @@ class _Window:
 
     def _count(self, hashed: int, start: int, *, has_letter: bool) -> None:
         """Overlapping places cover no character twice."""
-        places = self._places.setdefault(hashed, start)
-        if places == start:
+        if (places := self._places.setdefault(hashed, start)) == start:
             return
         if isinstance(places, int):
             places = self._places[hashed] = _Places(places, places, 1, self.length)

@@ -134,8 +134,7 @@ def _whole(output: Image.Image, original: Image.Image) -> ImageTransform | None:
     for angle, mirrored in positions:
         back = _turned_back(output, angle)
         upright = back.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else back
-        likeness = float((field * _levelled(upright)).mean())
-        if likeness > best:
+        if (likeness := float((field * _levelled(upright)).mean())) > best:
             best, transform = likeness, _changed(upright, original, Box(0, 0, *original.size), angle, mirrored=mirrored)
     return transform
 

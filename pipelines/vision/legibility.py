@@ -52,8 +52,7 @@ class OcrReader:
 
     def read(self, image: Image.Image) -> list[TextLine]:
         """The lines in an image, from top to bottom; a flat one is enlarged first."""
-        picture = image.convert("RGB")
-        if picture.height < _MIN_HEIGHT:
+        if (picture := image.convert("RGB")).height < _MIN_HEIGHT:
             scale = _MIN_HEIGHT / picture.height
             picture = picture.resize((round(picture.width * scale), _MIN_HEIGHT), Image.Resampling.BICUBIC)
         pixels = cv2.cvtColor(np.asarray(picture), cv2.COLOR_RGB2BGR)

@@ -74,8 +74,7 @@ class Pose:
 
     def cut(self, view: Image.Image, box: Box) -> Image.Image:
         """The part of ``view`` that shows a box of the image, at the image's own scale and orientation."""
-        inverse = cv2.invertAffineTransform(self.matrix)
-        moved = inverse - np.array([[0, 0, box.x1], [0, 0, box.y1]])
+        moved = cv2.invertAffineTransform(self.matrix) - np.array([[0, 0, box.x1], [0, 0, box.y1]])
         pixels = cv2.warpAffine(np.asarray(view.convert("RGB")), moved, (box.width, box.height), flags=cv2.INTER_CUBIC)
         return Image.fromarray(pixels)
 

@@ -258,8 +258,7 @@ class Orientation:
 
 def orientation(image: Image.Image) -> Orientation:
     levels = scaled_gray(image, min(1.0, 512 / max(image.size)), min_side=8).astype(np.float32)
-    variance = float(levels.var())
-    if variance < 1:
+    if (variance := float(levels.var())) < 1:
         return Orientation(0.0, 0.0, 0.0)
     layout = float(_copy(levels, 8).var()) / variance
     # the length of the mean of the edges' directions, four-fold, weighted by the edges' energy

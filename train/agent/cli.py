@@ -8,7 +8,7 @@ import typer
 
 from darkroom.pipelines.command_line.console import command_group
 from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
-from darkroom.pipelines.services.cli import Host, Port, require_extra
+from darkroom.pipelines.services.cli import Host, Port, require_packages
 from darkroom.sandbox.terminal import SafeConsole
 from darkroom.train.evaluation.settings import AgentSettings
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
@@ -45,7 +45,7 @@ def serve(
     """
     console, token = SafeConsole(stderr=True), os.environ.get(TOKEN_VARIABLE, "")
     require_token(host, token)
-    require_extra()
+    require_packages()
     with guarded():
         from darkroom.pipelines.services.listening import listen
         from darkroom.pipelines.storage.stage_runs import code_version

@@ -156,8 +156,7 @@ class Recipe:
 
     def objection(self, sample: Sample) -> str:
         """Why the family is not for the sample; empty where it is."""
-        families = families_of(sample)
-        if families is not None and self.family not in families:
+        if (families := families_of(sample)) is not None and self.family not in families:
             return f"its source keeps it for {', '.join(families)}"
         if sample.videos and not self.protocol.takes_videos:
             return f"it has a video, which {self.protocol.name} does not show"
@@ -255,8 +254,7 @@ def _rounded(sides: Sequence[float], image: ImageRef, *, outwards: Literal[1, -1
 
 def require_small(target: Box, image: ImageRef, max_share: float) -> None:
     """Raises ``RowError`` (unsuitable) where the target fills more than ``max_share`` of the image."""
-    share = target.area / (image.width * image.height)
-    if share > max_share:
+    if (share := target.area / (image.width * image.height)) > max_share:
         raise RowError(Reason.UNSUITABLE, f"the target fills {share:.1%} of the image, more than {max_share:.0%}")
 
 

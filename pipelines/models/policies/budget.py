@@ -22,7 +22,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from darkroom.pipelines.models.policies.policy import PolicyUnavailable
-from darkroom.pipelines.records import Usage
+from darkroom.pipelines.records import Usage, to_row
 from darkroom.pipelines.storage.database import create_table, transact, upsert
 from darkroom.pipelines.storage.ledger import Ledger
 
@@ -108,9 +108,10 @@ class SpendTracker:
             self._error = error
 
     def _synchronize(self) -> None:
-        own = self._own
-        if own is not self._written:
-            self._write(own)
+        if (own := self._own) is not self._written:
+            write = self.entry(own, session=self._session)
+            transact(self._ledger.engine, lambda connection: connection.execute(write))
+            self._written = own
         self.others = self._read()
 
     def _read(self) -> Spending:
@@ -120,16 +121,9 @@ class SpendTracker:
         calls, prompt, completion, cost, hours = row
         return Spending(Usage(int(calls), int(prompt), int(completion), float(cost)), float(hours))
 
-    def _write(self, own: Spending) -> None:
-        write = self.entry(own, session=self._session)
-        transact(self._ledger.engine, lambda connection: connection.execute(write))
-        self._written = own
-
     def entry(self, spending: Spending, *, session: str) -> sa.Executable:
         """The statement that makes ``spending`` the row of ``session``."""
-        usage = spending.usage
-        amounts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost_usd, spending.hours)
-        row = {"purse": self.name, "session": session, **dict(zip(_AMOUNTS, amounts, strict=True))}
+        row = {"purse": self.name, "session": session, **to_row(spending.usage), "hours": spending.hours}
         return upsert(_purses, row, keys=("purse", "session"), dialect=self._ledger.engine.dialect.name)
 
 

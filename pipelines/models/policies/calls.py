@@ -91,12 +91,10 @@ def seconds_to_wait(failure: Failure, *, n_tries: int, seed: int) -> float:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait, from ``Retry-After-Ms`` or ``Retry-After`` (seconds or an HTTP date); None without either."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     text = headers.get("retry-after")
-    seconds = _number(text)
-    if seconds is not None or text is None:
+    if (seconds := _number(text)) is not None or text is None:
         return seconds
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())

@@ -111,8 +111,7 @@ class EndpointCheck:
         try:
             async with asyncio.timeout(self.endpoint.timeout_seconds):
                 response = await self._chat.post(Body(body, messages, urls or {}))
-            answer = read_answer(response, body.get("n", 1))
-            if answer.failure is not None:
+            if (answer := read_answer(response, body.get("n", 1))).failure is not None:
                 raise answer.failure
         except StatusError as error:
             return CheckAnswer(time.monotonic() - start, refusal=_short(str(error), 300), status=error.status)
@@ -147,8 +146,7 @@ class EndpointCheck:
     async def _text(self) -> Ability:
         """A plain question. Where it is refused, the fields that are: each is tried by itself."""
         question = "What is 2 + 2? Reply with the number."
-        reply = await self._asked(question)
-        if reply.is_refused:
+        if (reply := await self._asked(question)).is_refused:
             bare = dict.fromkeys(("temperature", "top_p", "seed", "max_tokens"))
             tried = {name: await self._asked(question, **{**bare, name: self._fields.get(name)}) for name in bare}
             changed: dict[str, Any] = {name: None for name, each in tried.items() if each.answer is None}
@@ -174,8 +172,7 @@ class EndpointCheck:
 
     async def _thought(self) -> Ability:
         reply = await self._asked("Which is larger, 17 * 23 or 20 * 20? Think first, then reply with the number.")
-        thought = reply.answer.choices[0].reasoning if reply.answer and reply.answer.choices else ""
-        if not thought:
+        if not (thought := reply.answer.choices[0].reasoning if reply.answer and reply.answer.choices else ""):
             return Ability("thought apart", "no", "the text is all that comes" if reply.answer else reply.refusal)
         names = [name for name, value in reply.message.items() if name not in ("role", "content") and value]
         return Ability("thought apart", "yes", f"in {', '.join(names) or 'the content'}: {_short(thought)!r}")

@@ -188,8 +188,7 @@ def _json(answer: bytes, status: int) -> Any:
     except RecursionError:
         raise PolicyError(f"HTTP {status} with JSON that is nested too deeply") from None
     except ValueError as error:
-        page = _PAGE.match(answer[:_TITLE_BYTES].decode("utf-8", "replace"))
-        if page is None:
+        if (page := _PAGE.match(answer[:_TITLE_BYTES].decode("utf-8", "replace"))) is None:
             raise NoAnswer(f"the answer was cut off ({type(error).__name__}: {error})") from None
     title = f" ({' '.join(page[1].split())!r})" if page[1] else ""
     raise PolicyError(

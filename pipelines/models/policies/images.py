@@ -89,8 +89,7 @@ class ImageEncoder:
         self._urls.clear()
 
     def _encode(self, image: ImageRef) -> bytes:
-        size = self.size(image)
-        if size == (image.width, image.height):
+        if (size := self.size(image)) == (image.width, image.height):
             format, data = image.format, self._store.read(image)
         else:
             format = "JPEG" if image.format in ("JPEG", "MPO") else "PNG"

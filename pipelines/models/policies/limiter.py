@@ -127,8 +127,7 @@ class ConcurrencyLimiter:
 
     def _admit(self) -> None:
         while self._waiting and self._has_place():
-            place = self._waiting.popleft()
-            if not place.done():
+            if not (place := self._waiting.popleft()).done():
                 place.set_result(None)
                 self.n_in_flight += 1
 

@@ -193,8 +193,7 @@ def is_same_model(requested: str, answering: str) -> bool:
 
 
 def _bare(name: str) -> str:
-    last = name.rstrip("/").lower().rsplit("/", 1)[-1]
-    return last.removesuffix("-latest").removesuffix(":latest")
+    return name.rstrip("/").lower().rsplit("/", 1)[-1].removesuffix("-latest").removesuffix(":latest")
 
 
 @cache
@@ -251,7 +250,8 @@ class OpenAIPolicy:
         self._images = ImageEncoder(store, PixelLimits(endpoint.min_pixels, endpoint.max_pixels, endpoint.size_step))
         key = endpoint.key()
         self._missing_key = not key and not endpoint.is_local
-        self._gives_several, self._has_given_several = endpoint.send_n, False
+        self.gives_several, self._has_given_several = endpoint.send_n, False
+        """Whether the endpoint supports ``n``: as set, until a request shows that it does not."""
         self._shared = shared
         # a server may repeat the key in an error, and rejects are stored in tables
         clean = (lambda text: text.replace(key, "<key>")) if key else str
@@ -298,13 +298,7 @@ class OpenAIPolicy:
 
     async def write(self, request: CompletionRequest) -> Completion:
         """One chat completion. Raises ``PolicyError``, or ``PolicyUnavailable`` when no further one is possible."""
-        (completion,) = await self._complete(request, 1)
-        return completion
-
-    @property
-    def gives_several(self) -> bool:
-        """Return whether the endpoint supports ``n``: as set, until a request shows that it does not."""
-        return self._gives_several
+        return (await self._complete(request, 1))[0]
 
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
         """Request up to ``n`` chat completions at once. Raises as ``write`` does. An endpoint that rejects ``n``, or
@@ -314,9 +308,9 @@ class OpenAIPolicy:
         except PolicyError:
             if self._has_given_several:
                 raise
-            self._gives_several = False  # the error may have another cause: then `write` meets it too
+            self.gives_several = False  # the error may have another cause: then `write` meets it too
             return (await self.write(request),)
-        self._gives_several = self._has_given_several = self._has_given_several or len(completions) > 1
+        self.gives_several = self._has_given_several = self._has_given_several or len(completions) > 1
         return completions
 
     async def _complete(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
@@ -366,8 +360,7 @@ class OpenAIPolicy:
     ) -> tuple[Completion, ...]:
         """The answer's choices, ``n`` at most; ``price``: of a token in its usual price. Raises ``PolicyError`` where
         it is no completion, ``StatusError`` where the endpoint failed."""
-        answer = read_answer(body, n)
-        if answer.failure is not None:
+        if (answer := read_answer(body, n)).failure is not None:
             if answer.prompt_tokens or answer.completion_tokens:
                 answer.failure.usage = self._usage(answer.prompt_tokens or 0, answer.completion_tokens or 0, price)
             raise answer.failure

@@ -135,8 +135,7 @@ async def samples(policy: Policy, request: CompletionRequest, n: int, *, first: 
 
 async def one_by_one(policy: Policy, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
     """Send ``n`` requests at once. Waits for all even if one raises: answers that were paid for are kept."""
-    writes = (policy.write(reseeded(request, number)) for number in range(n))
-    return tuple(await all_finished(*writes))
+    return tuple(await all_finished(*(policy.write(reseeded(request, number)) for number in range(n))))
 
 
 def reseeded(request: CompletionRequest, number: int) -> CompletionRequest:

@@ -12,7 +12,6 @@ from darkroom.pipelines.models.policies.policy import (
     Policy,
     PolicyIdentity,
     Sampler,
-    SentImage,
     reseeded,
 )
 from darkroom.pipelines.records import Usage, from_row, to_row
@@ -126,7 +125,4 @@ class RecordedPolicy:
 
 
 def _completion(act: CachedCall) -> Completion:
-    result = act.result
-    frames = tuple(from_row(SentImage, frame) for frame in result.get("frames", ()))  # older acts have none
-    more = (result.get("withheld", ""), result.get("reasoning", ""))
-    return Completion(result["text"], result["finished"], from_row(Usage, result["usage"]), frames, *more)
+    return from_row(Completion, {name: value for name, value in act.result.items() if name != "batch"})

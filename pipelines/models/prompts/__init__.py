@@ -73,7 +73,7 @@ class Prompt:
             missing, unknown = self.slots - values.keys(), values.keys() - self.slots
             raise PromptError(f"prompt {self.name}: slots missing {sorted(missing)}, unknown {sorted(unknown)}")
         try:
-            return _fill(self.system, values), _fill(self.user, values)
+            return _template(self.system).render(values).strip(), _template(self.user).render(values).strip()
         except jinja2.UndefinedError as error:
             raise PromptError(f"prompt {self.name}: {error}") from error
 
@@ -132,10 +132,6 @@ def _bodies(path: Path, text: str) -> dict[str, str]:
     if before.strip() or "user" not in roles or len(set(roles)) != len(roles):
         raise PromptError(f"{path}: expected '# system' (if any) and '# user', each once and first; found {roles}")
     return {role: body.strip() for role, body in zip(roles, parts[1::2], strict=True)}
-
-
-def _fill(text: str, values: dict[str, Any]) -> str:
-    return _template(text).render(values).strip()
 
 
 @cache

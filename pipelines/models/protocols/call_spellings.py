@@ -40,8 +40,7 @@ def spelled_call(text: str) -> SpelledCall | Malformed:
     try:
         fields = _DECODER.decode(text.strip())
     except _ERRORS as error:
-        found = _mended(text)
-        if found is None:
+        if (found := _mended(text)) is None:
             return Malformed(f"the call is not JSON ({error}): {excerpt(text)}")
         fields, mended = found
     if isinstance(fields, dict) and isinstance(fields.get("function"), dict):

@@ -41,8 +41,7 @@ def tag(*names: str) -> re.Pattern[str]:
 def split_at_tag(text: str, name: str) -> tuple[str, str, str] | None:
     """The text before the first ``<name>``, inside it and after it; None without such a tag. A missing end (a stop
     string was cut off) is the end of the text."""
-    opening = tag(name).search(text)
-    if opening is None:
+    if (opening := tag(name).search(text)) is None:
         return None
     closing = tag(f"/{name}").search(text, opening.end())
     end, after = closing.span() if closing else (len(text), len(text))
@@ -104,9 +103,7 @@ def unfenced(block: str) -> str | None:
     """The content of one ```` ```python ```` fence around the whole block; None without one."""
     fence = _FENCE.match(block)
     inner = block.rstrip()[fence.end() :] if fence else ""
-    if not inner.endswith(_FENCE_END):
-        return None
-    return inner.removesuffix(_FENCE_END).rstrip(" \t").removesuffix("\n")
+    return inner.removesuffix(_FENCE_END).rstrip(" \t").removesuffix("\n") if inner.endswith(_FENCE_END) else None
 
 
 def lines(text: str) -> str:
@@ -145,8 +142,7 @@ def one_answer(text: str) -> Boxed | Malformed | None:
         return boxes
     if not boxes:
         return None
-    filled = [box for box in boxes if box.answer]
-    if not filled:
+    if not (filled := [box for box in boxes if box.answer]):
         return Malformed(rf"the \boxed answer is empty: {excerpt(text)}")
     answers = dict.fromkeys(box.answer for box in filled)
     if len(answers) > 1:
@@ -159,8 +155,7 @@ def find_boxes(text: str) -> list[Boxed] | Malformed:
     boxes: list[Boxed] = []
     end = 0
     while opening := _OPENING.search(text, end):
-        closing = _closing_brace(text, opening.end())
-        if closing is None:
+        if (closing := _closing_brace(text, opening.end())) is None:
             return Malformed(rf"a \boxed{{ is never closed: {excerpt(text[opening.start() :])}")
         end = closing + 1
         boxes.append(Boxed(opening.start(), end, text[opening.end() : closing].strip()))

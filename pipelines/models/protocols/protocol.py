@@ -96,8 +96,7 @@ class Protocol(ABC):
 
     def _checked(self, turn: ParsedTurn, first: bool) -> str:
         text = self._written(turn, first)
-        parsed = self.parse(text)
-        if parsed == turn:
+        if (parsed := self.parse(text)) == turn:
             return text
         why = parsed.evidence if isinstance(parsed, Malformed) else f"it would be read otherwise: {excerpt(text)}"
         raise RowError(Reason.MALFORMED_TURN, f"{self.name} cannot hold these words: {why}")
@@ -153,8 +152,7 @@ class TurnStream:
         if self._closed_at is not None:
             return self._goes_on(self._closed_at)
         slash = "/" if self.in_code else ""
-        boundary = tag(slash + self._container).search(self._text, self._position)
-        if boundary is None:
+        if (boundary := tag(slash + self._container).search(self._text, self._position)) is None:
             longest = len(self._container) + len("</>")
             self._position = max(self._position, len(self._text) - longest + 1)
             return False

@@ -49,8 +49,7 @@ class Thyme(Protocol):
         if turn.code is None:
             answer = (turn.answer or "").strip()
             return ParsedTurn(thought, answer=answer) if answer else Malformed("the <answer> is empty")
-        code = unfenced(turn.code)
-        if code is None:
+        if (code := unfenced(turn.code)) is None:
             return Malformed(f"<code> holds no single ```python block: {excerpt(turn.code)}")
         return ParsedTurn(thought, code=code) if code.strip() else Malformed("the code block is empty")
 

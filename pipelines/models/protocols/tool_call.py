@@ -197,8 +197,7 @@ def crop_line(bbox_2d: list[int | float], target_image: int) -> str:
 
 def _crop_arguments(code: str) -> dict[str, Any] | None:
     """The arguments of a line as ``crop_line`` writes it; None for any other code."""
-    call = _LINE.fullmatch(code)
-    if call is None:
+    if (call := _LINE.fullmatch(code)) is None:
         return None
     try:
         crop = _Crop.model_validate({"bbox_2d": json.loads(call[1]), "target_image": int(call[2])})
@@ -261,8 +260,7 @@ class ToolCall(Protocol):
 
 
 def _with_answer(text: str) -> ParsedTurn | Malformed:
-    box = one_answer(text)
-    if box is None:
+    if (box := one_answer(text)) is None:
         return Malformed(rf"the turn has neither <tool_call> nor \boxed: {excerpt(text)}")
     if isinstance(box, Malformed):
         return box

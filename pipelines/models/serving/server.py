@@ -46,9 +46,7 @@ class ModelServer:
 
     def revision(self) -> str:
         """Fingerprint of a folder, or commit of a hub model once it is loaded; empty where unknown."""
-        if self.model.is_folder:
-            return self.model.revision
-        return hub_revision(self.model.name, self.engine.options)
+        return self.model.revision if self.model.is_folder else hub_revision(self.model.name, self.engine.options)
 
     def settings(self) -> dict[str, str]:
         """The environment variables that make it the policy."""

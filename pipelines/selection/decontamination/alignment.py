@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darkroom.pipelines.selection.duplicates.local_features import Gray, Places, scaled
+from darkroom.pipelines.selection.duplicates.same_image import fitted, similarities
 from darkroom.pipelines.vision.registration import Matrix, correlation, details, laid_over, refined
 
 ALIKE = 0.9
@@ -27,6 +28,7 @@ AGREEING = 3
 _PROPOSALS = 3
 _NEAR = 0.02
 """A pair agrees with a proposal that misses it by this share of the image's longer side."""
+_NEAR_ZOOM = 0.5
 _LARGEST_ZOOM = 16.0
 _SMALLEST_SIDE = 24
 _LARGEST_AREA = 256 * 256
@@ -67,40 +69,14 @@ def align(query: Gray, image: Gray, query_places: Places, image_places: Places) 
 
 def _proposals(query: Places, image: Places, side: int) -> Iterator[tuple[Matrix, int]]:
     """The similarities that most pairs agree with, each made of all that agree."""
-    matrices = [_similarity(place, image_place) for place, image_place in zip(query, image, strict=True)]
-    all_agreeing = [_agreeing(matrix, query, image, side) for matrix in matrices]
-    is_free = np.ones(len(matrices), bool)
+    matrices, agreeing = similarities(query, image, near=_NEAR * side, zoom=_NEAR_ZOOM, largest_zoom=_LARGEST_ZOOM)
     for _ in range(_PROPOSALS):
-        agreeing = [pairs & is_free for pairs in all_agreeing]
-        best = max(range(len(matrices)), key=lambda at: int(agreeing[at].sum()))
-        if not agreeing[best].any():
+        best = int(agreeing.sum(axis=1).argmax())
+        pairs = agreeing[best].copy()
+        if not pairs.any():
             return
-        yield _fitted(matrices[best], query[agreeing[best]], image[agreeing[best]]), int(agreeing[best].sum())
-        is_free &= ~agreeing[best]
-
-
-def _similarity(place: Places, image_place: Places) -> Matrix:
-    scale = float(np.clip(image_place[2] / place[2], 1 / _LARGEST_ZOOM, _LARGEST_ZOOM))
-    turn = np.deg2rad(float(image_place[3]) - float(place[3]))
-    linear = scale * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-    return np.column_stack([linear, image_place[:2] - linear @ place[:2]])
-
-
-def _agreeing(matrix: Matrix, query: Places, image: Places, side: int) -> NDArray[np.bool_]:
-    missed = query[:, :2] @ matrix[:, :2].T + matrix[:, 2] - image[:, :2]
-    scale = np.sqrt(abs(np.linalg.det(matrix[:, :2])))
-    zoomed = np.abs(np.log2(image[:, 2] / (query[:, 2] * scale)))
-    near: NDArray[np.bool_] = (np.hypot(missed[:, 0], missed[:, 1]) <= _NEAR * side) & (zoomed < 0.5)
-    return near
-
-
-def _fitted(matrix: Matrix, query: Places, image: Places) -> Matrix:
-    """The similarity of all agreeing pairs; two that lie apart are needed for one."""
-    if len(query) < 3:
-        return matrix
-    points, image_points = (np.ascontiguousarray(places[:, :2]) for places in (query, image))
-    fitted = np.asarray(cv2.estimateAffinePartial2D(points, image_points, ransacReprojThreshold=3.0)[0])
-    return np.asarray(fitted, np.float64) if fitted.shape == matrix.shape else matrix  # None where there is none
+        yield fitted(matrices[best], query[pairs], image[pairs]), int(pairs.sum())
+        agreeing &= ~pairs
 
 
 def _compared(query: Gray, image: Gray, matrix: Matrix, n_agreeing: int) -> Alignment | None:

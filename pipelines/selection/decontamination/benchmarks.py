@@ -190,8 +190,7 @@ class Benchmark:
             raise self._error(error) from error
 
     def _files(self) -> list[Path]:
-        folder = Path(self.config.path)
-        if not folder.is_dir():
+        if not (folder := Path(self.config.path)).is_dir():
             raise DecontaminationError(f"benchmark {self.name!r}: there is no folder {folder}")
         return [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in _SUFFIXES and path.is_file()]
 

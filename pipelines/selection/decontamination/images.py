@@ -88,8 +88,7 @@ def fingerprint(data: bytes) -> Fingerprint:
     gray = gray_pixels(image)
     local = features_of_both(gray, SOUGHT)[0]
     factor = min(1.0, KEPT_SIDE / max(gray.shape))
-    options = [cv2.IMWRITE_JPEG_QUALITY, _QUALITY]
-    jpeg = np.asarray(cv2.imencode(".jpg", scaled(gray, factor), options)[1], np.uint8)
+    jpeg = np.asarray(cv2.imencode(".jpg", scaled(gray, factor), [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1], np.uint8)
     places = local.places * np.array([factor, factor, factor, 1], np.float32)
     return Fingerprint(digest_bytes(data), perceptual_hash(image), Features(places, local.signatures), jpeg)
 
@@ -143,8 +142,7 @@ def candidates(index: PartIndex, query: Features) -> list[Correspondence]:
     order = np.lexsort((shared.feature, shared.distance, shared.query, shared.image))
     _, firsts = np.unique(np.stack([shared.image[order], shared.query[order]]), axis=1, return_index=True)
     chosen = order[firsts]  # of every image, the nearest feature to each of the query's
-    n_images = len(index.starts) - 1
-    weights = np.bincount(shared.image[chosen], 1 - shared.distance[chosen] / (2 * SAME_PLACE), n_images)
+    weights = np.bincount(shared.image[chosen], 1 - shared.distance[chosen] / (2 * SAME_PLACE), len(index.starts) - 1)
     best = [int(number) for number in np.argsort(-weights, kind="stable")[:_CANDIDATES] if weights[number] > 0]
     pairs = []
     for number in best:
@@ -194,8 +192,7 @@ class ImageIndex:
         return [*near, *parts.values()]
 
     def _near(self, phash: PerceptualHash) -> Iterator[int]:
-        turns = np.array(phash.turns, np.uint64)
-        least = np.bitwise_count(turns[:, None] ^ self._hashes[None, :]).min(axis=0)
+        least = np.bitwise_count(np.array(phash.turns, np.uint64)[:, None] ^ self._hashes[None, :]).min(axis=0)
         yield from (self._hashed[at] for at in np.flatnonzero(least <= HASH_BITS))
 
     def _look(self, number: int) -> Look:
@@ -217,8 +214,7 @@ class ImageIndex:
     ) -> ImageMatch | None:
         image = self._images[shared.image]
         places = sides[is_mirrored].places[shared.of_query], image.features.places[shared.of_image]
-        side = np.ascontiguousarray(gray[:, ::-1]) if is_mirrored else gray
-        overlap = align(side, image.gray, *places)
+        overlap = align(np.ascontiguousarray(gray[:, ::-1]) if is_mirrored else gray, image.gray, *places)
         if overlap is None or not overlap.same:
             return None
         detail = (

@@ -129,8 +129,7 @@ class BenchmarkIndex:
         """The index, from what ``folder`` has and from the benchmarks' own files for the rest. Raises
         ``DecontaminationError`` that names the benchmark which cannot be read."""
         cache = FingerprintCache(folder)
-        rows = {benchmark.name: _rows(benchmark, cache) for benchmark in benchmarks}
-        return cls(rows, cache)
+        return cls({benchmark.name: _rows(benchmark, cache) for benchmark in benchmarks}, cache)
 
     def places(self, image: int) -> Sequence[BenchmarkPlace]:
         """The rows that show image number ``image``."""

@@ -80,8 +80,7 @@ def _described(gray: Gray, sought: Sought) -> tuple[Places, NDArray[np.float32]]
     if not len(points):
         return np.empty((0, 4), np.float32), np.empty((0, len(_MEAN)), np.float32)
     places = np.array([(*point.pt, point.size, point.angle) for point in points], np.float32)
-    responses = np.array([point.response for point in points], np.float32)
-    chosen = _spread(places, responses, small.shape, sought)
+    chosen = _spread(places, np.array([point.response for point in points], np.float32), small.shape, sought)
     upscaled = np.asarray(places[chosen] / np.array([factor, factor, factor, 1]), np.float32)
     # OpenCV begins at the finest octave of those given: one of it leaves the descriptors as they are with all points
     finest = min(points, key=lambda point: (point.octave + 128) & 255)
@@ -119,8 +118,7 @@ def _projections() -> NDArray[np.float32]:
 
 def _signatures(descriptors: NDArray[np.float32]) -> Signatures:
     roots = np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-9))
-    packed = np.packbits((roots - _MEAN) @ _projections() > 0, axis=1)
-    return np.ascontiguousarray(packed).view(np.uint64)
+    return np.ascontiguousarray(np.packbits((roots - _MEAN) @ _projections() > 0, axis=1)).view(np.uint64)
 
 
 SAME_PLACE = 56

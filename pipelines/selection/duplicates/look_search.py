@@ -62,8 +62,7 @@ class Proposals(NamedTuple):
 
     def likeliest(self, n_most: int) -> "Proposals":
         """At most so many of each row; ``self`` is sorted."""
-        starts = np.searchsorted(self.rows, self.rows)
-        return self.only(np.arange(len(self.rows)) - starts < n_most)
+        return self.only(np.arange(len(self.rows)) - np.searchsorted(self.rows, self.rows) < n_most)
 
 
 Compare = Callable[[int, int], ImageComparison | None]

@@ -95,8 +95,7 @@ def same_image(look: Look, beside: Look) -> ImageComparison | None:
     first, second = sorted((look, beside), key=lambda one: one.jpeg)
     if first.jpeg == second.jpeg:
         return ImageComparison(1.0, 1.0, 1.0, 0.0)
-    frames = list(_frames(first, second))
-    if not frames:  # most proposals: no pixels need be decoded
+    if not (frames := list(_frames(first, second))):  # most proposals: no pixels need be decoded
         return None
     first_gray, second_gray = first.gray, second.gray
     for frame in frames:
@@ -110,8 +109,7 @@ def same_image(look: Look, beside: Look) -> ImageComparison | None:
 
 def _same_details(gray: Gray, beside: Gray, matrix: Matrix, n_agreeing: int) -> ImageComparison | None:
     """Compare the details; where these are few, the shading must agree too. None unless they agree."""
-    overlaid = Overlaid.by(matrix, gray, beside)
-    if overlaid is None:
+    if (overlaid := Overlaid.by(matrix, gray, beside)) is None:
         return None
     places = overlaid.places(_DETAILS)
     compared = ImageComparison.of(overlaid, places)
@@ -144,8 +142,7 @@ def _shading(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask) -> ImageC
 
 def _shades(small: Gray, beside: Gray, matrix: Matrix, mask: Mask) -> ImageComparison | None:
     """None where the small copies hardly overlap or have no details."""
-    overlaid = Overlaid.by(matrix, small, beside)
-    if overlaid is None:
+    if (overlaid := Overlaid.by(matrix, small, beside)) is None:
         return None
     overlaid = overlaid.without(mask)
     places = overlaid.places(_SHADES)
@@ -169,8 +166,7 @@ def _same_print(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
 
 
 def _print_agrees(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
-    overlaid = Overlaid.by(matrix, gray, beside)
-    if overlaid is None:
+    if (overlaid := Overlaid.by(matrix, gray, beside)) is None:
         return False
     places = overlaid.places(_PRINT)
     rows, columns = np.nonzero(places.detailed & ~places.agreeing)
@@ -182,8 +178,7 @@ def _print_agrees(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
 
 def _plain_share(gray: Gray) -> float:
     """The share of the image that has its commonest grey level, give or take two."""
-    counts = np.bincount(gray.ravel(), minlength=256)
-    return float(np.convolve(counts, np.ones(5), "same").max() / gray.size)
+    return float(np.convolve(np.bincount(gray.ravel(), minlength=256), np.ones(5), "same").max() / gray.size)
 
 
 class _Placement(NamedTuple):
@@ -228,19 +223,37 @@ def pose_of_features(features: Features, beside: Features, side: int) -> tuple[M
     if len(pairs) < FEWEST:
         return np.eye(2, 3), 0
     here, there = features.places[pairs[:, 0]], beside.places[pairs[:, 1]]
-    linears, shifts = _similarities(here, there)
-    missed = np.einsum("mij,nj->mni", linears, here[:, :2]) + shifts[:, None] - there[None, :, :2]
-    zooms = np.abs(np.log2(there[:, 2] / here[:, 2])[None] - np.log2(there[:, 2] / here[:, 2])[:, None])
-    agreeing = (np.hypot(missed[..., 0], missed[..., 1]) <= _NEAR * side) & (zooms < 0.6)
+    matrices, agreeing = similarities(here, there, near=_NEAR * side, zoom=0.6)
     best = int(agreeing.sum(axis=1).argmax())
     chosen, n = agreeing[best], int(agreeing[best].sum())
-    matrix = np.column_stack([linears[best], shifts[best]])
-    if n < FEWEST:
-        return matrix, n
-    points, points_there = (np.ascontiguousarray(places[chosen, :2]) for places in (here, there))
-    fitted = cv2.estimateAffinePartial2D(points, points_there, ransacReprojThreshold=3.0)[0]
-    is_fitted = fitted is not None and np.isfinite(fitted).all()  # points in one place give no similarity
-    return (np.asarray(fitted, np.float64) if is_fitted else matrix), n
+    return fitted(matrices[best], here[chosen], there[chosen]), n
+
+
+def similarities(
+    here: Places, there: Places, *, near: float, zoom: float, largest_zoom: float = np.inf
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The similarity that each pair of places proposes, (n, 2, 3), and which pairs agree with it, (n, n): those that
+    it misses by at most ``near`` pixels, and whose size it misses by less than ``zoom`` powers of two."""
+    zooms = there[:, 2] / here[:, 2]
+    scale = np.clip(zooms, 1 / largest_zoom, largest_zoom)
+    turn = np.deg2rad((there[:, 3] - here[:, 3]).astype(np.float64))
+    cos, sin = scale.astype(np.float64) * (np.cos(turn), np.sin(turn))
+    linears = np.stack([np.stack([cos, -sin], axis=1), np.stack([sin, cos], axis=1)], axis=1)
+    shifts = there[:, :2] - np.einsum("nij,nj->ni", linears, here[:, :2])
+    missed = np.einsum("mij,nj->mni", linears, here[:, :2]) + shifts[:, None] - there[None, :, :2]
+    is_near = np.hypot(missed[..., 0], missed[..., 1]) <= near
+    matrices = np.concatenate([linears, shifts[..., None]], axis=2)
+    return matrices, is_near & (np.abs(np.log2(zooms)[None] - np.log2(scale)[:, None]) < zoom)
+
+
+def fitted(matrix: Matrix, here: Places, there: Places) -> Matrix:
+    """The similarity of all pairs that agree with ``matrix``, if there are enough of them."""
+    if len(here) < FEWEST:
+        return matrix
+    points, points_there = (np.ascontiguousarray(places[:, :2]) for places in (here, there))
+    better = cv2.estimateAffinePartial2D(points, points_there, ransacReprojThreshold=3.0)[0]
+    is_fitted = better is not None and np.isfinite(better).all()  # points in one place give no similarity
+    return np.asarray(better, np.float64) if is_fitted else matrix
 
 
 def _mutual(signatures: Signatures, beside: Signatures) -> NDArray[np.int64]:
@@ -253,12 +266,3 @@ def _mutual(signatures: Signatures, beside: Signatures) -> NDArray[np.int64]:
     here = np.arange(len(signatures))
     is_near = (back[nearest] == here) & (distances[here, nearest] <= _SAME_PLACE)
     return np.stack([here[is_near], nearest[is_near]], axis=1)
-
-
-def _similarities(here: Places, there: Places) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Similarities that take one place of a pair to the other: (n, 2, 2) and (n, 2)."""
-    scale = (there[:, 2] / here[:, 2]).astype(np.float64)
-    turn = np.deg2rad((there[:, 3] - here[:, 3]).astype(np.float64))
-    cos, sin = scale * np.cos(turn), scale * np.sin(turn)
-    linears = np.stack([np.stack([cos, -sin], axis=1), np.stack([sin, cos], axis=1)], axis=1)
-    return linears, there[:, :2] - np.einsum("nij,nj->ni", linears, here[:, :2])

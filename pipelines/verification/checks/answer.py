@@ -43,8 +43,7 @@ def answer_verified(case: Case) -> CheckResult:
 
 
 def _graded(verdict: Grade, more: str = "") -> CheckResult:
-    detail = f"{verdict.kind}: {verdict.detail}{more}"
-    return decided(verdict.right, Flaw.WRONG_ANSWER, detail, score=verdict.score)
+    return decided(verdict.right, Flaw.WRONG_ANSWER, f"{verdict.kind}: {verdict.detail}{more}", score=verdict.score)
 
 
 ANSWER = JudgeQuestion("judge_answer", PROMPT, lambda case: grade(case.trajectory.answer, case.sample).right)
@@ -55,8 +54,7 @@ ANSWER = JudgeQuestion("judge_answer", PROMPT, lambda case: grade(case.trajector
 async def answer_judged(case: Case, judge: Judge) -> CheckResult:
     """The answer is the sample's by its grade or, where no rule could tell, by most votes of a judge."""
     sample, answer = case.sample, case.trajectory.answer
-    verdict = grade(answer, sample)
-    if verdict.right or sample.choices or verdict.kind == "numeric":
+    if (verdict := grade(answer, sample)).right or sample.choices or verdict.kind == "numeric":
         return _graded(verdict)
     if why := rejection_reason(answer, sample.answer):
         return _graded(verdict, f"; no judge asked: {why}")

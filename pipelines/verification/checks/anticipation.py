@@ -59,8 +59,7 @@ def names_answer(text: str, sample: Sample) -> str | None:
 
 
 def _named(text: str, answer: str, question: str) -> str | None:
-    stems = _stems(answer)
-    if not stems or (len(stems) == 1 and stems[0] in _EVERYDAY):
+    if not (stems := _stems(answer)) or (len(stems) == 1 and stems[0] in _EVERYDAY):
         return None
     if len(stems) == 1 and (len(stems[0]) == 1 or stems[0] in _SMALL_NUMBERS):
         return _counted(text, stems[0], question)

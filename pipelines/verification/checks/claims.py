@@ -66,8 +66,7 @@ class Claim(NamedTuple):
 def claims_in(text: str) -> Iterator[Claim]:
     """The claims of a text, sentence by sentence; nothing is claimed by a question, a denial or a quotation."""
     for sentence in _SENTENCE.split(_QUOTED.sub("''", text[:_MAX_CHARS])):
-        plain = " ".join(sentence.split())
-        if plain.endswith("?"):
+        if (plain := " ".join(sentence.split())).endswith("?"):
             continue
         of_now = bool(_STILL.search(plain))
         for kind, pattern in _PATTERNS.items():

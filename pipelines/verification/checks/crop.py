@@ -108,8 +108,7 @@ _MIN_WORDS = 6
 @check()
 def two_programs(case: Case) -> CheckResult:
     """There are exactly two programs; ``score`` is their number."""
-    n = len(case.trajectory.rounds)
-    if n == 2:
+    if (n := len(case.trajectory.rounds)) == 2:
         return passed(score=2.0)
     return failed(Flaw.TOO_FEW_ROUNDS if n < 2 else Flaw.TOO_MANY_PROGRAMS, f"{n} programs, expected 2", score=float(n))
 
@@ -136,8 +135,7 @@ def first_crop_is_generous(case: Case) -> CheckResult:
 def first_crop_misses(case: Case) -> CheckResult:
     """The first crop shows at most ``MAX_MISSED_SHARE`` of the target; ``score`` is the share that it shows."""
     rounds = case.trajectory.rounds
-    location = locate_round(case, rounds[0]) if rounds else None
-    if location is None:
+    if (location := locate_round(case, rounds[0]) if rounds else None) is None:
         return failed(Flaw.NOT_A_CROP, "the first image is no part of the question's image", score=0.0)
     target = case.sample.truth.boxes[0].box
     share = round(location.box.intersection(target).area / target.area, 4)

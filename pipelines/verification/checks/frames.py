@@ -22,8 +22,7 @@ MAX_VISUAL_TOKENS = 16_000
 def frames_within_budget(case: Case) -> CheckResult:
     """At most ``MAX_FRAMES_SHOWN`` frames were shown, an image without any counted as one; ``score`` is how many."""
     images = [max(1, *(len(frames) for frames in _seen(case, image))) for image in case.observed]
-    detail = f"{sum(images)} frames in {len(images)} pictures"
-    return _within(MAX_FRAMES_SHOWN, sum(images), detail)
+    return _within(MAX_FRAMES_SHOWN, sum(images), f"{sum(images)} frames in {len(images)} pictures")
 
 
 @check()
@@ -62,9 +61,7 @@ def relevant_frames_shown(case: Case) -> CheckResult:
     if missed:
         segments = "; ".join(f"{moment.label} in {moment.first} to {moment.end - 1}" for moment in missed)
         return failed(Flaw.FRAMES_MISSED, f"{detail}; missed: {segments}", score=round(score, 4))
-    if not frames:
-        return failed(Flaw.FRAMES_MISSED, detail, score=0.0)
-    return passed(detail, score=score)
+    return passed(detail, score=score) if frames else failed(Flaw.FRAMES_MISSED, detail, score=0.0)
 
 
 def _seen(case: Case, image: ImageRef) -> Iterator[tuple[FrameMatch, ...]]:

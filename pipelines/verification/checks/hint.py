@@ -59,8 +59,7 @@ def _first_of(ways: Sequence[str], text: str) -> str | None:
 
 def reads_file_name(code: str) -> bool:
     """Return whether the code turns a part of an input's path into a number: then the path, not the image, tells it."""
-    tree = parsed(code)
-    if tree is None:
+    if (tree := parsed(code)) is None:
         return False
     numbers = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) in ("int", "float")]
     names = {name.id for call in numbers for name in ast.walk(call) if isinstance(name, ast.Name)}
@@ -98,8 +97,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _names(code: str) -> list[str]:
-    tree = parsed(code)
-    if tree is None:
+    if (tree := parsed(code)) is None:
         return re.findall(r"[A-Za-z_]\w*", code)
     values = [getattr(node, field, None) for node in ast.walk(tree) for field in ("id", "attr", "arg", "name")]
     return [value for value in values if isinstance(value, str)]

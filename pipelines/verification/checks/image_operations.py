@@ -68,8 +68,7 @@ def upright(case: Case) -> CheckResult:
         return failed(Flaw.NO_IMAGE, "no program showed an image")
     output = case.store.open(case.observed[-1])
     original = case.store.open(case.sample.images[0])
-    pose = pose_of(original, output)
-    if pose is None:
+    if (pose := pose_of(original, output)) is None:
         what = "mirrored" if pose_of(ImageOps.mirror(original.convert("RGB")), output) else "not this question's"
         return failed(Flaw.NOT_UPRIGHT, f"the image shown is {what}")
     residual = degrees_between(pose.angle, 0.0)
@@ -89,8 +88,7 @@ def angle_undone(case: Case) -> CheckResult:
     """The program's turn and the one before it make a whole turn; ``score`` is the rest, in degrees."""
     if not case.observed:
         return failed(Flaw.NO_IMAGE, "no program showed an image")
-    output = case.store.open(case.observed[-1])
-    pose = pose_of(case.store.open(case.trajectory.images[0]), output)
+    pose = pose_of(case.store.open(case.trajectory.images[0]), case.store.open(case.observed[-1]))
     if pose is None:
         return failed(Flaw.WRONG_ANGLE, "the image shown is no rotation of the one that was given")
     applied = float(case.hint["angle"])
@@ -163,8 +161,7 @@ def legibility_gain(case: Case) -> CheckResult:
     boxes = [truth.box.grown(MARGIN) for truth in case.sample.truth.boxes if truth.image == 0]
     box = (boxes[0] if boxes else Box(0, 0, *original.size)).clipped(*original.size)
     parts = original.crop(box), before.crop(box), _part(after, original, box)
-    engine = ocr_reader()
-    if engine is not None and (verdict := _read(engine, case, *parts)):
+    if (engine := ocr_reader()) is not None and (verdict := _read(engine, case, *parts)):
         return verdict
     return _measured(*parts)
 
@@ -215,8 +212,7 @@ def _measured(original: Image.Image, before: Image.Image, after: Image.Image) ->
 def operation_applied(case: Case) -> CheckResult:
     """The last image shows the operation that was decided; ``score`` counts the operations that it shows."""
     decided = Operation(case.hint["operation"])
-    transform = _change(case)
-    if transform is None:
+    if (transform := _change(case)) is None:
         return failed(Flaw.OTHER_OPERATION, "what is shown has nothing in common with the question's image", score=0.0)
     applied = transform.operations
     n = float(len(applied))
@@ -255,8 +251,7 @@ async def judge_effective(case: Case, judge: Judge) -> CheckResult:
 
 def _change(case: Case) -> ImageTransform | None:
     """Transform that made the last shown image of the first image that it has to do with."""
-    rounds = [turn for turn in case.trajectory.rounds if turn.observation.images]
-    if not rounds:
+    if not (rounds := [turn for turn in case.trajectory.rounds if turn.observation.images]):
         return None
     output, boxes = case.store.open(rounds[-1].observation.images[-1]), literal_boxes(executed_code(rounds[-1]))
     transforms = (measure_transform(output, case.store.open(image), boxes) for image in case.trajectory.images)

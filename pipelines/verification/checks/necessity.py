@@ -189,6 +189,5 @@ async def _votes(
     while n_more:
         n = sum(len(votes.ballots) for votes in rounds)
         rounds.append(await collect_votes(policy, reseeded(turn, n), right, n_votes=n_more, what=f"necessity, {view}"))
-        n_right = sum(votes.n_yes for votes in rounds)
-        n_more = test.n_more(n_right, n + n_more) if test is not None else 0
+        n_more = test.n_more(sum(votes.n_yes for votes in rounds), n + n_more) if test is not None else 0
     return rounds

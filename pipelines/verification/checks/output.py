@@ -62,8 +62,7 @@ def _as_asked(sample: Sample) -> tuple[Sample, ...]:
     """The sample, and where it has choices also the one that asks for the right choice's text."""
     if not sample.choices:
         return (sample,)
-    text = dict(map(split_choice, sample.choices))[sample.answer]
-    return sample, replace(sample, choices=(), answer=text)
+    return sample, replace(sample, choices=(), answer=dict(map(split_choice, sample.choices))[sample.answer])
 
 
 def _candidates(trajectory: Trajectory) -> Iterator[str]:
@@ -106,8 +105,7 @@ Grey = npt.NDArray[np.float32]
 @check()
 def figure_rendered(case: Case) -> CheckResult:
     """Every image that came back is a drawing of the program's own; ``score`` is the least share of edges."""
-    images = case.observed
-    if not images:
+    if not (images := case.observed):
         return failed(Flaw.NO_IMAGE, "no program showed an image", score=0.0)
     originals = [_small(case, image) for image in case.trajectory.images]
     shares = []
@@ -129,8 +127,7 @@ def drawing_needed(case: Case) -> CheckResult:
     FIGR §3.1. What is read off is compared by ``answer_verified``. Not found is an answer that a program
     computed and wrote into its own drawing.
     """
-    printed = output_supports_answer.judge(case)
-    if printed.flaw is None:
+    if (printed := output_supports_answer.judge(case)).flaw is None:
         return failed(Flaw.ANSWER_PRINTED, f"the drawing was not needed: {printed.detail}")
     for n, turn in enumerate(case.trajectory.rounds, 1):
         for text in _texts(turn.code):
@@ -159,8 +156,7 @@ def _ink(grey: Grey) -> tuple[float, float]:
     inner = grey[int(low * height) : int(high * height), int(low * width) : int(high * width)]
     if min(inner.shape) < 2:
         return 0.0, 0.0
-    steps = np.hypot(np.diff(inner, axis=0)[:, :-1], np.diff(inner, axis=1)[:-1])
-    edges = steps > _EDGE
+    edges = np.hypot(np.diff(inner, axis=0)[:, :-1], np.diff(inner, axis=1)[:-1]) > _EDGE
     rows, columns = np.flatnonzero(edges.any(axis=1)), np.flatnonzero(edges.any(axis=0))
     if not rows.size:
         return 0.0, 0.0
@@ -207,8 +203,7 @@ def replays_as_released(case: Case) -> CheckResult:
 @check()
 def agrees_with_label(case: Case) -> CheckResult:
     """The answer is the release's label, where it has one besides the trajectory's own answer."""
-    release = release_of(case.sample)
-    if release is None or not release["has_label"]:
+    if (release := release_of(case.sample)) is None or not release["has_label"]:
         return passed("not compared: the release has no label besides this answer")
     verdict = grade(case.trajectory.answer, case.sample)
     return decided(verdict.right, Flaw.WRONG_ANSWER, f"{verdict.kind}: {verdict.detail}")

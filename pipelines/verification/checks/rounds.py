@@ -31,11 +31,9 @@ def executes(case: Case) -> CheckResult:
 @check()
 def shows_an_image(case: Case) -> CheckResult:
     """Every round's observation shows at least one image."""
-    rounds = case.trajectory.rounds
-    blind = [str(n) for n, turn in enumerate(rounds, 1) if not turn.observation.images]
-    if rounds and not blind:
-        return passed()
-    return failed(Flaw.NO_IMAGE, f"no image in round {', '.join(blind) or '1'}")
+    blind = [str(n) for n, turn in enumerate(case.trajectory.rounds, 1) if not turn.observation.images]
+    is_shown = case.trajectory.rounds and not blind
+    return passed() if is_shown else failed(Flaw.NO_IMAGE, f"no image in round {', '.join(blind) or '1'}")
 
 
 @check()
@@ -101,8 +99,7 @@ def calls_are_valid(case: Case) -> CheckResult:
 def zooms_on_target(case: Case) -> CheckResult:
     """The image of the last call contains the target's box and is no lazy crop, measured on pixels; ``score`` is the
     share of the target that it shows. A row without calls, or without a box, has nothing to show."""
-    calls = [call for call in _calls(case) if call is not None]
-    if not calls or not case.sample.truth.boxes:
+    if not (calls := [call for call in _calls(case) if call is not None]) or not case.sample.truth.boxes:
         return passed("no call" if not calls else "the sample has no box")
     if not calls[-1].shown:
         return failed(Flaw.NOT_A_CROP, "the last call shows nothing", score=0.0)
@@ -159,8 +156,7 @@ _EXCERPT = 80
 @check()
 def has_a_thought(case: Case) -> CheckResult:
     """Every program has a thought before it, an answer without programs too; ``score`` is the share that has."""
-    rounds = case.trajectory.rounds
-    if not rounds:
+    if not (rounds := case.trajectory.rounds):
         has_one = bool(case.trajectory.final_thought.strip())
         return decided(
             has_one, Flaw.NO_THOUGHT, "" if has_one else "no thought before the answer", score=float(has_one)

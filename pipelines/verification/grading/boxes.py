@@ -13,7 +13,7 @@ from typing import Any
 from darkroom.pipelines.records.geometry import iou
 from darkroom.pipelines.verification.grading.answer_text import bare, turning_words
 from darkroom.pipelines.verification.grading.sentences import cores
-from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 
 LEAST_OVERLAP = 0.5
 """Intersection over union from which on two boxes are of the same thing (PASCAL VOC's)."""
@@ -22,7 +22,7 @@ Corners = tuple[float, float, float, float]
 _DATA = read_words(__file__)
 _SIDES_NAMED: list[list[str]] = _DATA["sides"]
 _SPELLED = [re.compile(spelled) for spelled in _DATA["spelled"]]
-_FENCED, _TAGGED, _LABELLED = compiled(_DATA, "fenced", "tagged", "labelled")
+_RE = Patterns(_DATA)
 _NAMES = frozenset({"bbox", "bbox_2d", "box", "bounding_box"})
 _CERTAINTY = ("confidence", "score")
 _MAX_CHARS = 400
@@ -44,13 +44,13 @@ def same_box(answer: str, expected: str, question: str = "") -> float | None:
 def read_box(text: str) -> Corners | None:
     """The one box that the whole text is, as ``x1, y1, x2, y2``; None where it is none, inverted, or not finite."""
     plain = bare(text)
-    label = _LABELLED.match(plain)
+    label = _RE.labelled.match(plain)
     unlabelled = plain[label.end() :] if label and not turning_words(label[0]) else ""
     return _read(plain) or (_read(unlabelled) if unlabelled else None)
 
 
 def _read(plain: str) -> Corners | None:
-    surrounded = _FENCED.match(plain) or _TAGGED.match(plain)
+    surrounded = _RE.fenced.match(plain) or _RE.tagged.match(plain)
     inner = surrounded[1].strip() if surrounded else plain
     for spelled in _SPELLED:
         if matched := spelled.match(inner):

@@ -14,13 +14,9 @@ from darkroom.pipelines.verification.grading.maths import same_spelling
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, same_polarity, stem
 from darkroom.pipelines.verification.grading.text_match import same_text, same_words
-from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 
-_DATA = read_words(__file__)
-_NAMED, _BOXED_LETTER, _ALONE, _BEFORE, _BEHIND, _CONCLUSION, _GROUND, _LETTERS, _WORDS = compiled(
-    _DATA, "named", "boxed_letter", "alone", "before", "behind", "conclusion", "ground", "letters", "words"
-)
-(_LETTER,) = compiled(_DATA, "letter")
+_RE = Patterns(read_words(__file__))
 _DIRECTING = frozenset(["side", "hand", "towards"])
 _MAX_CHARS, _MIN_REASON = 400, 3
 
@@ -35,9 +31,9 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
         letter for core in cores(answer, question, with_reason=False) if (letter := _letter(core, choices, question))
     }
     letters = letters or _distinguished(bare(answer), choices, question)
-    if not letters and len(parts := _CONCLUSION.split(bare(answer))) > 1:
+    if not letters and len(parts := _RE.conclusion.split(bare(answer))) > 1:
         return _concluded(parts[-1], parts[:-1], choices, question)
-    if not letters and len(parts := _GROUND.split(bare(answer), maxsplit=1)) > 1:
+    if not letters and len(parts := _RE.ground.split(bare(answer), maxsplit=1)) > 1:
         return _concluded(parts[0], parts[1:], choices, question) if len(_words(parts[1])) >= _MIN_REASON else None
     return letters.pop() if len(letters) == 1 else None
 
@@ -45,7 +41,7 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
 def chosen_letters(answer: str, choices: Sequence[str], question: str) -> Iterator[frozenset[str]]:
     """The choices of "A, C and E", as each list that the answer may hold names them."""
     for core in cores(answer, question):
-        parts = tuple(core) if _LETTERS.match(core) else elements(core)
+        parts = tuple(core) if _RE.letters.match(core) else elements(core)
         letters = [_letter(bare(part), choices, question) for part in parts]
         if len(parts) == len(set(letters)):
             yield frozenset(letter for letter in letters if letter)
@@ -90,7 +86,7 @@ def _in_one_order(answer_words: Sequence[str], choice: Sequence[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    return _WORDS.findall(bare(text).casefold().replace("’", "'"))
+    return _RE.words.findall(bare(text).casefold().replace("’", "'"))
 
 
 def _yes_or_no(answer: str, choices: Sequence[str], question: str) -> str | None:
@@ -104,19 +100,19 @@ def _concluded(conclusion: str, reasons: Sequence[str], choices: Sequence[str], 
     if any(hedging_words(part) or turning_words(part) for part in (conclusion, *reasons)):
         return None
     letter = chosen_letter(conclusion, choices, question)
-    texts = {name: f" {' '.join(_WORDS.findall(text.casefold()))} " for name, text in map(split_choice, choices)}
-    reason_words = f" {' '.join(_WORDS.findall(' '.join(reasons).casefold()))} "
+    texts = {name: f" {' '.join(_RE.words.findall(text.casefold()))} " for name, text in map(split_choice, choices)}
+    reason_words = f" {' '.join(_RE.words.findall(' '.join(reasons).casefold()))} "
     letters = {name for name, text in texts.items() if text.strip() and text in reason_words}
-    letters |= {name for name in _LETTER.findall(" ".join(reasons)) if name in texts}
+    letters |= {name for name in _RE.letter.findall(" ".join(reasons)) if name in texts}
     return letter if letter and letters <= {letter} else None
 
 
 def _letter(text: str, choices: Sequence[str], question: str) -> str | None:
-    for pattern in (_BOXED_LETTER, _ALONE):
+    for pattern in (_RE.boxed_letter, _RE.alone):
         if match := pattern.match(text):
             text = match[match.lastindex or 0]
     # the words as they are come first: a choice may itself begin with "option"
-    for spelled in dict.fromkeys((text, _NAMED.sub("", text))):
+    for spelled in dict.fromkeys((text, _RE.named.sub("", text))):
         if letter := letter_of(spelled, choices) or _agreed(spelled, choices, question):
             return letter
     return _valued(text, choices, question)
@@ -125,7 +121,7 @@ def _letter(text: str, choices: Sequence[str], question: str) -> str | None:
 def _agreed(text: str, choices: Sequence[str], question: str) -> str | None:
     """The letter of an answer that gives letter and text, if they are of one choice."""
     texts = dict(map(split_choice, choices))
-    for match in filter(None, (_BEFORE.match(text), _BEHIND.match(text))):
+    for match in filter(None, (_RE.before.match(text), _RE.behind.match(text))):
         letter, words = match["letter"].upper(), match["words"].strip()
         inner = words[1:-1] if words.startswith("(") and words.endswith(")") else words
         if letter in texts and letter in {_text(words, choices, question), _text(inner, choices, question)}:

@@ -68,8 +68,7 @@ def rival_number(answer: str) -> str:
 
 
 def _altered(answer: str) -> Iterator[Corruption]:
-    match = _NUMBER.search(answer)
-    if match is None:
+    if (match := _NUMBER.search(answer)) is None:
         return
     before, number, after = answer[: match.start()], match[0], answer[match.end() :]
     if first := re.search(r"[1-9]", number):
@@ -115,8 +114,7 @@ _BELOW = 0.98
 
 def boxes(sample: Sample, grader: Grader) -> Iterator[Corruption]:
     """Other boxes and no boxes. Nothing where the expected answer is none."""
-    own = read_box(sample.answer)
-    if own is None:
+    if (own := read_box(sample.answer)) is None:
         return
     least = grader.tolerance or LEAST_OVERLAP
     for kind, box in _others(own, least * _BELOW):
@@ -252,8 +250,7 @@ def texts(sample: Sample) -> Iterator[Corruption]:
 
 def lists(sample: Sample, grader: Grader) -> Iterator[Corruption]:
     """An element missing, more, repeated, replaced; another order where it counts."""
-    parts = elements(sample.answer)
-    if not parts:
+    if not (parts := elements(sample.answer)):
         return
     digits = "".join(letter for part in parts for letter in part if letter.isdigit())
     rival = RIVAL if any(read_quantity(part) is None for part in parts) else f"9{digits}"[:18]
@@ -304,8 +301,7 @@ def measure_discrimination(sample: Sample, grader: Grader) -> Discrimination:
 
 def require_discrimination(sample: Sample, grader: Grader) -> None:
     """Require that the grader tells the answers apart. Raises ``RowError`` (grader_cannot_tell) with the evidence."""
-    discrimination = measure_discrimination(sample, grader)
-    if not discrimination.holds:
+    if not (discrimination := measure_discrimination(sample, grader)).holds:
         raise RowError(Reason.GRADER_CANNOT_TELL, f"the {grader.kind} grader {discrimination}")
 
 

@@ -14,17 +14,12 @@ from typing import NamedTuple
 
 from darkroom.pipelines.verification.grading.number_words import ONES, TENS, in_digits
 from darkroom.pipelines.verification.grading.numeric import same_span
-from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words
 
 MAX_CHARS = 60
 
 _DATA = read_words(__file__)
-_FIGURES, _LEAD, _INFINITE, _RATIO, _SCORE, _TIME_OF_DAY, _IS_SCORE = compiled(
-    _DATA, "figures", "lead", "infinite", "ratio", "score", "time_of_day", "is_score"
-)
-_CLOCK, _BESIDE, _HOUR_AND_MINUTE, _WEEKDAY, _VERBATIM = compiled(
-    _DATA, "clock", "beside", "hour_and_minute", "weekday", "verbatim"
-)
+_RE = Patterns(_DATA)
 _MONTHS: list[str] = _DATA["months"]
 ORDINALS: list[str] = _DATA["ordinals"]
 _HOURS_OF: dict[str, int] = _DATA["hours_of"]
@@ -53,15 +48,15 @@ def same_date(answer: str, expected: str) -> bool | None:
 
 def wants_the_letters(question: str) -> bool:
     """Return whether the question asks what is written, so that another spelling is no answer."""
-    return _VERBATIM.search(question) is not None
+    return _RE.verbatim.search(question) is not None
 
 
 def _day(text: str) -> CalendarDate | None:
     if len(text) > MAX_CHARS:
         return None
     plain = " ".join(text.split())
-    plain = _LEAD.sub("", plain, count=1)
-    weekday = _WEEKDAY.match(plain)
+    plain = _RE.lead.sub("", plain, count=1)
+    weekday = _RE.weekday.match(plain)
     plain = plain[weekday.end() :] if weekday else plain
     readings = set(_readings(figures)) if (figures := _figures(plain)) else set[CalendarDate]()
     # in figures only where one date may be meant
@@ -70,8 +65,7 @@ def _day(text: str) -> CalendarDate | None:
     if day is None or not _exists(day):
         return None
     if weekday and day.year and day.day:
-        day_of_week = _WEEKDAYS[date(day.year, day.month, day.day).weekday()]
-        return day if day_of_week.match(weekday[1]) else None
+        return day if _WEEKDAYS[date(day.year, day.month, day.day).weekday()].match(weekday[1]) else None
     return day
 
 
@@ -89,7 +83,7 @@ def _named(match: re.Match[str]) -> CalendarDate | None:
 
 
 def _figures(text: str) -> tuple[int, int, int] | None:
-    match = _FIGURES.match(" ".join(text.split())) if len(text) <= MAX_CHARS else None
+    match = _RE.figures.match(" ".join(text.split())) if len(text) <= MAX_CHARS else None
     return (int(match[1]), int(match[3]), int(match[4])) if match and len(match[4]) == 4 else None
 
 
@@ -109,19 +103,18 @@ def _exists(day: CalendarDate) -> bool:
 def _time(text: str) -> time | None:
     if len(text) > MAX_CHARS:
         return None
-    plain = _LEAD.sub("", " ".join(text.casefold().replace("’", "'").split()), count=1)
+    plain = _RE.lead.sub("", " ".join(text.casefold().replace("’", "'").split()), count=1)
     if plain in _HOURS_OF:
         return time(_HOURS_OF[plain])
-    figures = _NUMBERS.sub(lambda word: in_digits(word[0]), plain)
-    if figures != plain:
-        plain = _HOUR_AND_MINUTE.sub(lambda clock: f"{clock[1]}:{int(clock[2]):02}", figures)
-    if match := _CLOCK.match(plain):
+    if (figures := _NUMBERS.sub(lambda word: in_digits(word[0]), plain)) != plain:
+        plain = _RE.hour_and_minute.sub(lambda clock: f"{clock[1]}:{int(clock[2]):02}", figures)
+    if match := _RE.clock.match(plain):
         fields = match.groupdict("")
         if not any(fields[part] for part in ("minute", "o", "half", "part")):
             return None
         hour, minute, second = (int(fields[part] or 0) for part in ("hour", "minute", "second"))
         return _clock(hour, minute, second, match)
-    match = _BESIDE.match(plain)
+    match = _RE.beside.match(plain)
     return _beside(match) if match else None
 
 
@@ -137,8 +130,7 @@ def _beside(match: re.Match[str]) -> time | None:
 
 
 def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | None:
-    half = match["half"] or ""
-    if not half and (part := match["part"]):
+    if not (half := match["half"] or "") and (part := match["part"]):
         half = "a" if "morning" in part else "p"
     if not (hour < 24 and minute < 60 and second < 60) or (half and not 1 <= hour <= 12):
         return None
@@ -149,8 +141,7 @@ def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | 
 
 def infinity(text: str) -> int | None:
     """Return 1 for infinity, -1 for minus infinity; None for anything else."""
-    match = _INFINITE.match(text) if len(text) <= MAX_CHARS else None
-    if match is None:
+    if (match := _RE.infinite.match(text) if len(text) <= MAX_CHARS else None) is None:
         return None
     return -1 if (match[1] or "").casefold() in ("-", "minus", "negative") else 1
 
@@ -161,19 +152,18 @@ def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
         return None
     if (expected_infinity := infinity(expected)) is not None:
         return infinity(answer) == expected_infinity
-    ratio = _SCORE if _IS_SCORE.search(question) else _RATIO
+    ratio = _RE.score if _RE.is_score.search(question) else _RE.ratio
     expected_time = _time(expected)
     read = [same_date(answer, expected), None if expected_time is None else _time(answer) == expected_time]
     read += [same_span(answer, expected, question=question)]
-    if expected_time is None or not _TIME_OF_DAY.search(question):
+    if expected_time is None or not _RE.time_of_day.search(question):
         read += [_pair(ratio, answer, expected)]
     verdicts = [same for same in read if same is not None]
     return any(verdicts) if verdicts else None
 
 
 def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:
-    expected_match = pattern.match(expected)
-    if expected_match is None:
+    if (expected_match := pattern.match(expected)) is None:
         return None
     first, *second = " ".join(answer.split()).split(" to ", maxsplit=1)
     match = pattern.match(f"{in_digits(first)} to {in_digits(second[0])}" if second else answer)

@@ -111,8 +111,7 @@ def by_value(bare_answer: str, expected: str, answer: str, sample: Sample, *, to
     expression = read_expression(bare_answer)
     if expression and expression.name and other_variable(expression.name, sample.question):
         return graded(False, "maths", answer, sample, how=f"the value of {expression.name}")
-    compared = same_expression(bare_answer, expected, question=sample.question)
-    if compared is None:
+    if (compared := same_expression(bare_answer, expected, question=sample.question)) is None:
         return None if read_quantity(expected) is None else graded(False, "numeric", answer, sample)
     return graded(compared[0], "maths", answer, sample, how=compared[1])
 
@@ -180,8 +179,7 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
         shapes, cells = [[*map(len, rows)] for rows in both], zip(*(chain(*rows) for rows in both), strict=False)
         same = shapes[0] == shapes[1] and all(_is_value(cell, each, sample) for cell, each in cells)
         return graded(same, "maths", answer, sample, how="compared by cells")
-    is_same = same_form_of(expression, expected_expression)
-    if is_same is not None:
+    if (is_same := same_form_of(expression, expected_expression)) is not None:
         return graded(is_same, "maths", answer, sample, how="compared as an equation or an interval")
     for part in (expression, result(expression, sample.question)):
         verdict = by_value(part, expected_expression, answer, sample) if part else None
@@ -210,8 +208,7 @@ def _is_value(text: str, expected: str, sample: Sample) -> bool:
 
 
 def _text(answer: str, sample: Sample, _: Grader) -> Grade:
-    polarity = same_polarity(answer, sample.answer, question=sample.question)
-    if polarity is not None:
+    if (polarity := same_polarity(answer, sample.answer, question=sample.question)) is not None:
         return graded(polarity, "exact", answer, sample)
     same = any(same_text(core, sample.answer, sample.question) for core in cores(answer, sample.question))
     return graded(same, "exact", answer, sample)
@@ -227,8 +224,7 @@ def _list(answer: str, sample: Sample, grader: Grader) -> Grade:
 def _box(answer: str, sample: Sample, grader: Grader) -> Grade:
     # a grader that forgot its bound would accept whatever touches the box
     least = grader.tolerance or LEAST_OVERLAP
-    overlap = same_box(answer, sample.answer, sample.question)
-    if overlap is None:
+    if (overlap := same_box(answer, sample.answer, sample.question)) is None:
         return refused(answer, sample, "not one box in the frame of the expected one")
     return graded(overlap >= least, "box", answer, sample, how=f"IoU {overlap:.3f}", score=round(overlap, 4))
 
@@ -261,8 +257,7 @@ def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
     ``darkroom.pipelines.verification.grading.judged`` asks a judge.
     """
     sample = replace(sample, question=own_question(sample.question))
-    first = _by_rule(answer, sample, grader)
-    if first.right or sample.choices:
+    if (first := _by_rule(answer, sample, grader)).right or sample.choices:
         return first
     others = right_answers(sample)[1:] if grader is None or grader.accepted is None else grader.accepted
     for other in (replace(sample, answer=text) for text in others):

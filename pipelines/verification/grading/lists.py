@@ -13,16 +13,10 @@ from darkroom.pipelines.verification.grading.answer_text import bare, hedging_wo
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import cores
 from darkroom.pipelines.verification.grading.text_match import same_text
-from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 
 MAX_ELEMENTS = 64
-_DATA = read_words(__file__)
-_COMMA, _AND, _ARROW, _STEP, _DASH, _JOINED, _NUMBERED, _LETTERS, _FIRST, _ASSIGNED = compiled(
-    _DATA, "comma", "and", "arrow", "step", "dash", "joined", "numbered", "letters", "first", "assigned"
-)
-_BETWEEN, _GLOSS, _IN_TEX, _LAST, _BOTH, _BULLET, _SURROUNDED = compiled(
-    _DATA, "between", "gloss", "in_tex", "last", "both", "bullet", "surrounded"
-)
+_RE = Patterns(read_words(__file__))
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _ORDINAL = re.compile(rf"\A({'|'.join(_ORDINALS)})(?: is)?:? (?=\S)", re.IGNORECASE)
 
@@ -54,18 +48,18 @@ def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
     inner = _without_brackets(bare(answer))
     if "\n" in inner:
         return
-    text = _FIRST.sub("", " ".join(inner.split()))
-    patterns = (_ARROW, _DASH) if is_ordered else (_DASH, _JOINED)
+    text = _RE.first.sub("", " ".join(inner.split()))
+    patterns = (_RE.arrow, _RE.dash) if is_ordered else (_RE.dash, _RE.joined)
     yield from (_split_at(pattern, text) for pattern in patterns)
     if is_ordered:
-        steps = _split_at(_ARROW, _STEP.sub(" > ", text))
+        steps = _split_at(_RE.arrow, _RE.step.sub(" > ", text))
         yield steps
         ordinals = [_ORDINAL.match(step) for step in steps]
         if steps and [match and match[1].casefold() for match in ordinals] == list(_ORDINALS[: len(steps)]):
             yield tuple(_ORDINAL.sub("", step) for step in steps)
-    if _NUMBERED.match(text):
-        yield _split_at(_NUMBERED, text)
-    if _LETTERS.match(text):
+    if _RE.numbered.match(text):
+        yield _split_at(_RE.numbered, text)
+    if _RE.letters.match(text):
         yield tuple(text.split())
 
 
@@ -74,15 +68,15 @@ def _split_at(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
         return ()
     parts = [part.strip().rstrip(",;").strip() for part in pattern.split(text)]
     parts = parts[1:] if parts and not parts[0] else parts
-    if pattern is _JOINED:
+    if pattern is _RE.joined:
         parts = [piece for part in parts for piece in elements(part) or (part,)]
-    return tuple(_LAST.sub("", part) for part in parts) if 1 < len(parts) <= MAX_ELEMENTS and all(parts) else ()
+    return tuple(_RE.last.sub("", part) for part in parts) if 1 < len(parts) <= MAX_ELEMENTS and all(parts) else ()
 
 
 def solutions(text: str) -> tuple[str, ...]:
     """The values of "x = -2 or x = 5", of "x_1 = -2, x_2 = 5" and of "x ∈ {-2, 5}"; none if two letters are named."""
-    parts = _BETWEEN.split(" ".join(_IN_TEX.sub(" ", bare(text)).split()))
-    assigned = [_ASSIGNED.match(part) for part in parts]
+    parts = _RE.between.split(" ".join(_RE.in_tex.sub(" ", bare(text)).split()))
+    assigned = [_RE.assigned.match(part) for part in parts]
     if not assigned[0] or len({match[1] for match in assigned if match}) > 1 or not all(assigned):
         return ()
     values = [part[match.end() :].strip(" $") for part, match in zip(parts, assigned, strict=True) if match]
@@ -98,7 +92,7 @@ def both_signs(parts: Sequence[str]) -> tuple[str, ...]:
 
 def variable(text: str) -> str:
     """``x`` of "x = 2, x = -3"; empty where no variable is named."""
-    assigned = _ASSIGNED.match(bare(text))
+    assigned = _RE.assigned.match(bare(text))
     return assigned[1] if assigned else ""
 
 
@@ -106,28 +100,24 @@ def elements(text: str, *, at_and: bool = True) -> tuple[str, ...]:
     """The elements of a list as it is written; none where one is empty or there are too many of them."""
     inner = _without_brackets(bare(text))
     if "\n" in inner:
-        parts = [_BULLET.sub("", line) for line in inner.splitlines() if line.strip()]
-    elif ";" in inner:
-        parts = _split(inner, re.compile(";"))
+        parts = [_RE.bullet.sub("", line) for line in inner.splitlines() if line.strip()]
     else:
-        parts = _split(inner, _COMMA)
-    parts = [_LAST.sub("", part.strip().removesuffix(",")) for part in parts]
+        parts = _split(inner, re.compile(";") if ";" in inner else _RE.comma)
+    parts = [_RE.last.sub("", part.strip().removesuffix(",")) for part in parts]
     if at_and:
-        parts = [piece for part in parts for piece in _split(_BOTH.sub("", part), _AND)]
+        parts = [piece for part in parts for piece in _split(_RE.both.sub("", part), _RE.joint)]
     stripped = tuple(part.strip() for part in parts)
     return stripped if all(stripped) and len(stripped) <= MAX_ELEMENTS else ()
 
 
 def same_element(element: str, expected: str, *, question: str, tolerance: float) -> bool:
     """Two elements, as numbers if both are, else as words."""
-    gloss = _GLOSS.search(element)
+    gloss = _RE.gloss.search(element)
     if gloss and "(" not in expected and not (hedging_words(gloss[0]) | turning_words(gloss[0])):
         element = element[: gloss.start()]
     number, expected_number = as_number(bare(element)), as_number(bare(expected))
     same = same_number(number, expected_number, question=question, tolerance=tolerance)
-    if same is None:
-        return same_text(element, expected, question) or _tight(element) == _tight(expected)
-    return same
+    return same_text(element, expected, question) or _tight(element) == _tight(expected) if same is None else same
 
 
 def _tight(text: str) -> str:
@@ -147,7 +137,7 @@ def paired(parts: Sequence[str], expected_parts: Sequence[str], same: Callable[[
 
 
 def _without_brackets(text: str) -> str:
-    match = _SURROUNDED.match(text)
+    match = _RE.surrounded.match(text)
     inner = next((group for group in match.groups() if group is not None), text) if match else text
     return inner.strip() if all(level >= 0 for level in levels(inner)) else text
 

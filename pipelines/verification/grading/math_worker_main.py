@@ -49,8 +49,7 @@ def main(cpu_seconds: float) -> None:
         _compare(answer, expected)
     gc.freeze()  # a fork that looks through its parent's memory for garbage copies it
     for line in sys.stdin.buffer:
-        child = os.fork()
-        if not child:
+        if not (child := os.fork()):
             _answer(line, cpu_seconds)
         _, status = os.waitpid(child, 0)
         if status:

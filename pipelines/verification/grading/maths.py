@@ -17,21 +17,13 @@ from darkroom.pipelines.verification.grading.answer_text import levels
 from darkroom.pipelines.verification.grading.math_worker import maths_process
 from darkroom.pipelines.verification.grading.number_words import in_digits
 from darkroom.pipelines.verification.grading.numeric import asks_for_exact, read_quantity, same_quantity
-from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words, rewrites, rewritten
+from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words, rewrites, rewritten
 
 MAX_CHARS, MAX_TOKENS, MAX_DEPTH = 200, 100, 8
 MAX_DIGITS, MAX_POWERS, MAX_EXPONENT = 20, 6, 999
 
 _DATA = read_words(__file__)
-_TOKEN, _ASSIGNED, _SIMPLE_POWER, _SIMPLE_FRAC, _BRACKET, _LIST, _SET, _UNITS = compiled(
-    _DATA, "token", "assigned", "simple_power", "simple_frac", "bracket", "list", "set", "units"
-)
-_NAMED_POINT, _FUNCTION, _POINT, _BETWEEN, _BOUND, _BOUND_BEHIND, _INTERVAL, _BUILT = compiled(
-    _DATA, "named_point", "function", "point", "between", "bound", "bound_behind", "interval", "built"
-)
-_DEGREES, _ANGLE_NAMED, _ASKED, _MATRIX, _SIZED, _ROWS, _VECTOR = compiled(
-    _DATA, "degrees", "angle_named", "asked", "matrix", "sized", "rows", "vector"
-)
+_RE = Patterns(_DATA)
 _FUNCTIONS = frozenset(_DATA["functions"])
 _COMMANDS = _FUNCTIONS | frozenset(_DATA["commands"])
 _TEX_OF: dict[str, str] = _DATA["tex_of"]
@@ -49,7 +41,7 @@ class Expression:
     def spelled(self) -> str:
         """The same for all spellings of one expression, and for no other form of it."""
         tight = re.sub(r"\s", "", self.tex.replace(r"\cdot", "*"))
-        return _SIMPLE_POWER.sub(r"^\1", _SIMPLE_FRAC.sub(r"\1/\2", tight))
+        return _RE.simple_power.sub(r"^\1", _RE.simple_frac.sub(r"\1/\2", tight))
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
@@ -57,11 +49,10 @@ def read_expression(text: str) -> Expression | None:
     """The one expression that the whole text is; None where it is none, or too large to be looked at."""
     if not text.strip() or len(text) > MAX_CHARS or re.search(r"[\d.]\s+[\d.]", text):
         return None
-    parts = _tex(text)
-    if parts is None or not _is_small(parts[0]):
+    if (parts := _tex(text)) is None or not _is_small(parts[0]):
         return None
     tex, letters = parts
-    assigned = _ASSIGNED.match(tex)
+    assigned = _RE.assigned.match(tex)
     name, tex = (assigned[1], assigned[2]) if assigned else ("", tex)
     if not tex.strip() or tex.count("=") > (0 if assigned else 1):
         return None
@@ -73,11 +64,9 @@ def _tex(text: str) -> tuple[str, frozenset[str]] | None:
     letters: set[str] = set()
     end = 0
     while end < len(text):
-        token = _TOKEN.match(text, end)
-        if token is None or len(parts) > MAX_TOKENS:
+        if (token := _RE.token.match(text, end)) is None or len(parts) > MAX_TOKENS:
             return None
-        part = _part(token, letters)
-        if part is None:
+        if (part := _part(token, letters)) is None:
             return None
         parts.append(part)
         end = token.end()
@@ -148,13 +137,14 @@ def same_expression(answer: str, expected: str, *, question: str) -> tuple[bool,
     if read_quantity(wanted_expression.tex) is not None:
         return _a_number(expression, wanted_expression, question)
     expressions = (expression, wanted_expression)
-    if len({bracket[0] for each in expressions if (bracket := _BRACKET.match(each.tex))}) > 1:
+    if len({bracket[0] for each in expressions if (bracket := _RE.bracket.match(each.tex))}) > 1:
         return False, "a set is no tuple, and a tuple no interval"
     if expression.letters != wanted_expression.letters:
         return False, "other variables"
     if expression.spelled != wanted_expression.spelled and expression.spelled in re.sub(r"\s", "", question):
         return False, "repeats the question"
-    compared = maths_process.compare(*(f"({each.tex})" if _LIST.match(each.tex) else each.tex for each in expressions))
+    texs = [f"({each.tex})" if _RE.list.match(each.tex) else each.tex for each in expressions]
+    compared = maths_process.compare(*texs)
     is_right = compared.same or (not asks_for_exact(question) and _rounds(compared.values[1], expression.tex))
     return is_right, compared.error or "compared by math-verify"
 
@@ -188,11 +178,10 @@ def in_symbols(text: str) -> str:
     """An expression with its words as symbols: "negative infinity", "x is greater than 3", "one half"."""
     if len(text) > MAX_CHARS:
         return text
-    number = in_digits(text)
-    if number != text and read_quantity(number) is not None:
+    if (number := in_digits(text)) != text and read_quantity(number) is not None:
         return number
-    plain = _SET.sub(r"\\{\1\\}", _UNITS.sub("", rewritten(" ".join(text.split()), _WORDS)))
-    return _NAMED_POINT.sub("", _FUNCTION.sub("y =", plain))
+    plain = _RE.set.sub(r"\\{\1\\}", _RE.units.sub("", rewritten(" ".join(text.split()), _WORDS)))
+    return _RE.named_point.sub("", _RE.function.sub("y =", plain))
 
 
 def as_rows(text: str, *, is_vector: bool = False) -> list[list[str]]:
@@ -200,13 +189,13 @@ def as_rows(text: str, *, is_vector: bool = False) -> list[list[str]]:
 
     ``is_vector``: also those of ``(1, 2)`` and ``⟨1, 2⟩``; a row and a column are the same then.
     """
-    plain = _SIZED.sub("", text).strip(" $") if len(text) <= 2 * MAX_CHARS else ""
-    if matrix := _MATRIX.match(plain):
+    plain = _RE.sized.sub("", text).strip(" $") if len(text) <= 2 * MAX_CHARS else ""
+    if matrix := _RE.matrix.match(plain):
         rows = [line.split("&") for line in matrix[2].split(r"\\")]
-    elif _ROWS.match(plain):
+    elif _RE.rows.match(plain):
         rows = [line.split(",") for line in re.findall(r"\[([^\[\]]+)\]", plain[1:-1])]
     else:
-        vector = _VECTOR.match(plain) if is_vector else None
+        vector = _RE.vector.match(plain) if is_vector else None
         rows = [vector[1].split(",")] if vector else []
     rows = [[cell.strip() for cell in row] for row in rows if any(map(str.strip, row))]
     rows = [[cell] for cell in rows[0]] if is_vector and len(rows) == 1 else rows
@@ -217,11 +206,9 @@ def same_form_of(answer: str, expected: str) -> bool | None:
     """Return whether two texts are one interval, point, equation or pair of roots; None where expected is none."""
     if max(len(answer), len(expected)) > MAX_CHARS:
         return None
-    point = _POINT.match(answer.strip(" $"))
-    if point and ord(point[1]) + 1 == ord(point[3]):  # x = 1, y = -4
+    if (point := _RE.point.match(answer.strip(" $"))) and ord(point[1]) + 1 == ord(point[3]):  # x = 1, y = -4
         return _same(f"({point[2]}, {point[4]})", expected)
-    expected_ends = _interval(expected)
-    if expected_ends is not None:
+    if (expected_ends := _interval(expected)) is not None:
         interval = _interval(answer)
         # two numbers in round brackets may be a point as well: that is compared elsewhere
         if interval is None:
@@ -240,7 +227,7 @@ def same_form_of(answer: str, expected: str) -> bool | None:
 
 def result(text: str, question: str) -> str | None:
     """The last side of "7^2 = 49" or "Area = 16π", if what stands before it is the question's or has that value."""
-    *before, last = (side.strip(" $") for side in _DEGREES.sub("", text).split("="))
+    *before, last = (side.strip(" $") for side in _RE.degrees.sub("", text).split("="))
     if not before or len(text) > MAX_CHARS or not last or len(before) > 2:
         return None
     return last if all(_is_before(side, last, question) for side in before) else None
@@ -248,15 +235,15 @@ def result(text: str, question: str) -> str | None:
 
 def other_variable(name: str, question: str) -> bool:
     """Return whether the question asks for the value of another variable than ``name``."""
-    variables = {match[1] for match in _ASKED.finditer(question)}
+    variables = {match[1] for match in _RE.asked.finditer(question)}
     return bool(variables) and name not in variables
 
 
 def _is_before(side: str, last: str, question: str) -> bool:
     tight, tight_question = _tight(side), _tight(question)
     if not tight or (len(tight) > 2 and tight in tight_question):
-        angles = _ANGLE_NAMED.findall(_tight(re.split(r"[.!]\s", question.strip())[-1]))
-        return not (_ANGLE_NAMED.fullmatch(tight) and angles) or tight in angles
+        angles = _RE.angle_named.findall(_tight(re.split(r"[.!]\s", question.strip())[-1]))
+        return not (_RE.angle_named.fullmatch(tight) and angles) or tight in angles
     if re.fullmatch(r"[A-Za-z]", side.strip()):
         return not other_variable(side.strip(), question)
     first, value = read_expression(side), read_expression(last)
@@ -272,17 +259,17 @@ def _tight(text: str) -> str:
 
 
 def _interval(text: str) -> Interval | None:
-    text = _BUILT.sub(r"\1", " ".join(text.strip(" $").split()))
+    text = _RE.built.sub(r"\1", " ".join(text.strip(" $").split()))
     plain = text.replace(r"\left", "").replace(r"\right", "").replace(r"\le ", "≤").replace(r"\leq", "≤")
     plain = plain.replace(r"\geq", "≥").replace(r"\ge ", "≥").replace(r"\infty", "∞").replace(r"\in ", "∈")
     plain = plain.replace("<=", "≤").replace(">=", "≥").strip(" $")
-    if match := _BETWEEN.match(plain):
+    if match := _RE.between.match(plain):
         return _end(match[1]), match[2] == "≤", _end(match[5]), match[4] == "≤"
-    if match := _BOUND.match(plain):
+    if match := _RE.bound.match(plain):
         return _half(match[2], match[3])
-    if match := _BOUND_BEHIND.match(plain):
+    if match := _RE.bound_behind.match(plain):
         return _half(_TURNED[match[2]], match[1])
-    if match := _INTERVAL.match(plain):
+    if match := _RE.interval.match(plain):
         return _end(match[2]), match[1] == "[", _end(match[3]), match[4] == "]"
     return None
 
@@ -322,8 +309,7 @@ def _same_roots(answer: str, expected: str) -> bool:
         roots = [_without_name(part, "") for part in re.split(r", ?| and ", answer)]
     if len(roots) != 2:
         return False
-    orders = (expected_roots, expected_roots[::-1])
-    return any(all(map(_same, roots, order)) for order in orders)
+    return any(all(map(_same, roots, order)) for order in (expected_roots, expected_roots[::-1]))
 
 
 def _without_name(text: str, sign: str) -> str:

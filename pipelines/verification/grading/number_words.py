@@ -17,13 +17,10 @@ from itertools import product
 
 from text_to_num import text2num
 
-from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words
 
 _DATA = read_words(__file__)
-_SIGN, _NEXT, _DOZEN, _ONE_AND_A_HALF, _MEASURES, _AN, _FIGURE, _DECIMAL_COMMA, _GROUPED = compiled(
-    _DATA, "sign", "next", "dozen", "one_and_a_half", "measures", "an", "figure", "decimal_comma", "grouped"
-)
-(_LETTER,) = compiled(_DATA, "letter")
+_RE = Patterns(_DATA)
 ONES: list[str] = _DATA["ones"]
 TENS: list[str] = _DATA["tens"]
 _PARTS: dict[str, int] = _DATA["parts_of_one"]
@@ -54,9 +51,9 @@ def in_words(number: int) -> str:
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def in_digits(text: str) -> str:
     """Write the number words at the beginning of ``text`` as digits; without any it stays as it is."""
-    if (measure := _MEASURES.match(text)) and (second := _words(text[measure.end() :])):
-        return f"{in_digits(_AN.sub('1 ', measure[1]))} {second}"
-    sign = _SIGN.match(text)
+    if (measure := _RE.measures.match(text)) and (second := _words(text[measure.end() :])):
+        return f"{in_digits(_RE.an.sub('1 ', measure[1]))} {second}"
+    sign = _RE.sign.match(text)
     body = text[sign.end() :] if sign else text
     read = _words(body) or body
     multiplied = _MULTIPLIED.sub(
@@ -70,14 +67,14 @@ def in_digits(text: str) -> str:
 
 def _words(text: str) -> str:
     """Read number words at the beginning of ``text``; empty where there are none."""
-    if article := _ONE_AND_A_HALF.match(text):
+    if article := _RE.one_and_a_half.match(text):
         return f"1 1/2 {article[1]}"
-    if dozen := _DOZEN.match(text):
+    if dozen := _RE.dozen.match(text):
         return f"{6 if dozen[1] else 12}{text[dozen.end() :]}"
     if part := _A_PART.match(text):
         rest = re.sub(r"\A\s+(?:an?|of an?)\s+", " ", text[part.end() :])  # half an hour
         return f"1/{_PARTS[part[1].casefold()]}{rest}"
-    if figure := _FIGURE.match(text):
+    if figure := _RE.figure.match(text):
         return _with_part(figure[1], text[figure.end() :])
     number, rest = _cardinal(text)
     if number is None:
@@ -101,7 +98,7 @@ def _cardinal(text: str) -> tuple[int | None, str]:
     """The cardinal at the beginning, and what follows it. None where there is none, or another number word follows."""
     words: list[str] = []
     end = stop = n_known = 0
-    while len(words) < _MAX_WORDS and (match := _NEXT.match(text, end)):
+    while len(words) < _MAX_WORDS and (match := _RE.next.match(text, end)):
         word = match[1].casefold()
         is_number = len(word) > 1 and _value((word,)) is not None
         if not is_number and not (word == "and" and words) and not (word == "a" and not words):
@@ -153,16 +150,16 @@ def as_english(text: str, question: str) -> str:
     """Write a number that ``text`` begins with, or is, in the English way; any other text stays as it is."""
     if len(text) > _MAX_CHARS:
         return text
-    if _LETTER.search(question) or _LETTER.match(text):
+    if _RE.letter.search(question) or _RE.letter.match(text):
         return _from_cjk(text, question)
     words = text.split(" ") if is_foreign(question) else []
     for n, language in product(range(min(len(words), _MAX_FOREIGN), 0, -1), _LANGUAGES):
         if (number := _value(tuple(map(str.casefold, words[:n])), language)) is not None:
             return " ".join([str(number), *words[n:]])
-    if (grouped := _GROUPED.match(text)) and (grouped[2] or is_foreign(question)):
+    if (grouped := _RE.grouped.match(text)) and (grouped[2] or is_foreign(question)):
         decimals = f".{grouped[2]}" if grouped[2] else ""
         return f"{grouped[1].replace('.', '')}{decimals}{text[grouped.end() :]}"
-    return _DECIMAL_COMMA.sub(r"\1.\2", text)
+    return _RE.decimal_comma.sub(r"\1.\2", text)
 
 
 def _from_cjk(text: str, question: str) -> str:
@@ -179,7 +176,7 @@ def _from_cjk(text: str, question: str) -> str:
 
 def is_neutral_cjk(text: str, question: str) -> bool:
     """Return whether letters around a Chinese or Japanese answer are those of the question, or say nothing."""
-    is_cjk = _LETTER.search(question) is not None
+    is_cjk = _RE.letter.search(question) is not None
     return is_cjk and _DENIALS.isdisjoint(text) and (_FILLERS | set(question) | set(" 。.")).issuperset(text)
 
 
@@ -189,6 +186,4 @@ def _cjk_value(numeral: str) -> str | None:
     tens, ten, ones = numeral.rpartition("十")
     if not ten:
         return str(_DIGITS[numeral]) if len(numeral) == 1 else None
-    if len(tens) > 1 or len(ones) > 1:
-        return None
-    return str(10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0))
+    return str(10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0)) if len(tens) < 2 and len(ones) < 2 else None

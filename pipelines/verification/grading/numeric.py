@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from darkroom.pipelines.verification.grading.number_words import in_digits, is_foreign
-from darkroom.pipelines.verification.grading.word_lists import compiled, read_words, rewrites, rewritten
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words, rewrites, rewritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,7 @@ class Unit:
 
 
 _DATA = read_words(__file__)
-_SLASHED, _FRAC, _CURRENCY, _RAISED_TEN, _COUNTED, _WORDS, _NUMBERED, _GLOSS, _BELOW = compiled(
-    _DATA, "slashed", "frac", "currency", "raised_ten", "counted", "words", "numbered", "gloss", "below"
-)
-_OUT_OF, _CLOCK, _PARTS, _TIGHT_FRAC, _BETWEEN, _LEADING, _NUMBER, _MEASURE, _EXACT = compiled(
-    _DATA, "out_of", "clock", "breakdown", "tight_frac", "between", "leading", "number", "measure", "exact"
-)
-_MONEY, _ANGLE, _SHARE, _ABOUT, _EXTENT, _POPULATION, _IN_LARGE, _POWER_OF_TEN = compiled(
-    _DATA, "money", "angle", "share", "about", "extent", "population", "in_large", "power_of_ten"
-)
+_RE = Patterns(_DATA)
 _MEASURES = rewrites(_DATA["measures"])
 _BY_KIND = read_words(__file__, "quantity").items()
 _SPELLED = {(kind, Fraction(factor)): names for kind, units in _BY_KIND for factor, names in units.items()}
@@ -81,9 +73,9 @@ def read_quantity(text: str) -> Quantity | None:
     """The quantity that the whole text is; None where it is none."""
     if len(text) > MAX_NUMBER_CHARS:
         return None
-    currency = _CURRENCY.match(text)
+    currency = _RE.currency.match(text)
     body = _in_line(f"{currency[1] or currency[3]}{text[currency.end() :]}" if currency else text)
-    for pattern, read in ((_FRAC, _fraction_quantity), (_SLASHED, _fraction_quantity), (_NUMBER, _decimal_quantity)):
+    for pattern, read in ((_RE.frac, _fraction), (_RE.slashed, _fraction), (_RE.number, _decimal)):
         match = pattern.match(body)
         rest = body[match.end() :] if match else ""
         if match and (number := read(match, rest)) is not None:
@@ -100,7 +92,7 @@ def _in_line(text: str) -> str:
         return text
     text = _PLACED_FRACTION.sub(lambda match: f"{match[1]}{' ' if match[1] else ''}{_PLACED[match[2]]}", text)
     text = text.replace("\u2044", "/").replace("′′", '"')
-    return _RAISED_TEN.sub(lambda match: f"^{match[0].translate(_RAISED)}", text)
+    return _RE.raised_ten.sub(lambda match: f"^{match[0].translate(_RAISED)}", text)
 
 
 def _in_parts(text: str) -> Quantity | None:
@@ -109,7 +101,7 @@ def _in_parts(text: str) -> Quantity | None:
     end = 0
     body = rewritten(text, _MEASURES)
     while end < len(body) and len(parts) < _MAX_MEASURES:
-        match = _MEASURE.match(body, end)
+        match = _RE.measure.match(body, end)
         unit = _unit_named(match[2]) if match else None
         number = read_quantity(match[1]) if match and unit else None
         if match is None or unit is None or number is None:
@@ -134,8 +126,7 @@ def same_quantity(
 ) -> bool:
     """Return whether the numbers agree, ``answer`` taken times ``factor``. ``tolerance`` is relative to ``expected``.
     ``is_exact``: neither may be the other rounded."""
-    value = answer.value * factor
-    if value == expected.value:
+    if (value := answer.value * factor) == expected.value:
         return True
     apart = abs(value - expected.value)
     if tolerance and apart <= Fraction(str(tolerance)) * abs(expected.value):
@@ -150,7 +141,7 @@ def same_quantity(
     return is_finer and apart <= Fraction(1, 2 * 10**n_decimals)
 
 
-def _decimal_quantity(match: re.Match[str], rest: str) -> Quantity | None:
+def _decimal(match: re.Match[str], rest: str) -> Quantity | None:
     if re.match(r"[\d.,^/_]*\d", rest):
         return None
     sign, digits, power = match[1], re.sub("[, '’]", "", match[2]), (match[3] or match[4] or "0").strip("{}")
@@ -160,7 +151,7 @@ def _decimal_quantity(match: re.Match[str], rest: str) -> Quantity | None:
     return Quantity(-value if sign == "-" else value, len((whole + decimals).lstrip("0")), n_decimals)
 
 
-def _fraction_quantity(match: re.Match[str], rest: str) -> Quantity | None:
+def _fraction(match: re.Match[str], rest: str) -> Quantity | None:
     if re.match(r"\s*[\d./^]", rest):
         return None
     value = int(match[2] or 0) + Fraction(int(match[3]), int(match[4]))
@@ -170,8 +161,7 @@ def _fraction_quantity(match: re.Match[str], rest: str) -> Quantity | None:
 def _with_unit(number: Quantity, words: str) -> Quantity | None:
     words = re.sub(r"\\(?:text|mathrm|,|;|!| )\s*|[{}$]", "", words).strip() if words not in ("$", "US$") else words
     words = words.replace(r"\%", "%").replace(r"^\circ", "°").replace(r"\circ", "°").replace("^°", "°").strip()
-    words = re.sub(r"\A-(?=[a-zA-Z])", "", words)
-    if not words:
+    if not (words := re.sub(r"\A-(?=[a-zA-Z])", "", words)):
         return number
     if unit := _unit_named(words):
         return replace(number, unit=unit)
@@ -202,8 +192,7 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
     number, expected_number = read_quantity(answer), read_quantity(expected)
     if number is None or expected_number is None:
         return None
-    factor = _factor(number, expected_number, question)
-    if factor is None:
+    if (factor := _factor(number, expected_number, question)) is None:
         return False
     return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=asks_for_exact(question))
 
@@ -224,8 +213,8 @@ def same_span(answer: str, expected: str, *, question: str) -> bool | None:
 def _parts_of_span(joint: re.Pattern[str], text: str) -> list[str]:
     if len(text) > MAX_NUMBER_CHARS:
         return []
-    plain = _BETWEEN.sub(r"\1 to ", text.replace("$", "") if "\\" in text else text)
-    parts = [as_number(part.strip()) for part in joint.split(_LEADING.sub("", plain))]
+    plain = _RE.between.sub(r"\1 to ", text.replace("$", "") if "\\" in text else text)
+    parts = [as_number(part.strip()) for part in joint.split(_RE.leading.sub("", plain))]
     quantities = [*map(read_quantity, parts)]
     if not 1 < len(parts) < 4 or (last := quantities[-1]) is None or None in quantities:
         return []
@@ -250,16 +239,16 @@ def with_unit(text: str, unit: str) -> str:
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def as_number(text: str) -> str:
     """A number as ``read_quantity`` reads it: in digits, without "No.", "below zero" or a gloss that says the same."""
-    unwrapped = _NUMBERED.sub("", text, count=1)
+    unwrapped = _RE.numbered.sub("", text, count=1)
     number = in_digits(unwrapped.removesuffix(")") if text[:1] == "(" != unwrapped[:1] else unwrapped)
-    if (gloss := _GLOSS.match(number)) and read_quantity(number) is None:
+    if (gloss := _RE.gloss.match(number)) and read_quantity(number) is None:
         first, second = in_digits(gloss[1].strip()), in_digits(gloss[2].strip())
         quantities = read_quantity(first), read_quantity(second)
         if quantities[0] is not None and quantities[0] == quantities[1]:
             return first
-    number = _BELOW.sub(r"-\1", number)
-    number = _OUT_OF.sub(r"\1/\2", number)
-    return _TIGHT_FRAC.sub(r"\\\1frac{\2}{\3}", number)
+    number = _RE.below.sub(r"-\1", number)
+    number = _RE.out_of.sub(r"\1/\2", number)
+    return _RE.tight_frac.sub(r"\\\1frac{\2}{\3}", number)
 
 
 def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator[str]:
@@ -270,16 +259,16 @@ def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator
     if expected_quantity is None:
         return
     is_time = expected_quantity.unit is not None and expected_quantity.unit.dimension == "time"
-    if is_time and (clock := _CLOCK.match(text)):
+    if is_time and (clock := _RE.clock.match(text)):
         yield f"{3600 * int(clock[1] or 0) + 60 * int(clock[2]) + int(clock[3])} s"
-    if (large := _IN_LARGE.search(question)) and quantity is not None:
+    if (large := _RE.in_large.search(question)) and quantity is not None:
         factor = int(in_digits(f"one {large[1] or large[2]}"))
         if (abs(quantity.value) >= factor) != (abs(expected_quantity.value) >= factor):
             scale = Fraction(1, factor) if quantity.value > expected_quantity.value else Fraction(factor)
             value = quantity.value * scale
             rest = re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
             yield f"{Decimal(value.numerator) / Decimal(value.denominator):f} {rest}".strip()
-    power = _POWER_OF_TEN.match(text)
+    power = _RE.power_of_ten.match(text)
     if power and text not in question and abs(expected_quantity.value) >= 10**6:
         yield f"1e{power[1]}"
     if unit and number != as_number(with_unit(number, unit)):
@@ -288,7 +277,7 @@ def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator
 
 def without_parts(text: str, expected: str) -> str:
     """Remove what a number consists of, "4 (two men and two women)", where that adds up to ``expected``."""
-    head, _, behind = _PARTS.sub("\n", text, count=1).partition("\n")
+    head, _, behind = _RE.breakdown.sub("\n", text, count=1).partition("\n")
     numbers = [in_digits(word) for word in re.findall(r"\w+", behind)]
     counts = [int(number) for number in numbers if number.isdecimal() and len(number) < 10]
     return head if len(counts) > 1 and str(sum(counts)) == expected else text
@@ -298,12 +287,12 @@ def without_about(text: str, expected: str, *, tolerance: float) -> str:
     """Remove "about" from a number with decimals or a tolerance, which was measured. "About 12" leaves 12 open."""
     quantity = read_quantity(expected)
     is_measured = quantity is not None and quantity.n_decimals is not None
-    return _ABOUT.sub("", text, count=1) if is_measured or tolerance else text
+    return _RE.about.sub("", text, count=1) if is_measured or tolerance else text
 
 
 def asks_for_exact(question: str) -> bool:
     """Return whether the question wants an exact value, of which a decimal is no other spelling."""
-    return _EXACT.search(question) is not None
+    return _RE.exact.search(question) is not None
 
 
 def is_named(unit: Unit, question: str) -> bool:
@@ -317,7 +306,7 @@ def _named(question: str) -> frozenset[Unit]:
     names = re.compile(rf"(?<![^\W\d])(?:(?i:{_IN_ANY_CASE})|{_CASED})(?![^\W\d])")  # here: it takes long to compile
     units = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in names.finditer(question)}
     degrees = {UNITS["°"]}
-    return frozenset(units | degrees if _ANGLE.search(question) else units - degrees)
+    return frozenset(units | degrees if _RE.angle.search(question) else units - degrees)
 
 
 def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | None:
@@ -329,11 +318,11 @@ def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | N
         return Fraction(1)  # "12 degrees" of a thermometer
     if _is_other_currency(unit, expected_unit, question):
         return None
-    if unit is PER_CENT and expected_unit is None and abs(expected.value) > 1 and _SHARE.search(question):
+    if unit is PER_CENT and expected_unit is None and abs(expected.value) > 1 and _RE.share.search(question):
         return Fraction(1)
     if (unit is None) != (expected_unit is None) and _is_money(unit or expected_unit, expected, question):
         return Fraction(1)
-    if unit is not None and expected_unit is None and unit.dimension in _GENERIC and _EXTENT.search(question):
+    if unit is not None and expected_unit is None and unit.dimension in _GENERIC and _RE.extent.search(question):
         return Fraction(1)
     if unit is None or expected_unit is None:
         # a percentage beside a bare number of a question that names no percentage: 12% is 0.12
@@ -354,7 +343,7 @@ def _is_money(unit: Unit | None, expected: Quantity, question: str) -> bool:
     """Return whether a currency may be left out: the expected answer has it, or the question is about money."""
     if unit is None or unit.names[0] not in CURRENCIES:
         return False
-    return expected.unit is not None or (_MONEY.search(question) is not None and not is_named(PER_CENT, question))
+    return expected.unit is not None or (_RE.money.search(question) is not None and not is_named(PER_CENT, question))
 
 
 def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
@@ -366,11 +355,11 @@ def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
 
 
 def _may_be_said(of: Quantity, beside: Quantity, question: str) -> bool:
-    if not of.noun or of.noun == beside.noun or (of.noun in _PEOPLE and _POPULATION.search(question)):
+    if not of.noun or of.noun == beside.noun or (of.noun in _PEOPLE and _RE.population.search(question)):
         return True
-    if is_foreign(question) and set(of.noun.split()) <= set(_WORDS.findall(question.casefold())):
+    if is_foreign(question) and set(of.noun.split()) <= set(_RE.words.findall(question.casefold())):
         return True
-    return any(of.noun in _singular_too(match[1]) for match in _COUNTED.finditer(question))
+    return any(of.noun in _singular_too(match[1]) for match in _RE.counted.finditer(question))
 
 
 def _singular_too(phrase: str) -> set[str]:

@@ -23,14 +23,12 @@ from darkroom.pipelines.verification.grading.maths import as_rows, read_expressi
 from darkroom.pipelines.verification.grading.number_words import as_english, is_foreign
 from darkroom.pipelines.verification.grading.numeric import as_number, is_named, read_quantity, same_span
 from darkroom.pipelines.verification.grading.text_match import is_formula, is_to_the_letter
-from darkroom.pipelines.verification.grading.word_lists import any_of, compiled, read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words
 
 MAX_TEXT_WORDS, MAX_ELEMENT_WORDS, SENTENCE_WORDS = 10, 3, 5
 
 _DATA = read_words(__file__)
-_CORNERS, _PLACE, _ONE_THING, _READ, _MATHS, _ASKS_FOR_MATHS, _PART, _RANGE = compiled(
-    _DATA, "corners", "place", "one_thing", "read", "maths", "asks_for_maths", "part", "range"
-)
+_RE = Patterns(_DATA)
 _ORDER = re.compile(any_of(_DATA["order"]), re.IGNORECASE)
 _WRITTEN_AS_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π∞≤≥≠²³×·÷∅ℝℤℕℚ∪±]|\A\{\}\Z")
 _SEQUENCE = re.compile(r"\A\[.*\]\Z", re.DOTALL)
@@ -69,14 +67,14 @@ def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
         return Grader("text")
     quantity, plain = read_quantity(answer), as_number(as_english(answer, sample.question))
     if quantity is None and (plain_quantity := read_quantity(plain)) is not None:
-        is_part = "/" in plain and _PART.search(sample.question) is not None
+        is_part = "/" in plain and _RE.part.search(sample.question) is not None
         quantity = plain_quantity if plain_quantity.unit or is_foreign(sample.question) or is_part else None
     if quantity is not None:
         own = quantity.unit.names[0] if quantity.unit and is_named(quantity.unit, sample.question) else ""
         return Grader("number", tolerance, unit or own)
     if as_rows(answer) or len(solutions(answer)) > 1 or _is_point(answer, sample.question):
         return Grader("maths")
-    if same_span(answer, answer, question=sample.question) and not _ASKS_FOR_MATHS.search(sample.question):
+    if same_span(answer, answer, question=sample.question) and not _RE.asks_for_maths.search(sample.question):
         return Grader("text")
     if _is_list(sample, answer):
         ordered = bool(_ORDER.search(sample.question)) or bool(_SEQUENCE.match(answer))
@@ -106,12 +104,11 @@ def _tolerance(entry: Any) -> float:
 
 
 def _is_box(sample: Sample, answer: str) -> bool:
-    corners = read_box(answer)
-    if corners is None:
+    if (corners := read_box(answer)) is None:
         return False
     is_target = any(tuple(map(float, target.box)) == corners for target in sample.truth.boxes)
-    is_place = not answer[:1].isdigit() and _PLACE.search(sample.question) is not None
-    return is_target or is_place or _CORNERS.search(sample.question) is not None
+    is_place = not answer[:1].isdigit() and _RE.place.search(sample.question) is not None
+    return is_target or is_place or _RE.corners.search(sample.question) is not None
 
 
 def _is_point(answer: str, question: str) -> bool:
@@ -121,7 +118,7 @@ def _is_point(answer: str, question: str) -> bool:
         len(quantities) > 1
         and is_plain
         and _TUPLE.match(answer) is not None
-        and (answer[0] == "(" or _RANGE.search(question) is not None)
+        and (answer[0] == "(" or _RE.range.search(question) is not None)
     )
 
 
@@ -136,12 +133,12 @@ def _is_list(sample: Sample, answer: str) -> bool:
 def _is_maths(sample: Sample, answer: str) -> bool:
     if _WRITTEN_AS_MATHS.search(answer) or _WRITTEN_AS_MATHS.search(sample.answer):
         return True
-    is_mathematical = _MATHS.search(sample.category) or _ASKS_FOR_MATHS.search(sample.question)
+    is_mathematical = _RE.maths.search(sample.category) or _RE.asks_for_maths.search(sample.question)
     return is_mathematical is not None and read_expression(answer) is not None
 
 
 def _is_read(sample: Sample) -> bool:
-    return bool(_READ.search(sample.category) or _ONE_THING.search(sample.question))
+    return bool(_RE.read.search(sample.category) or _RE.one_thing.search(sample.question))
 
 
 def _is_free_text(sample: Sample, answer: str) -> bool:

@@ -21,14 +21,13 @@ from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
 from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS, in_digits, is_foreign
 from darkroom.pipelines.verification.grading.numeric import OTHER_WORDS, UNITS
-from darkroom.pipelines.verification.grading.word_lists import compiled, read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 
 MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
 
 _DATA = read_words(__file__)
-_WORD, OFFERS, _HEAD, _ACTION, _WORD_OR_MARK, _GROUND, _OF_PROPERTY = compiled(
-    _DATA, "word", "offers", "head", "action", "word_or_mark", "ground", "of_property"
-)
+_RE = Patterns(_DATA)
+OFFERS = _RE.offers
 _SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT = (
     frozenset(_DATA[name])
     for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject")
@@ -49,7 +48,7 @@ def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[s
     text = bare(answer)
     texts = dict.fromkeys([text])
     if len(text) <= MAX_CHARS:
-        places = [(match.start(), match.end()) for match in _WORD.finditer(text)]
+        places = [(match.start(), match.end()) for match in _RE.word.finditer(text)]
         if len(places) <= MAX_WORDS:
             words = [_plain(text[start:end]) for start, end in places]
             sentence = _question(question)
@@ -60,7 +59,7 @@ def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[s
                 if 0 < end - start < len(places) and "?" not in text[places[end - 1][1] :]:
                     texts.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
     yield from list(texts)[:MAX_CORES]
-    ground = _GROUND.search(text, 1)
+    ground = _RE.ground.search(text, 1)
     if with_reason and ground and len(text) <= MAX_CHARS and not (hedging_words(text) | turning_words(text)):
         yield from cores(text[: ground.start()], question)
 
@@ -86,7 +85,7 @@ class _Question:
 
 def is_action(question: str) -> bool:
     """Return whether the question asks what a person does."""
-    return _ACTION.search(question) is not None
+    return _RE.action.search(question) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -94,16 +93,16 @@ def _question(question: str) -> _Question:
     """Stems of a question; none of one that offers alternatives."""
     if len(question) > 4 * MAX_CHARS or OFFERS.search(question):
         return _Question()
-    words = [word for match in _WORD.finditer(question) if (word := _plain(match[0]))]
+    words = [word for match in _RE.word.finditer(question) if (word := _plain(match[0]))]
     words = [word for word in words if not (hedging_words(word) or turning_words(word))]
     does = not _DO.isdisjoint(words)
     verbs = [word for word in words if _is_bent(word) or does]
     heads = [
         _plain(word)
-        for match in _HEAD.finditer(question)
+        for match in _RE.head.finditer(question)
         for word in takewhile(lambda word: word.casefold() not in _NO_HEAD, match[1].split())
     ]
-    heads += _OF_PROPERTY.findall(question.casefold())
+    heads += _RE.of_property.findall(question.casefold())
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
     leads += [word for word in words if word in _PREPOSITIONS]
     nouns = [word for word in words if not _is_bent(word)]
@@ -223,8 +222,7 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     is_yes = {"yes": True, "no": False}.get(bare(expected).casefold())
     if is_yes is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
         return None
-    words = _WORD_OR_MARK.findall(bare(answer).casefold().replace("’", "'"))
-    if not words:
+    if not (words := _RE.word_or_mark.findall(bare(answer).casefold().replace("’", "'"))):
         return False
     polarity = _POLARITY.get(words[0])
     if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS):
@@ -262,5 +260,5 @@ def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
 
 def _content(question: str) -> list[str]:
     """The stems that a sentence which answers the question repeats."""
-    words = [word for word in _WORD_OR_MARK.findall(question.casefold()) if len(word) >= _MIN_CONTENT]
+    words = [word for word in _RE.word_or_mark.findall(question.casefold()) if len(word) >= _MIN_CONTENT]
     return [stem(word) for word in words if word not in FILLERS and word not in _AUXILIARIES] or [""]

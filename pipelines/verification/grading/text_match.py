@@ -17,15 +17,10 @@ from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading
 from darkroom.pipelines.verification.grading.number_words import TENS, in_digits, is_neutral_cjk
 from darkroom.pipelines.verification.grading.numeric import same_span
 from darkroom.pipelines.verification.grading.sentences import is_action, stem
-from darkroom.pipelines.verification.grading.word_lists import compiled, read_words, rewrites, rewritten
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words, rewrites, rewritten
 
 _DATA = read_words(__file__)
-_POINTS, _INITIALS, _NTH_OF, _GROUPED, _SPACED, _FIGURES, _GLOSS, _FORMULA, _IN_TEX = compiled(
-    _DATA, "points", "initials", "nth_of", "grouped", "spaced", "figures", "gloss", "formula", "in_tex"
-)
-_ARTICLE, _WORD, _DIGITS, _CODE, _TELEPHONE, _CHEMISTRY, _TITLE, _PLACED = compiled(
-    _DATA, "article", "word", "digits", "code", "telephone", "chemistry", "title", "placed"
-)
+_RE = Patterns(_DATA)
 _SHORT, _SPELLING = _DATA["short"], _DATA["spelling"]
 _SAME = rewrites(_DATA["same"])
 _NTH = {word: n for n, word in enumerate(ORDINALS, 1)} | {f"{ten[:-1]}ieth": 10 * n for n, ten in enumerate(TENS, 2)}
@@ -47,12 +42,12 @@ def same_text(answer: str, expected: str, question: str) -> bool:
     """Return whether an answer is ``expected``: its words, or what they are read as, or usual short forms."""
     text, expected_text = bare(answer), bare(expected)
     is_measured = same_span(expected_text, expected_text, question=question)
-    is_code = (_CODE.search(question) and not is_measured) or (
-        wants_the_letters(question) and _FIGURES.match(expected_text)
+    is_code = (_RE.code.search(question) and not is_measured) or (
+        wants_the_letters(question) and _RE.figures.match(expected_text)
     )
     if is_code and any(letter.isdigit() for letter in expected_text):
         codes = [_as_code(part, question) for part in (text, expected_text)]
-        return codes[0] == codes[1] or (" " in codes[1] and len({_SPACED.sub("", code) for code in codes}) == 1)
+        return codes[0] == codes[1] or (" " in codes[1] and len({_RE.spaced.sub("", code) for code in codes}) == 1)
     if is_formula(expected_text, question):
         return _formula(text) == _formula(expected_text)
     if same_words(text, expected_text) or _is_within_cjk(text, expected_text, question):
@@ -61,8 +56,7 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return same
     if wants_the_letters(question):
         return False
-    gloss = _GLOSS.match(text)
-    if gloss and not _GLOSS.match(expected_text):
+    if (gloss := _RE.gloss.match(text)) and not _RE.gloss.match(expected_text):
         return all(same_text(part, expected_text, question) for part in gloss.groups())
     if _is_short_form(text, expected_text):
         return True
@@ -73,18 +67,18 @@ def same_text(answer: str, expected: str, question: str) -> bool:
 
 def is_to_the_letter(answer: str, question: str) -> bool:
     """Return whether a number without a unit is a code or a text that is read: version 1.10 is not 1.1."""
-    is_asked_for = _CODE.search(question) is not None or wants_the_letters(question)
-    return is_asked_for and _FIGURES.match(answer) is not None and not answer.isdigit()
+    is_asked_for = _RE.code.search(question) is not None or wants_the_letters(question)
+    return is_asked_for and _RE.figures.match(answer) is not None and not answer.isdigit()
 
 
 def is_formula(answer: str, question: str) -> bool:
     """Return whether the answer is a chemical formula, whose capitals count: CO is not Co."""
-    return _CHEMISTRY.search(question) is not None and _FORMULA.match(_formula(answer)) is not None
+    return _RE.chemistry.search(question) is not None and _RE.formula.match(_formula(answer)) is not None
 
 
 def _formula(text: str) -> str:
     """``$\\mathrm{SO_4^{2-}}$`` and ``SO₄²⁻`` as ``SO42-``."""
-    return _IN_TEX.sub("", text.translate(_LOWERED))
+    return _RE.in_tex.sub("", text.translate(_LOWERED))
 
 
 def _is_within_cjk(text: str, expected: str, question: str) -> bool:
@@ -96,7 +90,7 @@ def _is_within_cjk(text: str, expected: str, question: str) -> bool:
 def _as_code(text: str, question: str) -> str:
     """A code to the letter: 007 is not 7, nor 1.10 version 1.1; a telephone number's digits are grouped freely."""
     plain = " ".join(text.translate(_ONE_SPELLING).replace("\u2011", "-").casefold().split())
-    if _TELEPHONE.search(question) and _GROUPED.match(plain):
+    if _RE.telephone.search(question) and _RE.grouped.match(plain):
         return re.sub(r"[^\d+]", "", plain)
     return re.sub(r"\A(?:v\.?|version)\s*(?=\d)", "", plain)
 
@@ -107,11 +101,11 @@ def _is_short_form(text: str, expected: str) -> bool:
         expected = "".join(
             letter for letter in unicodedata.normalize("NFD", expected) if not unicodedata.combining(letter)
         )
-    for lead in (_TITLE, _PLACED):  # where one of them has none
+    for lead in (_RE.title, _RE.placed):  # where one of them has none
         if (lead.match(text) is None) != (lead.match(expected) is None):
             text, expected = lead.sub("", text), lead.sub("", expected)
     number, _, of = _long_form(expected).partition(" ")
-    if (nth := _NTH_OF.match(number)) and " " not in of and _long_form(text) in (number, f"{of} {nth[1]}"):
+    if (nth := _RE.nth_of.match(number)) and " " not in of and _long_form(text) in (number, f"{of} {nth[1]}"):
         return True
     if any(letter.isdigit() for letter in expected) and "." not in expected:
         return _long_form(text) == _long_form(expected)
@@ -125,15 +119,15 @@ def _numbered(text: str) -> list[str]:
     """The words of "Louis XIV" and of "Louis the Fourteenth", in any order."""
     words = [word for word in re.sub(r"[.,]", "", text).split() if word.casefold() != "the"]
     plain = (str(_ROMAN.get(word) or _NTH.get(word.casefold()) or in_digits(word)).casefold() for word in words)
-    return sorted(_NTH_OF.sub(r"\1", word) for word in plain)
+    return sorted(_RE.nth_of.sub(r"\1", word) for word in plain)
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def _long_form(text: str) -> str:
     number = text if text.split(" ")[0].casefold() in _NTH else in_digits(" ".join(text.split()))
     plain = _without_article(text if "/" in number else number)
-    plain = _INITIALS.sub(r"\1", plain.casefold().translate(_ONE_SPELLING))
-    words = [_NTH_OF.sub(r"\1th", word) for word in _POINTS.sub("", plain).split()]
+    plain = _RE.initials.sub(r"\1", plain.casefold().translate(_ONE_SPELLING))
+    words = [_RE.nth_of.sub(r"\1th", word) for word in _RE.points.sub("", plain).split()]
     words = [f"{_NTH[word]}th" if word in _NTH else _SPELLING.get(word, word) for word in words]
     return rewritten(" ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words)), _SAME)
 
@@ -155,7 +149,7 @@ def _read(text: str) -> str:
 
 
 def _without_article(text: str) -> str:
-    return _ARTICLE.sub("", text, count=1)
+    return _RE.article.sub("", text, count=1)
 
 
 MIN_SCORE = 0.9
@@ -171,7 +165,7 @@ def similarity(answer: str, expected: str) -> float:
 def reads_the_same(answer: str, expected: str) -> bool:
     """Return whether ``answer`` is ``expected`` but for a slip of the reader."""
     text, expected_text = _plain(answer), _plain(expected)
-    if len(expected_text) < MIN_CHARS or _DIGITS.findall(text) != _DIGITS.findall(expected_text):
+    if len(expected_text) < MIN_CHARS or _RE.digits.findall(text) != _RE.digits.findall(expected_text):
         return False
     return _turns(text) == _turns(expected_text) and similarity(text, expected_text) >= MIN_SCORE
 
@@ -181,4 +175,4 @@ def _plain(text: str) -> str:
 
 
 def _turns(text: str) -> Counter[str]:
-    return Counter(word for word in _WORD.findall(text) if word in _TURNING or word.endswith(("n't", "n’t")))
+    return Counter(word for word in _RE.word.findall(text) if word in _TURNING or word.endswith(("n't", "n’t")))

@@ -31,9 +31,14 @@ def read_words(module: str, name: str = "") -> dict[str, Any]:
     return {name: _filled(entry, parts) for name, entry in words.items()}
 
 
-def compiled(words: Mapping[str, str], *names: str) -> list[re.Pattern[str]]:
-    """Compile the patterns of those names, which hold their own flags: ``(?i)``."""
-    return [re.compile(words[name]) for name in names]
+class Patterns:
+    """The compiled patterns of a file by their names, as in ``_RE.sign.match(text)``; they hold their own flags."""
+
+    def __init__(self, words: Mapping[str, Any]) -> None:
+        vars(self).update((name, re.compile(entry)) for name, entry in words.items() if isinstance(entry, str))
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        raise AttributeError(f"the file of words has no pattern {name!r}")
 
 
 def rewrites(pairs: Sequence[Sequence[str]]) -> list[tuple[re.Pattern[str], str]]:

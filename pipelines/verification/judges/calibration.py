@@ -228,8 +228,7 @@ def calibrate_for(scores: Sequence[float], labels: Sequence[bool], *, target_pre
     tried, good = score[chosen_on], label[chosen_on]
     reached = {float(threshold): _counted(tried >= threshold, good) for threshold in np.unique(tried)}
     precision = {threshold: n.good_passed / (n.good_passed + n.bad_passed) for threshold, n in reached.items()}
-    enough = [threshold for threshold, share in precision.items() if share >= target_precision]
-    if not enough:
+    if not (enough := [threshold for threshold, share in precision.items() if share >= target_precision]):
         best = max(precision, key=lambda threshold: precision[threshold])
         raise CalibrationError(
             f"no threshold reaches a precision of {target_precision:g}; the best is {precision[best]:.3f} at {best:g}. "
@@ -256,8 +255,7 @@ def _checked(scores: Sequence[float], labels: Sequence[bool]) -> tuple[NDArray[n
 
 
 def _counted(passes: _Mask, label: _Mask) -> Counts:
-    cells = (passes & label, passes & ~label, ~passes & label, ~passes & ~label)
-    return Counts(*(int(cell.sum()) for cell in cells))
+    return Counts(*(int(cell.sum()) for cell in (passes & label, passes & ~label, ~passes & label, ~passes & ~label)))
 
 
 def _share(part: int, whole: int) -> Interval:

@@ -119,7 +119,7 @@ def test_a_report_is_on_record_soon_without_being_asked_for(ledger):
 def test_a_database_that_is_gone_is_told_by_the_next_report(ledger, monkeypatch):
     account = SpendTracker(ledger, "crop")
     pool = BudgetPool(tracker=account)
-    monkeypatch.setattr(account, "_write", lambda own: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(account, "entry", lambda own, session: (_ for _ in ()).throw(OSError("disk full")))
 
     def pay_until_told() -> None:
         deadline = time.monotonic() + 120
