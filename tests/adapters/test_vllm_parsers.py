@@ -15,10 +15,12 @@ import openai
 import pytest
 import torch
 
+from darkroom.pipelines.generation.rollout import parse_turn
+from darkroom.pipelines.models.messages import message
 from darkroom.pipelines.models.policies import Completion, OpenAIPolicy
 from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.policies.settings import Endpoint
-from darkroom.pipelines.models.protocols import ParsedTurn, ToolCall
+from darkroom.pipelines.models.protocols import ToolCall
 from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records.samples import bare_sample
 from darkroom.pipelines.storage.images import ImageStore
@@ -29,6 +31,7 @@ from tests.ports import free_port
 THOUGHT = "The sign is too small to read, so I zoom in."
 CALL = {"name": "crop_image_normalized", "arguments": {"bbox_2d": [0.1, 0.2, 0.3, 0.4], "target_image": 1}}
 TEXT = f"<think>\n{THOUGHT}\n</think>\n\n<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
+CODE = "crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)"
 MARKS = ["<think>", "</think>", "<tool_call>", "</tool_call>"]
 QUESTION = "What does the sign say?"
 TOOLS = [{"type": "function", "function": {"name": "crop_image_normalized", "parameters": {"type": "object"}}}]
@@ -77,15 +80,14 @@ def server(checkpoint: Path) -> Iterator[Server]:
 def asked(server: Server, store: Path, **settings: Any) -> Completion:
     """The policy's turn about the one question."""
     sample = bare_sample("s", QUESTION)
-    opening = CompletionRequest(
-        ToolCall().opening(QUESTION, (), ())[1:], (), 7, Task("t", "figure", sample, (), {}, (), 7)
-    )
+    task = Task("t", "figure", sample, (), {}, (), 7)
+    request = CompletionRequest((message("user", QUESTION),), (), 7, task)
 
     async def call() -> Completion:
         endpoint = Endpoint(server.url, str(server.checkpoint), temperature=0.0, max_tokens=200, **settings)
         policy = OpenAIPolicy(endpoint, ImageStore(str(store)))
         try:
-            (turn,) = await policy.sample(opening, 1)
+            (turn,) = await policy.sample(request, 1)
             return turn
         finally:
             await policy.close()
@@ -110,17 +112,13 @@ def test_the_thought_comes_in_a_field_of_its_own_and_is_read(server: Server, tmp
     sent = message_of(server)
     assert sent["reasoning"].strip() == THOUGHT, sent
     assert "<think>" not in (sent["content"] or "")
-    turn = asked(server, tmp_path)
-    parsed = ToolCall().parse(turn.text)
-    assert isinstance(parsed, ParsedTurn), turn.text
-    assert parsed.thought == THOUGHT
+    turn = parse_turn(asked(server, tmp_path), ToolCall())
+    assert (turn.thought, turn.code) == (THOUGHT, CODE)
 
 
 def test_a_call_that_the_server_took_out_of_the_text_is_read(server: Server, tmp_path: Path) -> None:
     sent = message_of(server, tools=TOOLS)
     assert json.loads(sent["tool_calls"][0]["function"]["arguments"]) == CALL["arguments"], sent
     assert not (sent["content"] or "").strip()
-    parsed = ToolCall().parse(asked(server, tmp_path, extra_body={"tools": TOOLS}).text)
-    assert isinstance(parsed, ParsedTurn)
-    assert parsed.code == "crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)"
-    assert parsed.thought == THOUGHT
+    turn = parse_turn(asked(server, tmp_path, extra_body={"tools": TOOLS}), ToolCall())
+    assert (turn.thought, turn.code) == (THOUGHT, CODE)
