@@ -65,27 +65,22 @@ class LossMask:
 
     @property
     def n_trained(self) -> int:
-        """Tokens in the loss."""
         return sum(label != IGNORED for label in self.labels)
 
     @property
     def n_of_images(self) -> int:
-        """Tokens that stand for images."""
         return list(self.ids).count(self.reader.processor.image_token_id)
 
     @property
     def pieces(self) -> list[Piece]:
-        """All tokens, in order."""
         return list(_pieces(self))
 
     @property
     def runs(self) -> list[Run]:
-        """All pieces, in order."""
         return [Run(kind, list(pieces)) for kind, pieces in groupby(_pieces(self), key=lambda piece: piece.kind)]
 
 
 def mask_of(row: Row, reader: RowReader, model: Path) -> LossMask:
-    """Read a row with its tokens and labels."""
     batch = reader.read([row])
     return LossMask(reader.ablated(row), reader, model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
 
@@ -114,7 +109,6 @@ def row_at(dataset: Sequence[Path], index: int) -> Row:
 
 
 def show(mask: LossMask, html: Path | None) -> None:
-    """Print a mask, or write it as a page."""
     if html is None:
         print_mask(mask, SafeConsole())
     else:
