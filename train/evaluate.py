@@ -39,12 +39,10 @@ class EvaluationReport:
 
     @property
     def accuracy(self) -> float:
-        """Proportion of right answers over all benchmarks."""
         return float(self.made["results"]["all"]["accuracy"]["right"]["mean"])
 
     @property
     def complete(self) -> bool:
-        """True if no rollout failed."""
         return not self.made["n_failed"]
 
 

@@ -19,7 +19,7 @@ import yaml
 from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.rl.settings import GrpoSettings, JudgeOptions, added_names
 from darkroom.train.runs.command_line import Values, config_option, guarded, takes_settings
-from darkroom.train.runs.options import local_datasets
+from darkroom.train.runs.options import ForceTraining, SaveSteps, local_datasets
 from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
@@ -110,11 +110,9 @@ def main(
             + added_names()
         ),
     ] = "thyme",
-    save_steps: Annotated[
-        int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
-    ] = 0,
+    save_steps: SaveSteps = 0,
     report_to: ReportTo = "none",
-    force: Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")] = False,
+    force: ForceTraining = False,
     print_config: Annotated[
         bool,
         typer.Option(

@@ -27,7 +27,7 @@ from darkroom.train.finetuning.settings import (
 )
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
-from darkroom.train.runs.options import assigned, local_datasets
+from darkroom.train.runs.options import ForceTraining, SaveSteps, assigned, local_datasets
 from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
@@ -121,11 +121,9 @@ def main(
             is_eager=True,
         ),
     ] = "",
-    save_steps: Annotated[
-        int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
-    ] = 0,
+    save_steps: SaveSteps = 0,
     report_to: ReportTo = "none",
-    force: Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")] = False,
+    force: ForceTraining = False,
     assignments: Annotated[
         list[str] | None,
         typer.Option("--set", help="An argument of TRL's trainer, as in trainer.optim=sgd. May be repeated."),

@@ -82,7 +82,6 @@ def build(
 
 
 def dataset_texts(*folders: Path) -> Iterator[str]:
-    """All texts of shipped datasets, for the tokenizer."""
     from darkroom.pipelines.publishing.dataset_reader import read_files
     from darkroom.pipelines.publishing.features import check_columns
     from darkroom.train.examples.datasets import dataset_files

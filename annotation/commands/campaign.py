@@ -123,7 +123,6 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
 
 
 def _print_left_out(workspace: Workspace) -> None:
-    """Print the first unsuitable images, and where all of them are."""
     from darkroom.annotation.rounds.image_pool import POOL, left_out
 
     rejects = left_out(workspace)

@@ -44,7 +44,6 @@ def print_progress(journal: Journal) -> None:
 
 
 def print_shortages(campaign: Campaign, studio: LabelStudioClient) -> None:
-    """Print a line for each role with too few people."""
     from darkroom.annotation.rounds.campaign import shortages
 
     for short in shortages(campaign, studio.accounts()):

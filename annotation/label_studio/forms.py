@@ -62,7 +62,6 @@ def names(choices: tuple[Choice, ...]) -> tuple[str, ...]:
 
 
 def form(round: str) -> str:
-    """The labelling configuration of a round (XML)."""
     quantity = next(category.title for category in CATEGORIES if category.name == "quantity")
     template = f"{ROUND_FORMS[round].template}.xml.jinja"
     return render(template, _HERE / "templates", round=round, quantity=quantity, **OPTIONS).strip()

@@ -78,7 +78,6 @@ class LabelStudioServer:
         return server_files.admin_account(self.folder)
 
     def find(self) -> ServerInfo | None:
-        """The last started server, whether it still runs or not."""
         path = self.folder / "server.json"
         return cattrs.structure(json.loads(path.read_text()), ServerInfo) if path.exists() else None
 
@@ -135,7 +134,6 @@ class LabelStudioServer:
         return server
 
     def _template(self, progress: Progress) -> Path:
-        """A migrated, empty database to copy."""
         template = self.environments / f"label-studio-{REQUIREMENTS[0].partition('==')[2]}.sqlite3"
         if not template.exists():
             progress("migrate")

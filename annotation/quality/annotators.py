@@ -66,7 +66,6 @@ class AnnotatorQuality:
 
     @property
     def has_rejects(self) -> bool:
-        """A record was rejected or a submission is invalid."""
         return bool(self.reasons or self.invalid)
 
     @property

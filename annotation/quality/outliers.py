@@ -73,7 +73,6 @@ def _has_day(at: str) -> bool:
 
 
 def _starts(days: Collection[str]) -> dict[str, str]:
-    """The start of each day's period."""
     dates = {day: date.fromisoformat(day) for day in days}
     if not dates or (max(dates.values()) - min(dates.values())).days < MAX_DAYS:
         return {day: day for day in days}

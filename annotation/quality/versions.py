@@ -134,7 +134,6 @@ def measured_cases(states: Iterable[RecordState]) -> Iterator[MeasuredCase]:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
-    """The values by key, in order."""
     groups = defaultdict[K, list[V]](list)
     for key, value in pairs:
         groups[key].append(value)

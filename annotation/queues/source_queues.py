@@ -57,7 +57,6 @@ class SourceQueue(ABC):
 
     @property
     def key(self) -> TableKey:
-        """The source's partition of the table."""
         return TableKey(self.table, self.source)
 
     @abstractmethod

@@ -77,7 +77,6 @@ class RecordedCampaign:
 
     @contextmanager
     def stages(self, *, say: Say = print) -> Iterator[AnnotationStages]:
-        """The stages of its tables, after a complete replay."""
         folder = self.workspace.annotation / RECORDED / self.campaign.name
         with Journal(folder) as journal:
             self.replay(journal, say=say)

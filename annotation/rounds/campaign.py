@@ -81,7 +81,6 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
 
     @staticmethod
     def write(template: Path, path: Path) -> None:
-        """Write a campaign's file, with a seed of its own."""
         secret = "which records are checked twice or with a planted error; keep it secret"
         path.write_text(f"{template.read_text()}seed: {secrets.randbelow(2**53)}   # {secret}\n")
 
@@ -177,7 +176,6 @@ def _shown(value: object) -> str:
 
 
 def terms_of(campaign: Campaign, round: str) -> Terms:
-    """The terms of tasks that are handed out now."""
     version = digest(form(round))[:20]
     terms = Terms(campaign.max_share, campaign.max_rework, version, names(CATEGORIES), names(REASONS))
     if round == "accept":

@@ -218,7 +218,6 @@ class Journal(JournalFile):
             self._db.execute(_ROLES)
 
     def people(self) -> dict[int, Person]:
-        """Every account ever seen, by number."""
         return {row[0]: Person(*row) for row in self._db.execute("select * from people order by person_id")}
 
     def add_blocked(self, first: int, entries: Sequence[Mapping[str, Any]]) -> None:

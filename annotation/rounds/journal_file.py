@@ -170,7 +170,6 @@ class JournalFile:
             self._db.executemany(statement, list(rows))
 
     def _column(self, query: str, *parameters: object) -> list[Any]:
-        """The first column of the rows."""
         return [row[0] for row in self._db.execute(query, parameters)]
 
     def _value(self, query: str, *parameters: object) -> Any:

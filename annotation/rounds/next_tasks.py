@@ -164,7 +164,6 @@ def reasons_shown(state: RecordState) -> str:
 
 
 def plain(text: str) -> str:
-    """Escape free text for Markdown."""
     return _MARKUP.sub(r"\\\1", text).replace("\n", "  \n")
 
 

@@ -48,7 +48,6 @@ class RecordFields:
         return tuple(FieldChange(name, _text(getattr(before, name)), _text(getattr(self, name))) for name in names)
 
     def matches(self, answer: str) -> bool:
-        """Compare a blind answer with the record's."""
         return matches(answer, self.answer, ())
 
 
@@ -265,7 +264,6 @@ class RecordState:
 
     @property
     def n_missing(self) -> int:
-        """Verdicts that this round still asks for."""
         return self.n_verdicts - len(self.verdicts)
 
     @property

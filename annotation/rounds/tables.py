@@ -74,7 +74,6 @@ class AnnotationStages:
         return CampaignSnapshot(fingerprint, records, frozenset(row.sha256 for row in rows))
 
     def key(self, table: TableKey) -> TableKey:
-        """This campaign's partition of a table."""
         return replace(table, partition=self.partition)
 
     def materialize(self, snapshot: CampaignSnapshot) -> dict[TableKey, StageReport]:
@@ -90,7 +89,6 @@ class AnnotationStages:
         return reports
 
     def link(self, record: Record) -> str:
-        """The URL of the record's last submission."""
         last = record.state.history[-1]
         project = self.journal.project(last.round)
         return self.task_url(project.project_id if project else 0, last.task_id)
@@ -135,7 +133,6 @@ class RecordTable(Stage[PoolImage, Record, Annotated]):
         return {"campaign": self.stages.campaign.name, "annotators": self.stages.annotators}
 
     def rows(self, shard: Shard) -> Sequence[tuple[PoolImage, Record]]:
-        """The records that reached the table before."""
         index, records = ORDER.index(self.table), self.snapshot.records
         return [(r.item, r) for r in records if not index or has_reached(r.state, ORDER[index - 1])]
 

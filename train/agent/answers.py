@@ -55,7 +55,6 @@ class AgentImages(ImageStore):
     """An image store that does not decode plain PNGs: sandbox and model do so anyway."""
 
     def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
-        """Store an image, as every store does."""
         image = plain_png(data)
         if image is None or image.width * image.height > max_pixels:
             return super().ingest(data, max_pixels=max_pixels)
@@ -108,7 +107,6 @@ class Agent:
 
     @property
     def name(self) -> str:
-        """The name of the model."""
         return self._evaluated.policy.identity.model
 
     async def answer(self, sample: Sample, number: int, seed: int | None) -> Answer:

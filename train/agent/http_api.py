@@ -58,7 +58,6 @@ class ChatMessage(BaseModel):
 
     @property
     def parts(self) -> list[Part]:
-        """The content as parts."""
         return [Part(type="text", text=self.content)] if isinstance(self.content, str) else self.content
 
 

@@ -20,7 +20,7 @@ from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout
 from darkroom.train.rl.rollouts.environment import SandboxEnvironment
-from darkroom.train.rl.rollouts.prompts import opening, prompt
+from darkroom.train.rl.rollouts.prompts import prompt
 from darkroom.train.rl.rollouts.scoring import scored
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import JudgeDown
@@ -43,10 +43,10 @@ class Episode:
     identity = PolicyIdentity("client", "client")
     concurrency = 1
 
-    def __init__(self, row: Mapping[str, Any], mode: str, seed: int, max_rounds: int, *, shows_images: bool) -> None:
+    def __init__(self, row: Mapping[str, Any], seed: int, max_rounds: int, *, shows_images: bool) -> None:
         self.row, sample = row, row["asked"].sample
         environment = SandboxEnvironment(seed)
-        environment.reset(**{**row, "mode": mode})
+        environment.reset(**row)
         name, turns_seed = f"{sample.sample_id}/{seed}", seed_from(sample.sample_id, seed)
         self.active = ActiveRollout.of(environment, name, seed=turns_seed, max_rounds=max_rounds, repetition=None)
         self.used = time.monotonic()
@@ -59,7 +59,6 @@ class Episode:
 
     @property
     def busy(self) -> bool:
-        """True while a turn runs."""
         return self._stepping.locked()
 
     @property
@@ -104,7 +103,6 @@ class Episode:
         """Do nothing: nothing can be missing."""
 
     async def close(self) -> None:
-        """End the episode and its session."""
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
         await asyncio.to_thread(self.active.environment.reset)
@@ -142,20 +140,17 @@ class Episodes:
 
         async def begin() -> Episode:
             prompted = await asyncio.to_thread(self._prompt, index, mode)
-            return Episode(prompted, mode, seed, self.settings.max_rounds, shows_images=self.method.shows_images)
+            return Episode(prompted, seed, self.settings.max_rounds, shows_images=self.method.shows_images)
 
         return await self.registry.add(begin())
 
     def _prompt(self, index: int, mode: str) -> dict[str, Any]:
         row = self.rows[index]
-        protocol, wording = row.get("protocol") or self.settings.protocol, self.settings.prompt
+        protocol = row.get("protocol") or self.settings.protocol
         try:
-            prompted = prompt(row, protocol=protocol, wording=wording)
-            if mode != "free":
-                prompted["prompt"] = opening(prompted["asked"], protocol=protocol, mode=mode, wording=wording)
+            return prompt(row, protocol=protocol, mode=mode, wording=self.settings.prompt)
         except UserError as error:
             raise ServiceError("invalid_request", str(error)) from error
-        return prompted
 
     async def score(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Score finished episodes of one row, as one group, as ``darkroom.train.grpo`` does.

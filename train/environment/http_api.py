@@ -124,7 +124,6 @@ class OpenEnvSession:
                 return None
 
     async def end(self) -> None:
-        """End the episode that is open, if any."""
         episode, self._episode = self._episode, None
         if episode is not None:
             await self._close(episode)

@@ -163,7 +163,6 @@ class _Numbers:
         return None if None in values else [value for value in values if value is not None]
 
     def value(self, node: ast.expr) -> float | None:
-        """The numeric value of an expression, or None."""
         match node:
             case ast.Constant(value=int() | float() as number):
                 return float(number)

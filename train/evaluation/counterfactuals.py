@@ -45,7 +45,6 @@ class Counterfactual:
 
     @property
     def changed(self) -> bool:
-        """True if the answer differs."""
         return self.answer is not None and not same_answer(self.scored, self.answer)
 
 
@@ -92,7 +91,6 @@ class CounterfactualRunner:
         return Counterfactual(control, scored, None if outcome.error is not None else outcome.answer)
 
     async def replaced(self, scored: ScoredRollout, control: Control, image: ImageRef, code: str) -> ImageRef:
-        """Make the image that replaces ``image``."""
         observed = next((observed for observed in scored.seen if observed.image.sha256 == image.sha256), None)
         if observed is None and control == "other_region":  # the control took other steps than the rollout
             observed, *_ = await self._tracer.trace_image(scored.images, code, image)
@@ -137,7 +135,6 @@ def same_answer(scored: ScoredRollout, answer: str) -> bool:
 
 
 def effect(controlled: Sequence[Counterfactual]) -> Effect:
-    """Summarise the controls of one kind."""
     answered = [one_run for one_run in controlled if one_run.answer is not None]
     right = [one_run for one_run in answered if one_run.scored.score.right]
     wrong = [one_run for one_run in answered if not one_run.scored.score.right]

@@ -8,7 +8,6 @@ GPU is served (vLLM with several GPUs) and evaluated with ``--url``.
 
 import asyncio
 import os
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,7 +20,7 @@ from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.models.policies import Policy, RecordedPolicy
 from darkroom.pipelines.records import ImageRef, Usage, to_row
 from darkroom.pipelines.records.reject_reasons import RowError
-from darkroom.pipelines.storage.stage_runs import Pace, Progress, StageProgress, map_rows
+from darkroom.pipelines.storage.stage_runs import map_rows
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.sandbox import SandboxUnavailable
@@ -32,10 +31,9 @@ from darkroom.train.evaluation.results import Findings, results, shown_to
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.reporting import RunReporter
+from darkroom.train.runs.reporting import RunReporter, progress_lines
 
 T = TypeVar("T")
-_TELL_SECONDS = 10.0
 
 
 class EvaluationOutcome(NamedTuple):
@@ -150,18 +148,6 @@ class EvaluationRun:
         )
 
 
-def progress_lines(report: RunReporter, what: str) -> Progress:
-    """Report a line every ten seconds and at the end: ``rollouts: 24 of 100 rows (24%), 3.1 a second, …``."""
-    pace, last = Pace(), [time.monotonic()]
-
-    def tell(n_done: int, n_rows: int) -> None:
-        if n_done == n_rows or time.monotonic() - last[0] >= _TELL_SECONDS:
-            last[0] = time.monotonic()
-            report.line(f"{what}: {pace.words(StageProgress(n_done, n_rows))}")
-
-    return tell
-
-
 def report_record(
     settings: EvaluationSettings,
     evaluated: EvaluatedPolicy,
@@ -202,7 +188,6 @@ _LONGEST_WAIT = timedelta(days=7)
 
 
 def n_processes() -> int:
-    """Number of processes of this launch."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 

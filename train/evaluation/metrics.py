@@ -129,7 +129,6 @@ class Spread:
 
 
 def accuracy(rollouts: Sequence[ScoredRollout]) -> Accuracy:
-    """Accuracy over any number of questions and rollouts."""
     by_group = group_by(rollouts, lambda scored: scored.question.group)
     by_question = group_by(rollouts, lambda scored: (scored.question.benchmark, scored.question.sample.sample_id))
     counts = [(len(group), sum(scored.score.right for scored in group)) for group in by_question.values()]
@@ -147,7 +146,6 @@ def accuracy(rollouts: Sequence[ScoredRollout]) -> Accuracy:
 
 
 def by_category(rollouts: Sequence[ScoredRollout]) -> dict[str, dict[str, Accuracy]]:
-    """Accuracy of each category of each benchmark."""
     return _by_benchmark_and(rollouts, lambda scored: scored.question.sample.category)
 
 
@@ -178,7 +176,6 @@ def by_tool_calls(rollouts: Sequence[ScoredRollout]) -> tuple[Bucket, ...]:
 
 
 def code(rollouts: Sequence[ScoredRollout]) -> Code:
-    """Amount of code, and the proportion of it that runs."""
     programs = [turn for scored in rollouts for turn in scored.rollout.rounds]
     return Code(
         tool_use=_estimate(rollouts, lambda scored: bool(scored.rollout.rounds)),
@@ -199,7 +196,6 @@ def tools(rollouts: Sequence[ScoredRollout]) -> dict[Tool, int]:
 
 
 def tools_by_round(scored: ScoredRollout) -> list[frozenset[Tool]]:
-    """The kinds of each code round of a rollout."""
     touched = {image.round for image in scored.seen if not image.is_untouched}
     untouched = {image.round for image in scored.seen} - touched
     turns = enumerate(scored.rollout.rounds)
@@ -253,7 +249,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def group_by(rollouts: Iterable[ScoredRollout], key: Callable[[ScoredRollout], K]) -> dict[K, list[ScoredRollout]]:
-    """Rollouts by a key, in their order."""
     groups: dict[K, list[ScoredRollout]] = defaultdict(list)
     for scored in rollouts:
         groups[key(scored)].append(scored)

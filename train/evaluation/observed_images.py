@@ -95,7 +95,6 @@ class ImageTracer:
         self._store, self._ledger = store, ledger
 
     async def trace(self, images: tuple[ImageRef, ...], rollout: Rollout) -> tuple[ObservedImage, ...]:
-        """Trace every image of the rollout's rounds, in order."""
         observed: list[ObservedImage] = []
         code = ""
         for number, turn in enumerate(rollout.rounds):

@@ -130,7 +130,6 @@ SCHEMA = pa.schema([*schema_of(RolloutRow), *schema_of(Trajectory)])
 
 
 def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -> None:
-    """Write every rollout, in order."""
     pairs = ((_row(scored, findings), trajectory(scored, findings, evaluated)) for scored in findings.rollouts)
     rows = [to_row(row) | to_row(rollout) for row, rollout in pairs]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path, compression="zstd")

@@ -29,6 +29,7 @@ from darkroom.train.evaluation.benchmarks import BenchmarkConfig, Scoring, opene
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.examples.encoding import sample_of
 from darkroom.train.runs import TrainError
+from darkroom.train.runs.options import require_dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +178,7 @@ def _grader(sample: Sample) -> Grader | None:
 
 
 def _files(folder: Path, split: str) -> list[Path]:
-    if not folder.is_dir():
-        how = "Run: darkroom materialize SOURCE or darkroom rl SOURCE, or name its folder"
-        raise TrainError(f"no dataset folder {folder}. {how}")
+    require_dataset(folder)
     splits = [file for file in dataset_reader.dataset_files(folder) if dataset_reader.split_of(file) in SPLITS]
     files = [file for file in splits if split in ("all", dataset_reader.split_of(file))]
     if not dataset_reader.n_rows_of(files):

@@ -23,7 +23,6 @@ def report(record: Mapping[str, Any]) -> str:
 
 
 def accuracy_table(results: Mapping[str, Any]) -> str:
-    """Accuracy by benchmark, category and cycle."""
     return _templates().get_template("accuracy.md.jinja").render(results=results).rstrip("\n")
 
 
@@ -50,7 +49,6 @@ Results = Mapping[str, Any]
 
 
 def charts(results: Results) -> dict[str, bytes]:
-    """All charts with figures, by file name."""
     sections = results["benchmarks"]
     pngs = {"accuracy.png": accuracy(sections), "tool_calls.png": tool_calls(sections), "tools.png": tools(sections)}
     if faithful := {name: section["faithfulness"] for name, section in sections.items() if section["faithfulness"]}:
@@ -61,7 +59,6 @@ def charts(results: Results) -> dict[str, bytes]:
 
 
 def accuracy(sections: Results) -> bytes:
-    """Accuracy of every benchmark with its 95 % interval."""
     names, estimates = list(sections), [section["accuracy"]["right"] for section in sections.values()]
     figure, axes = new_axes(0.42 * len(names) + 0.9)
     means = [estimate["mean"] for estimate in estimates]
@@ -90,7 +87,6 @@ def tool_calls(sections: Results) -> bytes:
 
 
 def tools(sections: Results) -> bytes:
-    """Code rounds by tool, a block per benchmark."""
     groups = {name: section["tools"] or {"no code": 0} for name, section in sections.items()}
     return mix(groups, title="Code rounds by tool; a round may be of several kinds")
 

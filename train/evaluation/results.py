@@ -101,7 +101,6 @@ def faithfulness(
 
 
 def with_boxes(rollouts: Iterable[ScoredRollout]) -> list[ScoredRollout]:
-    """Rollouts with truth boxes."""
     return [scored for scored in rollouts if scored.question.sample.truth.boxes]
 
 
@@ -131,11 +130,9 @@ class Findings:
         return [scored for scored in self.rollouts if scored.failed]
 
     def by_boxes(self, scored: ScoredRollout, observed: ObservedImage) -> bool:
-        """True if an image shows a target, by truth boxes."""
         return shows_a_target(scored, observed, cover=self.cover)
 
     def by_judge(self, scored: ScoredRollout, observed: ObservedImage) -> bool:
-        """True if it does, by the judge."""
         return bool(self.verdicts) and (self.verdicts or {})[scored.question.sample.question, observed.image.sha256]
 
 
@@ -161,7 +158,6 @@ def _as_json(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
-    """Compute every figure of some rollouts."""
     return {
         "accuracy": asdict(metrics.accuracy(rollouts)),
         "code": asdict(metrics.code(rollouts)),

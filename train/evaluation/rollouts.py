@@ -105,7 +105,6 @@ class EvaluatedPolicy:
     """The paper's prompt for questions, instead of the protocol's own words."""
 
     def protocol_of(self, question: Question) -> Protocol:
-        """The protocol of a question's rollouts."""
         return PROTOCOLS[question.protocol or self.protocol]
 
 
@@ -122,7 +121,6 @@ class ScoredRollout:
 
     @property
     def images(self) -> tuple[ImageRef, ...]:
-        """The images of the question."""
         return self.task.images
 
     @property
@@ -139,7 +137,6 @@ class ViewableSession:
     session: CodeSession
 
     async def run(self, code: str) -> Observation:
-        """Run code in the session."""
         return viewable(await self.session.run(code))
 
 

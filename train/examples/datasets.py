@@ -10,7 +10,7 @@ from datasets import Dataset, Image, List, load_dataset
 from darkroom.pipelines.publishing import dataset_reader
 from darkroom.pipelines.publishing.features import TRAJECTORIES, check_columns
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.options import local_datasets
+from darkroom.train.runs.options import local_datasets, require_dataset
 
 Part = Literal["train", "held_out"]
 """``held_out`` is the split ``validation``, ``train`` all others."""
@@ -93,9 +93,6 @@ def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, An
 
 
 def _files_of(folder: Path, part: Part) -> list[Path]:
-    if not folder.is_dir():
-        raise TrainError(
-            f"no dataset folder {folder}. Run: darkroom materialize SOURCE, or name the folder of a dataset"
-        )
+    require_dataset(folder)
     files = dataset_reader.dataset_files(folder, nested=True)
     return [file for file in files if (dataset_reader.split_of(file) == "validation") == (part == "held_out")]

@@ -155,7 +155,6 @@ class RowReader:
     without_comments: bool = False
 
     def ablated(self, row: Row) -> Row:
-        """The row as ablations read it."""
         return ablated(row, loss_policy=self.loss_policy, without_comments=self.without_comments)
 
     def present(self, row: Row) -> dict[str, Any]:
@@ -167,7 +166,6 @@ class RowReader:
         return {"messages": example.messages, "images": example.images}
 
     def collate(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Encode presented rows as one batch of tensors."""
         batch = collate(examples, processor=self.processor, template=self.template)
         if self.train_observations:  # every token from the first trained one on
             import torch
@@ -180,7 +178,6 @@ class RowReader:
         return batch
 
     def read(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Encode rows as one batch of tensors."""
         return self.collate([self.present(row) for row in rows])
 
 

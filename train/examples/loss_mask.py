@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import typer
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
 from darkroom.pipelines.inspection.pages import data_url, html_page
 from darkroom.pipelines.publishing.layouts.turns import Row
+from darkroom.pipelines.publishing.rendering import render
 from darkroom.sandbox.terminal import SafeConsole
 from darkroom.train.examples.encoding import IGNORED, RowReader
 from darkroom.train.runs import TrainError
@@ -27,7 +27,7 @@ Kind = Literal["trained", "not", "image"]
 """Kind of a token. ``image``: it stands for a part of an image."""
 THUMBNAIL = 320
 """Longest side of an image on the page, in pixels."""
-_TEMPLATE, _STYLE = (Path(__file__).with_name(name) for name in ("mask.html.jinja", "mask.css"))
+_HERE = Path(__file__).parent
 _STYLES: dict[Kind, str] = {"trained": "bold green", "not": "dim", "image": "cyan"}
 
 
@@ -65,27 +65,22 @@ class LossMask:
 
     @property
     def n_trained(self) -> int:
-        """Tokens in the loss."""
         return sum(label != IGNORED for label in self.labels)
 
     @property
     def n_of_images(self) -> int:
-        """Tokens that stand for images."""
         return list(self.ids).count(self.reader.processor.image_token_id)
 
     @property
     def pieces(self) -> list[Piece]:
-        """All tokens, in order."""
         return list(_pieces(self))
 
     @property
     def runs(self) -> list[Run]:
-        """All pieces, in order."""
         return [Run(kind, list(pieces)) for kind, pieces in groupby(_pieces(self), key=lambda piece: piece.kind)]
 
 
 def mask_of(row: Row, reader: RowReader, model: Path) -> LossMask:
-    """Read a row with its tokens and labels."""
     batch = reader.read([row])
     return LossMask(reader.ablated(row), reader, model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
 
@@ -114,7 +109,6 @@ def row_at(dataset: Sequence[Path], index: int) -> Row:
 
 
 def show(mask: LossMask, html: Path | None) -> None:
-    """Print a mask, or write it as a page."""
     if html is None:
         print_mask(mask, SafeConsole())
     else:
@@ -143,12 +137,11 @@ def print_mask(mask: LossMask, console: Console) -> None:
 
 def page(mask: LossMask) -> str:
     """Render HTML: every token with its id, images at their tokens."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     images = iter(mask.row["images"] or [])
     runs = [(run, _thumbnail(next(images)) if run.kind == "image" else "") for run in mask.runs]
-    heading, template = _heading(mask), environment.from_string(_TEMPLATE.read_text())
-    body = Markup(template.render(mask=mask, heading=heading, runs=runs))
-    return html_page(body, title=heading, style=_STYLE.read_text())
+    heading = _heading(mask)
+    body = Markup(render("mask.html.jinja", _HERE, mask=mask, heading=heading, runs=runs))
+    return html_page(body, title=heading, style=(_HERE / "mask.css").read_text())
 
 
 def _heading(mask: LossMask) -> str:

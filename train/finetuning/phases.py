@@ -31,7 +31,7 @@ from darkroom.train.runs.checkpoints import RestoresCheckpoints, Staging
 from darkroom.train.runs.held_out import METRICS, shares, spread
 from darkroom.train.runs.history import read_steps
 from darkroom.train.runs.options import configured, split_options
-from darkroom.train.runs.reporting import RunReporter
+from darkroom.train.runs.reporting import RunReporter, progress_lines
 from darkroom.train.runs.trainer_callbacks import EvaluatesPeriodically, report_steps
 
 
@@ -112,7 +112,9 @@ class SftRun:
     def _conforming(self, name: str, part: HeldOut, reports: Path) -> Sequence[int]:
         max_tokens = self.settings.max_tokens or loading.context_length(self.model)
         gate = ConformanceGate(part.folders, self.model, self.reader, max_tokens, part.part)
-        conformance = examine(gate, reports, writes=self.staging.writes, progress=_progress(self.report))
+        conformance = examine(
+            gate, reports, writes=self.staging.writes, progress=progress_lines(self.report, "checked")
+        )
         self.report.line(f"{name}: {summary(conformance)}")
         rows = conformance.conforming()
         if conformance.n_refused and (not self.settings.drop_nonconforming or not rows):
@@ -206,7 +208,6 @@ def _config(phase: PlannedPhase, settings: SftSettings, folder: Path, save_steps
 
 
 def _finish(folder: Path, steps: list[dict[str, Any]], *, writes: bool) -> None:
-    """Mark a phase as finished and delete its checkpoints."""
     if writes:
         write_whole(folder / _DONE, json.dumps(steps))
         for checkpoint in (*folder.glob("checkpoint-*"), *folder.glob("best-*")):
@@ -238,15 +239,3 @@ def _phase_line(prepared: PreparedPhase, number: int, n_phases: int, settings: S
         f"learning rate {phase.learning_rate:g}, {settings.batch_size} rows per step "
         f"({per_device} at a time, {accumulation} times)"
     )
-
-
-def _progress(report: RunReporter) -> Any:
-    """Report a line for every tenth of many rows."""
-    reported = {"tenth": 0}
-
-    def tell(n_checked: int, n_rows: int) -> None:
-        if n_rows >= 1000 and 10 * n_checked // n_rows > reported["tenth"]:
-            reported["tenth"] = 10 * n_checked // n_rows
-            report.line(f"checked {n_checked:,} of {n_rows:,} rows")
-
-    return tell

@@ -3,22 +3,32 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic.dataclasses import dataclass
 
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders
 from darkroom.pipelines.records.trajectories import LossPolicy
+from darkroom.pipelines.storage.user_files import field_errors
 from darkroom.train.examples.encoding import Layout
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag
 from darkroom.train.runs.held_out import HeldOutSettings
-from darkroom.train.runs.options import Bf16Weights, Lora, MaxPixels, TrainerOptions, assigned, without_unset
+from darkroom.train.runs.options import (
+    Bf16Weights,
+    Lora,
+    MaxPixels,
+    TrainerOptions,
+    assigned,
+    require_dataset,
+    without_unset,
+)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class Phase:
     """A part of training with its own schedule; it starts from the weights of the phase before. ``families`` are the
     names of the dataset folders to train on; none: all. None stands for the value of ``SftSettings``."""
@@ -43,8 +53,8 @@ class PlannedPhase:
     warmup: float
 
 
-_NUMBERS = {"learning_rate": float, "epochs": float, "max_steps": int, "warmup": float}
-"""YAML reads 1e-5 as a string."""
+_SCHEDULE = ("learning_rate", "epochs", "max_steps", "warmup")
+_PHASES = TypeAdapter(tuple[Phase, ...])
 
 
 class SftSettings(HeldOutSettings):
@@ -112,7 +122,7 @@ class SftSettings(HeldOutSettings):
     @property
     def planned(self) -> tuple[PlannedPhase, ...]:
         """The phases, with the values of the settings where a phase has none."""
-        shared = {name: getattr(self, name) for name in _NUMBERS}
+        shared = {name: getattr(self, name) for name in _SCHEDULE}
         own = [{name: value for name, value in asdict(phase).items() if value is not None} for phase in self.phases]
         return tuple(PlannedPhase(**{**shared, **phase}) for phase in own)
 
@@ -126,15 +136,16 @@ class SftSettings(HeldOutSettings):
 
 def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase, ...]:
     """Read phases from a JSON list of objects, in each of which ``over`` takes precedence. Raises ``TrainError``."""
-    keys = [field.name for field in fields(Phase)]
     try:
-        entries = json.loads(text)
-        phases = tuple(_phase({**entry, **(over or {})}) for entry in entries)
+        entries = [{"name": None, **entry, **(over or {})} for entry in json.loads(text)]
+        given = [
+            {key: value for key, value in entry.items() if key == "name" or value is not None} for entry in entries
+        ]
+        return _PHASES.validate_python(given)
     except (ValueError, TypeError) as error:
-        raise TrainError(
-            f"phases: expected a list of objects with {', '.join(keys)}; found {text} ({error})"
-        ) from error
-    return phases
+        keys = ", ".join(field.name for field in fields(Phase))
+        why = field_errors(error) if isinstance(error, ValidationError) else error
+        raise TrainError(f"phases: expected a list of objects with {keys}; found {text} ({why})") from error
 
 
 def folders_of(phase: PlannedPhase, datasets: Sequence[Path], *, skip_missing: bool = False) -> list[Path]:
@@ -171,19 +182,9 @@ def share_of_batch(settings: SftSettings, *, processes: int | None = None) -> tu
     return per_device, accumulation
 
 
-def _phase(entry: Mapping[str, Any]) -> Phase:
-    if not isinstance(entry.get("name"), str):
-        raise ValueError("a phase without a name")
-    numbers = {name: kind(entry[name]) for name, kind in _NUMBERS.items() if entry.get(name) is not None}
-    return Phase(**{**entry, **numbers, "families": tuple(entry.get("families") or ())})
-
-
 def _datasets_below(folder: Path) -> list[Path]:
     """``folder`` if it holds parquet files itself, else those of its folders that do."""
-    if not folder.is_dir():
-        raise TrainError(
-            f"no dataset folder {folder}. Run: darkroom materialize SOURCE, or name the folder of a dataset"
-        )
+    require_dataset(folder)
     return [folder] if dataset_files(folder) else dataset_folders(folder)
 
 
@@ -192,7 +193,6 @@ RECIPES = Path(__file__).parents[1] / "recipes"
 
 
 def recipe_names() -> list[str]:
-    """Names of the bundled recipes."""
     return sorted(path.stem for path in RECIPES.glob("*.yaml"))
 
 

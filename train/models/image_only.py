@@ -43,7 +43,6 @@ class ImageOnlyProcessor(Qwen2_5_VLProcessor):
         return self.tokenizer._convert_id_to_token(index)
 
     def convert_tokens_to_string(self, tokens: list[str]) -> Any:
-        """The tokenizer's own."""
         return self.tokenizer.convert_tokens_to_string(tokens)
 
 

@@ -64,7 +64,6 @@ def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: i
 
 
 def has_gpu() -> bool:
-    """True if models are computed on a GPU here."""
     import torch
 
     return torch.cuda.is_available()
@@ -143,7 +142,6 @@ def lora_config(rank: int, *, vision: bool = True) -> Any:
 
 
 def context_length(folder: Path) -> int:
-    """Read the context length of a model in tokens."""
     from transformers import AutoConfig
 
     return int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)

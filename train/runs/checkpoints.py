@@ -32,7 +32,6 @@ class CheckpointInputs:
 
     @property
     def digest(self) -> str:
-        """One name for all of it."""
         return digest([self.dataset, self.model, dict(self.arguments)])
 
 

@@ -65,11 +65,9 @@ class HeldOutSettings(ProgramSettings):
         return self
 
     def is_due(self, step: int, n_steps: int) -> bool:
-        """True if there is an evaluation after ``step`` of ``n_steps``."""
         return bool(self.eval_every) and step > 0 and (step % self.eval_every == 0 or step == n_steps)
 
     def ends(self, evaluations: "Evaluations") -> bool:
-        """True if training stops after these evaluations."""
         return bool(self.early_stop) and evaluations.n_without_improvement >= self.early_stop
 
 
@@ -102,12 +100,10 @@ class Evaluations:
 
     @property
     def n_without_improvement(self) -> int:
-        """Evaluations since the best."""
         best = self.best
         return len(self.done) if best is None else len(self.done) - 1 - self.done.index(best)
 
     def has(self, step: int) -> bool:
-        """True if ``step`` was evaluated."""
         return any(evaluation.step == step for evaluation in self.done)
 
 

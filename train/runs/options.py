@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
+import typer
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -37,6 +38,12 @@ Bf16Weights = Annotated[
         "move. LoRA's base weights are so anyway."
     ),
 ]
+
+
+SaveSteps = Annotated[
+    int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
+]
+ForceTraining = Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")]
 
 
 _LATER = {
@@ -69,6 +76,13 @@ def local_datasets(names: Sequence[str]) -> list[Path]:
     from darkroom.pipelines.storage.workspace import Workspace  # heavy, for --help
 
     return [Workspace.from_environment().local_dataset(name) if "://" in name else Path(name) for name in names]
+
+
+def require_dataset(folder: Path) -> None:
+    """Raise ``TrainError`` where no folder of a dataset is."""
+    if not folder.is_dir():
+        how = "darkroom materialize SOURCE, or name the folder of a dataset; for an RL dataset darkroom rl SOURCE"
+        raise TrainError(f"no dataset folder {folder}. Run: {how}")
 
 
 MODEL_OPTIONS = frozenset({"attn_implementation"})

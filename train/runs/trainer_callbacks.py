@@ -29,7 +29,6 @@ class StepReporter(TrainerCallback):
         self._report, self._columns = report, columns
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Called by the trainer."""
         if logs and "loss" in logs:
             step, n_steps = state.global_step, state.max_steps
             values = ", ".join(f"{name} {logs[key]:.4g}" for key, name in self._columns.items() if key in logs)
@@ -77,7 +76,6 @@ class PeriodicEvaluation(TrainerCallback):
             control.should_training_stop = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Called by the trainer."""
         if self._settings.is_due(state.global_step, state.max_steps):
             control.should_evaluate = True
 
@@ -152,7 +150,6 @@ class EvaluatesPeriodically:
         trainer.add_callback(self.periodic)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Called by the trainer where an evaluation is due."""
         assert self.periodic is not None
         return self.periodic.run()
 

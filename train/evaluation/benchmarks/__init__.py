@@ -72,7 +72,6 @@ class BenchmarkConfig(SourceConfig):
 
 @cache
 def bundled() -> Mapping[str, BenchmarkConfig]:
-    """Bundled benchmarks by name, sorted."""
     return {path.stem: _read(path) for path in sorted(_FOLDER.glob("*.yaml"))}
 
 
@@ -100,7 +99,6 @@ def opened(name: str, path: Path) -> BenchmarkConfig:
 
 
 def download(config: BenchmarkConfig) -> str:
-    """The command that downloads it."""
     hub, unpack = (config.about.hub, config.about.get) if config.about else (config.path, "")
     command = f"wget {hub}" if "://" in hub else f"hf download {hub} --repo-type dataset --local-dir FOLDER"
     return f"{command}; {unpack}" if unpack else command

@@ -13,7 +13,7 @@ import multiprocessing
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +27,7 @@ from PIL import Image
 from darkroom.pipelines.publishing.dataset_reader import read_files
 from darkroom.pipelines.publishing.layouts.turns import Row
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.stage_runs import Progress
 from darkroom.train.examples.conformance.report import (
     Conformance,
     Misfit,
@@ -78,8 +79,6 @@ READ_WHOLE = 16
 """Rows that are read with their pixels as well."""
 WORTH_A_PROCESS, MOST_PROCESSES = 10_000, 16
 """Rows for which it pays to start one more process, which loads the libraries first; and how many at the most."""
-Progress = Callable[[int, int], None]
-"""Called with the number of checked rows and of all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,6 @@ class ConformanceGate:
 
     @property
     def key(self) -> str:
-        """The digest of all that the verdicts depend on."""
         sizes = self.reader.processor.image_processor.size
         # those that are not set are left out: reports of earlier versions go on to count
         part = None if self.part == "train" else self.part
@@ -166,7 +164,6 @@ class BatchJudge:
         return without_pixels(self.reader)
 
     def __call__(self, batch: Sequence[IndexedRow]) -> list[RowVerdict]:
-        """Judge every row."""
         verdicts = judge(batch, self.sizes, max_tokens=self.max_tokens)
         for entry, verdict in zip(batch, verdicts, strict=True):
             if entry.place % self.step == 0 and verdict.reason is None:

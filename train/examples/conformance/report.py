@@ -69,12 +69,10 @@ class RowVerdict:
     found: str = ""
 
     def refused(self, misfit: RowMisfit) -> RowVerdict:
-        """Reject this row."""
         return replace(self, reason=misfit.reason, found=misfit.found)
 
     @property
     def remedy(self) -> str:
-        """The remedy, if it does not conform."""
         return REMEDIES[self.reason] if self.reason else ""
 
     def __str__(self) -> str:
@@ -84,7 +82,6 @@ class RowVerdict:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The verdict as a row of the report."""
         remedy = {"found": self.found or None, "remedy": self.remedy or None}
         return {**asdict(self), "verdict": "refused" if self.reason else "conforms", **remedy}
 

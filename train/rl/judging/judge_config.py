@@ -85,7 +85,6 @@ class OpenJudge(RecordedPolicy):
             shutil.rmtree(entry)
 
     async def close(self) -> None:
-        """Close connections and ledger, and delete the images."""
         await super().close()
         self._workspace.ledger.close()
         self._folder.cleanup()

@@ -58,7 +58,6 @@ class RolloutOutcome:
 
     @property
     def text(self) -> str:
-        """The text of all turns, without observations."""
         return "\n".join(self.turns)
 
     @property
@@ -68,22 +67,18 @@ class RolloutOutcome:
 
     @property
     def thought(self) -> str:
-        """All thoughts, in order."""
         return "\n".join([turn.thought for turn in self.rollout.rounds] + [self.rollout.final_thought])
 
     @property
     def n_calls(self) -> int:
-        """Rounds of executed code."""
         return len(self.rollout.rounds)
 
     @property
     def n_ok(self) -> int:
-        """Rounds whose code ran without error."""
         return sum(turn.observation.status == "ok" for turn in self.rollout.rounds)
 
     @property
     def used_tool(self) -> bool:
-        """True if any code was executed."""
         return bool(self.rollout.rounds)
 
     def failed(self, statuses: frozenset[str], *, over_limit: bool = False) -> str | None:

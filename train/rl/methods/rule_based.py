@@ -148,7 +148,6 @@ class FigrMethod(Method):
 
     @property
     def shows_images(self) -> bool:
-        """True unless visual feedback is off."""
         return self.visual_feedback
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:

@@ -47,7 +47,6 @@ class ActiveRollout:
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol of its row."""
         return PROTOCOLS[self.environment._row["protocol"]]
 
     def begin(self, code: str) -> None:
@@ -63,7 +62,6 @@ class ActiveRollout:
         return await self.environment._run(code)
 
     def outcome(self, finished: Rollout) -> RolloutOutcome:
-        """The finished rollout, for rewards and metrics."""
         environment = self.environment
         return RolloutOutcome(
             question=environment._row["asked"],

@@ -97,7 +97,6 @@ class PromptGroups:
         return lease.group.result()
 
     def release(self, prompt: Hashable) -> None:
-        """Close the group after its last rollout."""
         with self._lock:
             lease = self._leases.get(prompt)
             if lease is None:  # all groups were closed meanwhile
@@ -196,7 +195,6 @@ class SandboxEnvironment:
         return await asyncio.wrap_future(ahead[1])
 
     def _begin(self, code: str) -> None:
-        """Start code that the rollout is about to run."""
         self._ahead = (code, PROMPT_GROUPS.threads.submit(self._execute, code))
 
     @property

@@ -6,7 +6,8 @@ code and the end of turns (``sampling.py``); with a vLLM server it writes all tu
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
@@ -187,14 +188,10 @@ class RolloutGenerator(MixedGRPOTrainer):
     def _by_server(self, server: VllmServer) -> Any:
         tokenizer, adaptive = self._tokenizer, self._settings.adaptive_temperature
         turns = ServerTurns(server, tokenizer=tokenizer, watcher=self._watcher, clock=self._clock, adaptive=adaptive)
-        error = None
-        try:
+        with self._raised_in_all(EngineDown):
             self._sync_weights(server)
             self.accelerator.wait_for_everyone()  # only the first process knows when the weights have arrived
             self._run_batch(turns)
-        except EngineDown as down:
-            error = down
-        self._raise_in_all(error)
         transcripts = [active.transcript for active in self._active]
         return [transcript.ids for transcript in transcripts], [transcript.logprobs for transcript in transcripts]
 
@@ -203,8 +200,13 @@ class RolloutGenerator(MixedGRPOTrainer):
             engine.sync_weights()
             self._last_loaded_step = self.state.global_step
 
-    def _raise_in_all(self, error: TrainError | None) -> None:
-        """Raise the error of any process in all of them: else the others would wait for it for ever."""
-        for raised in gather_object([error]):
-            if raised is not None:
-                raise raised
+    @contextmanager
+    def _raised_in_all(self, kind: type[TrainError]) -> Iterator[None]:
+        """Raise an error of any process in all of them: else the others would wait for it for ever."""
+        error = None
+        try:
+            yield
+        except kind as raised:
+            error = raised
+        for raised_anywhere in filter(None, gather_object([error])):
+            raise raised_anywhere

@@ -22,7 +22,6 @@ Batch = dict[str, Any]
 
 
 def with_advantages(batch: Batch, advantages: Sequence[float]) -> Batch:
-    """Replace the advantages, one per row."""
     trl = batch["advantages"]
     return {**batch, "advantages": torch.tensor(advantages, dtype=trl.dtype, device=trl.device)}
 

@@ -60,14 +60,14 @@ def prompts(rows: Dataset, *, protocol: str, wording: str | None = None) -> Data
     return presented(rows, lambda row: prompt(row, protocol=row.get("protocol") or protocol, wording=wording))
 
 
-def prompt(row: Row, *, protocol: str, wording: str | None = None) -> dict[str, Any]:
+def prompt(row: Row, *, protocol: str, mode: str = "free", wording: str | None = None) -> dict[str, Any]:
     """One row of ``open_prompts`` as a prompt. ``images`` are what the model sees; ``image_files`` and ``videos`` are
     the bytes that the sandbox opens (no prompt shows a video)."""
     question = question_of(row)
     stored = list(row["images"] or [])[: len(question.sample.images)]
     printed = chosen_wording(wording)
     return {
-        "prompt": opening(question, protocol=protocol, wording=wording),
+        "prompt": opening(question, protocol=protocol, mode=mode, wording=wording),
         "images": [_DECODED.decode_example(image) for image in stored],
         "image_files": [image["bytes"] for image in stored],
         "videos": [video["bytes"] for video in row.get("videos") or ()],
@@ -75,7 +75,7 @@ def prompt(row: Row, *, protocol: str, wording: str | None = None) -> dict[str, 
         "protocol": protocol,
         "wording": wording,
         "image_names": printed.image_names(question_text(question.sample), question.sample.images) if printed else (),
-        "mode": "free",
+        "mode": mode,
         "asked": question,
     }
 
@@ -175,7 +175,6 @@ def check_pixels(model: Path, processor: Any, engine: str) -> None:
 def prompt_length(
     question: GradedQuestion, processor: Any, protocol: str, mode: str = "free", *, wording: str | None = None
 ) -> int:
-    """Tokens of a prompt with its images."""
     messages = opening(question, protocol=protocol, mode=mode, wording=wording)
     text = processor.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     images = processor.image_processor

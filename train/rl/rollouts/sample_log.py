@@ -83,9 +83,7 @@ class SampleLog:
         return {
             "thought": turn.thought,
             "code": turn.code,
-            "status": observation.status,
-            "text": observation.text,
-            "error": observation.error,
+            **{name: getattr(observation, name) for name in ("status", "text", "error")},
             "images": self._kept([outcome.pixels[image.sha256] for image in observation.images]),
         }
 

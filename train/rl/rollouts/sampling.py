@@ -60,12 +60,10 @@ class TurnWatcher:
 
     @property
     def n_left(self) -> int:
-        """Tokens that may still be written."""
         return self._n_left - self.n_tokens
 
     @property
     def in_code(self) -> bool:
-        """True if the next token belongs to code."""
         return self._stream.in_code
 
     def see(self, token: int) -> None:

@@ -127,13 +127,11 @@ class Scores:
         return filled, [group not in chosen.kept or self.rewards[row] is None for group, row in rows]
 
     def of_groups(self, groups: Sequence[int], size: int) -> Scores:
-        """The scores of these groups alone."""
         rows = [group * size + number for group in groups for number in range(size)]
         columns = [getattr(self, field.name) for field in fields(self)]
         return Scores(*(tuple(column[row] for row in rows) for column in columns))
 
     def rollout_metrics(self) -> Metrics:
-        """Values per rollout, round and turn."""
         whole = [outcome for outcome, reason in zip(self.outcomes, self.broken, strict=True) if reason is None]
         observations = [[turn.observation for turn in outcome.rollout.rounds] for outcome in self.outcomes]
         metrics: Metrics = {

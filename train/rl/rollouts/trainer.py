@@ -11,7 +11,7 @@ rollouts is made and scored:
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 from accelerate.utils import gather_object
@@ -150,20 +150,16 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         return list(self._scores.rewards)
 
     def _require_sandbox(self, environments: Sequence[SandboxEnvironment]) -> None:
-        missing = next((environment.error for environment in environments if environment.error is not None), None)
-        self._raise_in_all(TrainError(f"no program can be executed here: {missing}") if missing else None)
+        with self._raised_in_all(TrainError):
+            for error in filter(None, (environment.error for environment in environments)):
+                raise TrainError(f"no program can be executed here: {error}")
 
     def _judged(self, work: Coroutine[Any, Any, T]) -> T:
         """Run ``work``. Raises ``JudgeDown`` in all processes where it does in one."""
-        result: T | None = None
-        error: JudgeDown | None = None
-        try:
+        with self._raised_in_all(JudgeDown):
             result = self._run(work)
-        except JudgeDown as down:
-            error = down
-        self._raise_in_all(error)
         self._judges.forget()
-        return cast(T, result)
+        return result
 
     def _log_metrics(self, metrics: Metrics) -> None:
         """Average metrics over processes; their names may differ."""

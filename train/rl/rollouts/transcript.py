@@ -39,21 +39,17 @@ class Transcript:
 
     @property
     def all_images(self) -> list[Image.Image]:
-        """The prompt's, then those of the sandbox."""
         return [*self.prompt_images, *self.images]
 
     @property
     def n_written(self) -> int:
-        """Tokens that the model wrote."""
         return sum(self.mask)
 
     def write(self, ids: Sequence[int], text: str, logprobs: Sequence[float | None] | None) -> None:
-        """Add a turn of the model's."""
         self._add(ids, 1, logprobs or [0.0] * len(ids))
         self.turns.append(text)
 
     def show(self, ids: Sequence[int], images: Sequence[Image.Image]) -> None:
-        """Add an observation."""
         self._add(ids, 0, [0.0] * len(ids))
         self.images += images
 
