@@ -92,12 +92,12 @@ def evaluate(
                 raise SystemExit(0)
             evaluated, judge = open_policy(settings, workspace.images), open_judge(settings, workspace.images)
             run = replace(run, evaluated=evaluated, judge=judge)
-        outcome = run.run(question_sets)
-        if not outcome.findings.rollouts:
-            raise TrainError(f"no question could be asked: {dict(Counter(outcome.unasked))}")
+        findings = run.run(question_sets)
+        if not findings.rollouts:
+            raise TrainError(f"no question could be asked: {dict(Counter(findings.unasked))}")
         seconds = round(time.monotonic() - start, 2)
-        record = {**report_record(settings, evaluated, question_sets, outcome, inputs), "seconds": seconds}
-        write_output(output, record, outcome.findings, evaluated, workspace.images, n_shown=settings.shown)
+        record = {**report_record(settings, evaluated, question_sets, findings, inputs), "seconds": seconds}
+        write_output(output, record, findings, evaluated, workspace.images, n_shown=settings.shown)
         export(output, exports)
         return EvaluationReport(output, record)
 

@@ -19,7 +19,7 @@ from typing import Any
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITING
 from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.quality.versions import grouped, measured_cases, share_of, versions
+from darkroom.annotation.quality.versions import MEASURES, grouped, measured_cases, share_of, versions
 from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, RecordState
 from darkroom.pipelines.inspection.pages import spreadsheet_cell
 from darkroom.pipelines.records import AnnotationEvent
@@ -92,8 +92,8 @@ def measure_annotators(
         person, events, written, cases = accounts.get(email), events_of[email], written_by[email], cases_of[email]
         valid = [event for event in events if event.verdict != "void"]
         settled = [v.outcome for v in written if v.author.attempt == 0 and v.outcome != "waiting"]
-        by_round, planted_errors = Counter(event.round for event in valid), share_of(cases, "planted_errors")
-        golds = {"gold": planted_errors.of} if planted_errors.of else {}
+        by_round, shares = Counter(event.round for event in valid), {name: share_of(cases, name) for name in MEASURES}
+        golds = {"gold": n} if (n := shares["planted_errors"].of) else {}
         row = AnnotatorQuality(
             email=email,
             name=(person.name if person else "") or email,
@@ -102,12 +102,9 @@ def measure_annotators(
             active_hours=active_seconds(events) / 3600,
             writing_seconds=median_lead(valid, WRITING),
             checking_seconds=median_lead(valid, CHECKING),
-            first_pass=share_of(cases, "first_pass"),
             fixed=proportion_of(outcome == "fixed" for outcome in settled),
             reasons=by_frequency(Counter(reason for version in written for _, reason in version.reject_reasons)),
-            blind=share_of(cases, "blind"),
-            upheld=share_of(cases, "upheld"),
-            planted_errors=planted_errors,
+            **shares,
             invalid=by_frequency(Counter(invalid_of[email])),
             n_blocked=n_blocked[email],
             n_skipped=n_skipped[email],

@@ -38,10 +38,6 @@ class Drift(NamedTuple):
     before: Proportion
     after: Proportion
 
-    @property
-    def gap(self) -> float:
-        return (self.after.value or 0.0) - (self.before.value or 0.0)
-
 
 def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
     """Every day or week with submissions, oldest first; submissions without a time are left out."""
@@ -55,10 +51,8 @@ def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
         Period(
             start=start,
             n_submissions=len(events_of[start]),
-            first_pass=share_of(cases_of[start], "first_pass"),
-            blind=share_of(cases_of[start], "blind"),
-            planted_errors=share_of(cases_of[start], "planted_errors"),
             writing_seconds=median_lead(events_of[start], WRITING),
+            **{measure: share_of(cases_of[start], measure) for measure in ("first_pass", "blind", "planted_errors")},
         )
         for start in sorted(set(start_of.values()))
     )
@@ -89,7 +83,7 @@ def find_drifts(states: Sequence[RecordState]) -> tuple[Drift, ...]:
         before, after = (proportion_of(case.is_good for case in half) for half in (cases[:middle], cases[middle:]))
         if is_below(after, before):
             drifts.append(Drift(person, measure, before, after))
-    return tuple(sorted(drifts, key=lambda drift: (drift.gap, drift.email, MEASURES.index(drift.measure))))
+    return tuple(sorted(drifts, key=lambda d: (_gap(d.after, d.before), d.email, MEASURES.index(d.measure))))
 
 
 def is_below(share: Proportion, others: Proportion) -> bool:
@@ -110,11 +104,6 @@ class Outlier(NamedTuple):
     share: Proportion
     others: Proportion
 
-    @property
-    def gap(self) -> float:
-        """Negative: how far the person is below the others."""
-        return (self.share.value or 0.0) - (self.others.value or 0.0)
-
 
 def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
     """Significantly below their peers, the widest gap first; of 40 equal shares at most one is here by chance."""
@@ -126,4 +115,9 @@ def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
             others = Proportion(total.n - share.n, total.of - share.of)
             if is_below(share, others):
                 outliers.append(Outlier(person, measure, share, others))
-    return sorted(outliers, key=lambda outlier: (outlier.gap, outlier.person.email, outlier.measure))
+    return sorted(outliers, key=lambda o: (_gap(o.share, o.others), o.person.email, o.measure))
+
+
+def _gap(share: Proportion, others: Proportion) -> float:
+    """How far a share is above the other; negative: below."""
+    return (share.value or 0.0) - (others.value or 0.0)

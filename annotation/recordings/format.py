@@ -24,7 +24,7 @@ from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask
-from darkroom.annotation.rounds.submissions import ROUNDS, frozen_bases, frozen_version
+from darkroom.annotation.rounds.submissions import ROUNDS, frozen_bases, used_version
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.annotation import Annotators
 from darkroom.pipelines.records.digest import digest
@@ -154,9 +154,7 @@ def _tasks(
     for task in tasks:
         if task.task_id is None or task.project_id is None or not task.versions:
             continue
-        # of a check of a planted error, the first state is used; else the base of the next round
-        is_planted = bool(task.request.planted_error)
-        used = [versions[0] if is_planted else frozen_version(versions, frozen) for versions in task.annotations]
+        used = [used_version(task, versions, frozen) for versions in task.annotations]
         latest = [versions[-1] for versions in task.annotations]
         yield RecordedTask(
             id=task.task_id,

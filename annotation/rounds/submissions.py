@@ -149,7 +149,7 @@ class SubmissionReader:
             rules = ImageRules.of(terms, *size)
             annotations = []
             for versions in task.annotations:
-                version = versions[0] if task.request.planted_error else frozen_version(versions, frozen)
+                version = used_version(task, versions, frozen)
                 submission: Submission | RowError
                 try:
                     submission = read_submission(version.raw, round=task.request.round, rules=rules)
@@ -202,8 +202,13 @@ def frozen_bases(tasks: Iterable[RecordTask]) -> dict[int, str]:
     return frozen
 
 
-def frozen_version(versions: Sequence[AnnotationVersion], frozen: Mapping[int, str]) -> AnnotationVersion:
-    """The base of a later round, or the latest version; ``frozen`` are the digests of bases by annotation."""
+def used_version(
+    task: RecordTask, versions: Sequence[AnnotationVersion], frozen: Mapping[int, str]
+) -> AnnotationVersion:
+    """The base of a later round, or the latest version; of a check of a planted error the first. ``frozen`` are the
+    digests of bases by annotation."""
+    if task.request.planted_error:
+        return versions[0]
     base = frozen.get(versions[0].annotation_id)
     return next((version for version in versions if version.digest == base), versions[-1])
 

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain, product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.models.policies import Policy, RecordedPolicy
@@ -36,13 +36,6 @@ from darkroom.train.runs.reporting import RunReporter, progress_lines
 T = TypeVar("T")
 
 
-class EvaluationOutcome(NamedTuple):
-    """The findings, and the reasons of questions that could not be asked."""
-
-    findings: Findings
-    unasked: Sequence[str]
-
-
 @dataclass(frozen=True, slots=True)
 class EvaluationRun:
     """One evaluation in a workspace."""
@@ -54,7 +47,7 @@ class EvaluationRun:
     vision: VisionModel
     report: RunReporter
 
-    def run(self, question_sets: Sequence[QuestionSet]) -> EvaluationOutcome:
+    def run(self, question_sets: Sequence[QuestionSet]) -> Findings:
         """Run everything. Raises ``PolicyUnavailable`` for policy and judge, ``TrainError`` without a sandbox."""
         return self._until_done(self._run(question_sets))
 
@@ -72,16 +65,15 @@ class EvaluationRun:
         except SandboxUnavailable as error:
             raise TrainError(f"no code can be executed here: {error}") from error
 
-    async def _run(self, question_sets: Sequence[QuestionSet]) -> EvaluationOutcome:
+    async def _run(self, question_sets: Sequence[QuestionSet]) -> Findings:
         async with self._opened() as (evaluated, judge):
             outcomes = await self._rollouts(question_sets, evaluated, judge)
             rollouts = [scored for scored in outcomes if isinstance(scored, ScoredRollout)]
             counted = [scored for scored in rollouts if not scored.failed]
             verdicts = await self._verdicts(counted, judge)
             controlled = await self._controls(counted, evaluated)
-        settings = self.settings
-        findings = Findings(rollouts, controlled, verdicts, self.vision, settings.cover, settings.whole_share)
-        return EvaluationOutcome(findings, [scored for scored in outcomes if isinstance(scored, str)])
+        settings, unasked = self.settings, [reason for reason in outcomes if isinstance(reason, str)]
+        return Findings(rollouts, controlled, verdicts, self.vision, settings.cover, settings.whole_share, unasked)
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[tuple[EvaluatedPolicy, RecordedPolicy | None]]:
@@ -152,11 +144,11 @@ def report_record(
     settings: EvaluationSettings,
     evaluated: EvaluatedPolicy,
     question_sets: Sequence[QuestionSet],
-    outcome: EvaluationOutcome,
+    findings: Findings,
     inputs: str,
 ) -> dict[str, Any]:
     """The content of ``report.json`` but for how long it took; ``inputs`` is the digest of all that decides it."""
-    findings, identity = outcome.findings, evaluated.policy.identity
+    identity = evaluated.policy.identity
     protocols = sorted({evaluated.protocol_of(scored.question).name for scored in findings.rollouts})
     modes = sorted({scored.task.mode for scored in findings.rollouts})
     origins = [{"name": part.name, "n": len(part.questions), "left_out": dict(part.left_out)} for part in question_sets]
@@ -175,7 +167,7 @@ def report_record(
             "rollouts": settings.rollouts,
         },
         "asked": origins,
-        "unasked": {reason: n // settings.rollouts for reason, n in Counter(outcome.unasked).items()},
+        "unasked": {reason: n // settings.rollouts for reason, n in Counter(findings.unasked).items()},
         "n_failed": len(findings.failed),
         "failures": dict(errors),
         "results": results(findings),

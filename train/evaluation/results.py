@@ -118,6 +118,8 @@ class Findings:
     vision: VisionModel
     cover: float
     whole_share: float
+    unasked: Sequence[str] = ()
+    """The reasons of questions that could not be asked."""
 
     @property
     def counted(self) -> list[ScoredRollout]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders
@@ -22,7 +22,6 @@ from darkroom.train.runs.options import (
     Lora,
     MaxPixels,
     TrainerOptions,
-    assigned,
     require_dataset,
     without_unset,
 )
@@ -107,11 +106,6 @@ class SftSettings(HeldOutSettings):
         default=False, description="Train a phase without those of its families that do not exist."
     )
     seed: int = Field(default=0, description="Seed of the order of rows.")
-
-    @field_validator("trainer", mode="before")
-    @classmethod
-    def _assigned(cls, value: Any) -> Any:
-        return assigned(value)
 
     @model_validator(mode="after")
     def _has_distinct_phases(self) -> Self:

@@ -126,9 +126,9 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
     @classmethod
     def _assigned(cls, values: Any) -> Any:
         """Read the command line: ``--set method.weight_tool=0.3 --set trainer.epsilon_high=0.28``."""
-        options, trainer = values.get("options"), assigned(values.get("trainer"))
+        options = values.get("options")
         if isinstance(options, dict):
-            return {**values, "trainer": trainer}
+            return values
         texts = [str(text) for text in options or ()]
         own = [text for text in texts if not text.startswith("trainer.")]
         pairs = [text.partition("=")[::2] for text in own]
@@ -138,7 +138,8 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
                 "trainer: trainer.NAME=VALUE)"
             )
         options = {key.removeprefix("method."): setting for key, setting in pairs}
-        return {**values, "options": options, "trainer": {**trainer, **assigned(t for t in texts if t not in own)}}
+        trainer = assigned(values.get("trainer")) | assigned(text for text in texts if text not in own)
+        return {**values, "options": options, "trainer": trainer}
 
     @property
     def record(self) -> dict[str, Any]:

@@ -197,13 +197,12 @@ def _rollouts(output: Path) -> dict[str, Any]:
 
 def _origin(record: Mapping[str, Any]) -> dict[str, Any]:
     """Recipe, code and inputs, as far as ``training.json`` has them."""
-    entries = {"inputs": _value(record["inputs"]["digest"], "text")}
-    if "recipe" in record:
-        entries["recipe"] = _value(record["recipe"]["name"], "text")
-        entries["recipe_digest"] = _value(record["recipe"]["digest"], "text")
+    texts = {"inputs": record["inputs"]["digest"]}
+    if recipe := record.get("recipe"):
+        texts |= {"recipe": recipe["name"], "recipe_digest": recipe["digest"]}
     if "code" in record:
-        entries["git_commit"] = _value(CodeVersion(**record["code"]).in_words, "text")
-    return entries
+        texts["git_commit"] = CodeVersion(**record["code"]).in_words
+    return {name: _value(text, "text") for name, text in texts.items()}
 
 
 def _value(raw: Any, kind: str) -> dict[str, Any]:

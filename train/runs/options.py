@@ -18,7 +18,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 import yaml
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from darkroom.pipelines.models.paper_prompts import PaperPrompt, paper_prompt
 from darkroom.train.runs import TrainError
@@ -52,16 +52,6 @@ _LATER = {
     *("eval_dataset", "eval_limit", "keep_best"),
 }
 _OFF_AT_0 = {"eval_every", "early_stop"}
-
-
-TrainerOptions = Annotated[
-    dict[str, Any],
-    Flag(json=True),
-    Field(
-        description="JSON object of arguments of TRL's trainer; best as `trainer:` in a --config file, or one by one "
-        "as --set trainer.NAME=VALUE."
-    ),
-]
 
 
 def without_unset(record: Values) -> Values:
@@ -109,6 +99,17 @@ def assigned(texts: Any) -> dict[str, Any]:
         return {str(name): value for name, value in texts.items()}
     pairs = [str(text).removeprefix("trainer.").partition("=")[::2] for text in texts or ()]
     return {name: _value(name, text) for name, text in pairs}
+
+
+TrainerOptions = Annotated[
+    dict[str, Any],
+    BeforeValidator(assigned),
+    Flag(json=True),
+    Field(
+        description="JSON object of arguments of TRL's trainer; best as `trainer:` in a --config file, or one by one "
+        "as --set trainer.NAME=VALUE."
+    ),
+]
 
 
 def split_options(options: Mapping[str, Any], program: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,7 +11,7 @@ from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Grader, ImageRef, Observation, RLRow, Round, Sample, Truth, TruthBox, Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL
-from darkroom.train.evaluation.evaluation_run import EvaluationOutcome, report_record
+from darkroom.train.evaluation.evaluation_run import report_record
 from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.output import REPORT, write_rollouts
 from darkroom.train.evaluation.questions import Question, QuestionSet
@@ -98,7 +98,7 @@ def finished(folder, rollouts):
     findings, evaluated = Findings(rollouts, [], None, QWEN2_5_VL, 0.5, 0.8), EvaluatedPolicy(Scripted(lambda turn: ""))
     settings = EvaluationSettings(output=folder, oracle="crop", sources=("bench",))
     asked = [QuestionSet("bench", tuple(scored.question for scored in rollouts))]
-    record = report_record(settings, evaluated, asked, EvaluationOutcome(findings, []), "0" * 64)
+    record = report_record(settings, evaluated, asked, findings, "0" * 64)
     write_rollouts(folder / "rollouts.parquet", findings, evaluated)
     (folder / REPORT).write_text(json.dumps(record))
     return folder

@@ -114,8 +114,8 @@ class Conformance:
 
     def conforming(self) -> list[int]:
         """The places of the rows that may be trained on, in order."""
-        table = pq.read_table(self.report, columns=["row", "verdict"])
-        places: list[int] = table.filter(pc.equal(table["verdict"], "conforms"))["row"].to_pylist()
+        table = pq.read_table(self.report, columns=["row"], filters=[("verdict", "=", "conforms")])
+        places: list[int] = table["row"].to_pylist()
         return places
 
 
@@ -162,13 +162,14 @@ def encoding_report(conformance: Conformance) -> AuditReport:
     from darkroom.pipelines.inspection.audit import AuditFinding, AuditReport  # with all recipes and the sandbox
     from darkroom.pipelines.inspection.audit.findings import shortened
 
-    table = pq.read_table(conformance.report, columns=["trajectory_id", "family", "verdict", "reason", "found"])
+    columns = ["trajectory_id", "family", "reason", "found"]
+    table = pq.read_table(conformance.report, columns=columns, filters=[("verdict", "=", "refused")])
     remedies = [f"{n:,} x {name}: {REMEDIES[name]}" for name, n in conformance.reasons.items()]
     n_rows, notes = conformance.n_rows, [summary(conformance), *remedies]
     report = AuditReport(n_rows=n_rows, checked=Counter(encoding=n_rows), notes=notes)
     report.add(
         AuditFinding(f"encoding: {row['reason']}", row["family"], row["trajectory_id"], shortened(row["found"]))
-        for row in table.filter(pc.equal(table["verdict"], "refused")).to_pylist()
+        for row in table.to_pylist()
     )
     return report
 

@@ -39,8 +39,6 @@ logging.getLogger(grpo_trainer.__name__).addFilter(
     lambda record: "All reward functions returned None" not in str(record.msg)[:100]
 )
 T = TypeVar("T")
-Watch = Callable[[Scores, Any], None]
-"""Receives the scores of every generated batch and the trainer's state, for the sample log."""
 
 
 class EpochSampler(RepeatSampler):
@@ -55,7 +53,8 @@ class EpochSampler(RepeatSampler):
 
 
 class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGenerator):
-    """Trains on rows of ``darkroom.train.rl.rollouts.prompts``. ``watch`` gets the scores of every batch."""
+    """Trains on rows of ``darkroom.train.rl.rollouts.prompts``. ``watch`` gets the scores of every batch and
+    the trainer's state, for the sample log."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         settings: GrpoSettings,
         method: Method,
         judges: Judges,
-        watch: Watch | None = None,
+        watch: Callable[[Scores, Any], None] | None = None,
         **kwargs: Any,
     ) -> None:
         """``args`` and ``kwargs`` are ``GRPOTrainer``'s, without rewards and environment, which are the method's."""

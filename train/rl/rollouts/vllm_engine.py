@@ -10,7 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -71,7 +71,9 @@ def in_segments(
             kinds[next_segment(watchers[row], stop=stops[row], adaptive=adaptive)].append(row)
         for segment, rows in kinds.items():
             n_left = max(watchers[row].n_left for row in rows)
-            with _requesting(engine, segment, n_tokens=n_left):
+            temperature = 0.0 if segment.greedy else engine.temperature
+            keywords = {**engine.generation_kwargs, **stop_arguments(segment)}
+            with changed(engine, temperature=temperature, generation_kwargs=keywords, max_completion_length=n_left):
                 _, generated, probabilities, _ = engine.generate(
                     prompts=[_one_mark_per_image(prompts[row] + ids[row], engine) for row in rows],
                     images=None if images is None else [list(images[row]) or None for row in rows],
@@ -89,13 +91,6 @@ def _one_mark_per_image(ids: Sequence[int], engine: Any) -> list[int]:
     there already, as for the trainer, it would add them once more, and put a second image where the first one is."""
     mark = engine.processing_class.image_token_id
     return [*ids[:1], *(token for before, token in pairwise(ids) if token != mark or before != mark)]
-
-
-def _requesting(engine: Any, segment: Segment, *, n_tokens: int) -> AbstractContextManager[None]:
-    """Set the engine's requests to this segment, of ``n_tokens`` at most."""
-    temperature = 0.0 if segment.greedy else engine.temperature
-    keywords = {**engine.generation_kwargs, **stop_arguments(segment)}
-    return changed(engine, temperature=temperature, generation_kwargs=keywords, max_completion_length=n_tokens)
 
 
 def stop_arguments(segment: Segment) -> dict[str, Any]:
