@@ -32,35 +32,37 @@ class PolicySettings(ProgramSettings):
     """A model, its prompts and its sampling: ``model`` alone is a checkpoint folder, with ``url`` a name at that
     endpoint."""
 
-    model: str = Field(default="", description="Folder of a checkpoint; with --url, the name of a model there.")
-    url: str = Field(default="", description="An OpenAI-compatible endpoint, with /v1. Key: OPENAI_API_KEY.")
-    protocol: str = Field(
-        default="thyme", description="thyme, pyvision or tool_call: how the model writes code. SFT rows bring theirs."
-    )
-    mode: str = Field(
-        default="free",
-        description="The protocol's prompt: free; tool_call also forced and forbidden; pyvision also forbidden (no "
-        "code) and no_libraries (without cv2 and PIL, as its paper prints).",
-    )
-    frames: int | None = Field(
-        default=None, ge=1, description="Show so many frames of each video, uniformly sampled, in the prompt."
-    )
-    frame_rate: float | None = Field(
-        default=None, ge=0.001, description="Show so many frames per second of each video in the prompt."
-    )
-    prompt: str | None = Field(
-        default=None,
-        description="Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, "
-        "figr_paper, or a file .md; sets the protocol. Default: the protocol's own words.",
-    )
-    temperature: float = Field(default=0.0, ge=0.0, description="0 takes the likeliest token.")
-    top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling.")
-    top_k: int | None = Field(default=None, ge=1, description="Sample among so many of the likeliest tokens.")
-    max_tokens: int = Field(default=1024, ge=1, description="Token limit of one turn.")
-    max_rounds: int = Field(default=6, ge=0, description="Limit of code executions per rollout.")
+    model: str = ""
+    """Folder of a checkpoint; with --url, the name of a model there."""
+    url: str = ""
+    """An OpenAI-compatible endpoint, with /v1. Key: OPENAI_API_KEY."""
+    protocol: str = "thyme"
+    """thyme, pyvision or tool_call: how the model writes code. SFT rows bring theirs."""
+    mode: str = "free"
+    """The protocol's prompt: free; tool_call also forced and forbidden; pyvision also forbidden (no code) and
+    no_libraries (without cv2 and PIL, as its paper prints)."""
+    frames: int | None = Field(default=None, ge=1)
+    """Show so many frames of each video, uniformly sampled, in the prompt."""
+    frame_rate: float | None = Field(default=None, ge=0.001)
+    """Show so many frames per second of each video in the prompt."""
+    prompt: str | None = None
+    """Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, figr_paper, or a
+    file .md; sets the protocol. Default: the protocol's own words."""
+    temperature: float = Field(default=0.0, ge=0.0)
+    """0 takes the likeliest token."""
+    top_p: float = Field(default=1.0, ge=0.01, le=1.0)
+    """Of sampling."""
+    top_k: int | None = Field(default=None, ge=1)
+    """Sample among so many of the likeliest tokens."""
+    max_tokens: int = Field(default=1024, ge=1)
+    """Token limit of one turn."""
+    max_rounds: int = Field(default=6, ge=0)
+    """Limit of code executions per rollout."""
     max_pixels: MaxPixels = None
-    batch_size: int = Field(default=8, ge=1, description="Conversations generated at once.")
-    seed: int = Field(default=0, description="Seed of all rollouts.")
+    batch_size: int = Field(default=8, ge=1)
+    """Conversations generated at once."""
+    seed: int = 0
+    """Seed of all rollouts."""
 
 
 class EvaluationSettings(PolicySettings):
@@ -68,41 +70,41 @@ class EvaluationSettings(PolicySettings):
     ``datasets``, ``benchmarks``, ``sources``."""
 
     output: Annotated[Path, Flag(hidden=True)]
-    oracle: str = Field(
-        default="", description="A family, like `crop`: its oracle writes from the truth. A sanity check."
-    )
+    oracle: str = ""
+    """A family, like `crop`: its oracle writes from the truth. A sanity check."""
     datasets: Annotated[
         tuple[Path, ...],
         BeforeValidator(lambda names: tuple(local_datasets([str(name) for name in names]))),
         Flag("dataset", repeated=True),
-    ] = Field(default=(), description="Folder or URL of an RL dataset, or of an SFT dataset. May be repeated.")
-    split: str = Field(default="validation", description="Of datasets: validation, train or all.")
-    benchmarks: Annotated[tuple[tuple[str, Path], ...], Flag("benchmark", repeated=True)] = Field(
-        default=(),
-        description="NAME=PATH: a bundled benchmark (docs/benchmarks.md) and its download; or a name of yours and "
-        "a YAML file. May be repeated.",
-    )
-    sources: Annotated[tuple[str, ...], Flag("source", repeated=True)] = Field(
-        default=(), description="A source of the catalog, like `demo`. May be repeated."
-    )
-    limit: int | None = Field(default=None, ge=1, description="Only the first so many rows of each.")
-    rollouts: int = Field(default=1, ge=1, description="Per question, for avg@k and pass@k.")
-    judge_url: str = Field(default="", description="Endpoint of a judge that reads images: free answers, faithfulness.")
-    judge_model: str = Field(default="", description="The judge's name there.")
-    judge_votes: int = Field(default=1, ge=1, description="Votes on every image.")
-    whole_share: float = Field(
-        default=WHOLE_SHARE, ge=0.01, le=1.0, description="A crop of more than this proportion of an image is no crop."
-    )
-    cover: float = Field(
-        default=COVER, ge=0.01, le=1.0, description="Proportion of a target's box that a crop must show."
-    )
-    controls: int = Field(
-        default=0, ge=0, description="Repeat so many rollouts with blank and swapped images. 0: none."
-    )
-    shown: int = Field(default=24, ge=0, description="Rollouts in the gallery.")
-    home: Annotated[str | None, BeforeValidator(lambda home: home and str(home))] = Field(
-        default=None, description="Workspace with ledger and images, a folder or a URL; default: DARKROOM_HOME."
-    )
+    ] = ()
+    """Folder or URL of an RL dataset, or of an SFT dataset. May be repeated."""
+    split: str = "validation"
+    """Of datasets: validation, train or all."""
+    benchmarks: Annotated[tuple[tuple[str, Path], ...], Flag("benchmark", repeated=True)] = ()
+    """NAME=PATH: a bundled benchmark (docs/benchmarks.md) and its download; or a name of yours and a YAML file. May be
+    repeated."""
+    sources: Annotated[tuple[str, ...], Flag("source", repeated=True)] = ()
+    """A source of the catalog, like `demo`. May be repeated."""
+    limit: int | None = Field(default=None, ge=1)
+    """Only the first so many rows of each."""
+    rollouts: int = Field(default=1, ge=1)
+    """Per question, for avg@k and pass@k."""
+    judge_url: str = ""
+    """Endpoint of a judge that reads images: free answers, faithfulness."""
+    judge_model: str = ""
+    """The judge's name there."""
+    judge_votes: int = Field(default=1, ge=1)
+    """Votes on every image."""
+    whole_share: float = Field(default=WHOLE_SHARE, ge=0.01, le=1.0)
+    """A crop of more than this proportion of an image is no crop."""
+    cover: float = Field(default=COVER, ge=0.01, le=1.0)
+    """Proportion of a target's box that a crop must show."""
+    controls: int = Field(default=0, ge=0)
+    """Repeat so many rollouts with blank and swapped images. 0: none."""
+    shown: int = Field(default=24, ge=0)
+    """Rollouts in the gallery."""
+    home: Annotated[str | None, BeforeValidator(lambda home: home and str(home))] = None
+    """Workspace with ledger and images, a folder or a URL; default: DARKROOM_HOME."""
 
     def as_json(self) -> dict[str, Any]:
         """The settings that determine the results, besides the policy and the questions."""
@@ -151,9 +153,8 @@ def check_policy(settings: EvaluationSettings) -> None:
 class AgentSettings(PolicySettings):
     """The settings of ``darkroom agent``. ``seed``: where a request brings none."""
 
-    batch_size: int = Field(
-        default=32, ge=1, description="Conversations generated at once; of --url, up to four times as many calls."
-    )
+    batch_size: int = Field(default=32, ge=1)
+    """Conversations generated at once; of --url, up to four times as many calls."""
 
     def as_evaluation(self) -> EvaluationSettings:
         """Convert to an evaluation's settings. Raises ``TrainError`` for settings that contradict one another."""

@@ -64,48 +64,44 @@ class SftSettings(HeldOutSettings):
 
     recipe: Annotated[str, Flag(hidden=True)] = ""
     trainer: TrainerOptions = Field(default={})
-    phases: Annotated[tuple[Phase, ...], Flag(json=True)] = Field(
-        default=(Phase(),),
-        description="JSON list of phases: objects with name, families, learning_rate, epochs, max_steps, warmup; best "
-        "in a --config file. Keys that a phase omits have the values of these options.",
-    )
-    layout: Layout = Field(
-        default="turns",
-        description="turns: observations as user turns, as in GRPO. inline: inside one answer, as in Thyme.",
-    )
-    epochs: float = Field(default=3.0, ge=0.0, description="Passes over a phase's rows.")
-    max_steps: int = Field(default=-1, description="Steps after which a phase ends; -1: after its epochs.")
-    batch_size: int = Field(default=4, ge=1, description="Rows per step, over all processes.")
-    per_device: int | None = Field(
-        default=None, ge=1, description="Rows per forward pass in each process; default: its whole share of a step."
-    )
-    learning_rate: float = Field(1e-5, ge=0.0, description="Peak of the schedule.")
-    warmup: float = Field(default=0.05, ge=0.0, le=0.99, description="Proportion of the steps that warm up.")
+    phases: Annotated[tuple[Phase, ...], Flag(json=True)] = (Phase(),)
+    """JSON list of phases: objects with name, families, learning_rate, epochs, max_steps, warmup; best in a --config
+    file. Keys that a phase omits have the values of these options."""
+    layout: Layout = "turns"
+    """turns: observations as user turns, as in GRPO. inline: inside one answer, as in Thyme."""
+    epochs: float = Field(default=3.0, ge=0.0)
+    """Passes over a phase's rows."""
+    max_steps: int = -1
+    """Steps after which a phase ends; -1: after its epochs."""
+    batch_size: int = Field(default=4, ge=1)
+    """Rows per step, over all processes."""
+    per_device: int | None = Field(default=None, ge=1)
+    """Rows per forward pass in each process; default: its whole share of a step."""
+    learning_rate: float = Field(1e-5, ge=0.0)
+    """Peak of the schedule."""
+    warmup: float = Field(default=0.05, ge=0.0, le=0.99)
+    """Proportion of the steps that warm up."""
     lora: Lora = 0
     bf16_weights: Bf16Weights = False
-    freeze_vision: bool = Field(default=False, description="Do not train the vision tower.")
-    min_pixels: int | None = Field(
-        default=None, ge=784, description="Scale smaller images up to this many pixels; default: the model's own limit."
-    )
+    freeze_vision: bool = False
+    """Do not train the vision tower."""
+    min_pixels: int | None = Field(default=None, ge=784)
+    """Scale smaller images up to this many pixels; default: the model's own limit."""
     max_pixels: MaxPixels = None
-    max_tokens: int | None = Field(
-        default=None, ge=1, description="Token limit of a row; default: the context length of the model."
-    )
-    train_observations: bool = Field(
-        default=False,
-        description="An ablation, never for use: every token after the question is trained, the sandbox's output as "
-        "well.",
-    )
-    loss_policy: LossPolicy | None = Field(
-        default=None,
-        description="An ablation: which rounds are trained, instead of what each row says (all_rounds, last_round).",
-    )
-    without_comments: bool = Field(default=False, description="An ablation: code is read without its comments.")
-    drop_nonconforming: bool = Field(default=False, description="Train on the conforming rows only.")
-    skip_missing: bool = Field(
-        default=False, description="Train a phase without those of its families that do not exist."
-    )
-    seed: int = Field(default=0, description="Seed of the order of rows.")
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Token limit of a row; default: the context length of the model."""
+    train_observations: bool = False
+    """An ablation, never for use: every token after the question is trained, the sandbox's output as well."""
+    loss_policy: LossPolicy | None = None
+    """An ablation: which rounds are trained, instead of what each row says (all_rounds, last_round)."""
+    without_comments: bool = False
+    """An ablation: code is read without its comments."""
+    drop_nonconforming: bool = False
+    """Train on the conforming rows only."""
+    skip_missing: bool = False
+    """Train a phase without those of its families that do not exist."""
+    seed: int = 0
+    """Seed of the order of rows."""
 
     @model_validator(mode="after")
     def _has_distinct_phases(self) -> Self:

@@ -42,30 +42,36 @@ Schedule = Literal["linear", "cosine", "constant"]
 class MethodDefaults(ProgramSettings):
     """A paper's training settings; the command line overrides each."""
 
-    epochs: float = Field(default=1.0, ge=0.0, description="Passes over the prompts.")
-    generations: int = Field(ge=2, description="Rollouts per prompt.")
-    learning_rate: float = Field(ge=0.0, description="Peak of the schedule.")
-    beta: float = Field(default=0.0, ge=0.0, description="Weight of the KL divergence; 0 needs no reference model.")
-    loss_type: LossType = Field(
-        default="dapo",
-        description="Weighs the same: grpo: every rollout; group: every token of its group; dapo: every token.",
-    )
-    scale: Scale = Field(default="none", description="group: advantages are divided by the group's standard deviation.")
-    temperature: float = Field(default=1.0, ge=0.01, description="Of sampling.")
-    top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling; 1 is all.")
-    repetition_penalty: float = Field(default=1.0, ge=1.0, description="1 is none.")
-    adaptive_temperature: Annotated[bool, Flag(declaration="--ats/--no-ats")] = Field(
-        default=False, description="GRPO-ATS: temperature 0 inside code."
-    )
-    oversample: float = Field(
-        default=1.0, ge=1.0, description="Groups rolled out per trained group (PyVision-RL, algorithm 1)."
-    )
-    max_rounds: int = Field(ge=1, description="Limit of code executions per rollout.")
-    max_tokens: int = Field(
-        default=4096, ge=1, description="Token limit of a rollout after the prompt, with observations."
-    )
-    schedule: Schedule = Field(default="linear", description="Shape of the learning rate after its peak.")
-    min_pixels: int | None = Field(default=None, ge=784, description="Scale smaller images up to this many pixels.")
+    epochs: float = Field(default=1.0, ge=0.0)
+    """Passes over the prompts."""
+    generations: int = Field(ge=2)
+    """Rollouts per prompt."""
+    learning_rate: float = Field(ge=0.0)
+    """Peak of the schedule."""
+    beta: float = Field(default=0.0, ge=0.0)
+    """Weight of the KL divergence; 0 needs no reference model."""
+    loss_type: LossType = "dapo"
+    """Weighs the same: grpo: every rollout; group: every token of its group; dapo: every token."""
+    scale: Scale = "none"
+    """group: advantages are divided by the group's standard deviation."""
+    temperature: float = Field(default=1.0, ge=0.01)
+    """Of sampling."""
+    top_p: float = Field(default=1.0, ge=0.01, le=1.0)
+    """Of sampling; 1 is all."""
+    repetition_penalty: float = Field(default=1.0, ge=1.0)
+    """1 is none."""
+    adaptive_temperature: Annotated[bool, Flag(declaration="--ats/--no-ats")] = False
+    """GRPO-ATS: temperature 0 inside code."""
+    oversample: float = Field(default=1.0, ge=1.0)
+    """Groups rolled out per trained group (PyVision-RL, algorithm 1)."""
+    max_rounds: int = Field(ge=1)
+    """Limit of code executions per rollout."""
+    max_tokens: int = Field(default=4096, ge=1)
+    """Token limit of a rollout after the prompt, with observations."""
+    schedule: Schedule = "linear"
+    """Shape of the learning rate after its peak."""
+    min_pixels: int | None = Field(default=None, ge=784)
+    """Scale smaller images up to this many pixels."""
     max_pixels: MaxPixels = None
 
 
@@ -78,49 +84,44 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
     filled_later: ClassVar[frozenset[str]] = frozenset([*MethodDefaults.model_fields, "protocol", "batch_size"])
 
     method: Annotated[str, Flag(hidden=True)]
-    options: Annotated[dict[str, Any], Flag("set", repeated=True)] = Field(
-        default={},
-        description="A field of the method, method.FIELD=VALUE, or an argument of TRL's trainer, as in "
-        "trainer.beta=0.01; may be given several times.",
-    )
+    options: Annotated[dict[str, Any], Flag("set", repeated=True)] = Field(default_factory=dict)
+    """A field of the method, method.FIELD=VALUE, or an argument of TRL's trainer, as in trainer.beta=0.01; may be given
+    several times."""
     trainer: TrainerOptions = Field(default={})
     method_file: Annotated[str, Flag(hidden=True)] = ""
     """The digest of the file that defines a method of the user's own."""
-    protocol: str = Field(description="thyme, pyvision or tool_call, for rl rows; default: the method's.")
-    prompt: str | None = Field(
-        default=None,
-        description="Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, "
-        "figr_paper, or a file .md; default: the protocol's own words.",
-    )
-    max_steps: int = Field(default=-1, description="Stop after this many steps; -1: after the epochs.")
-    batch_size: int = Field(ge=1, description="Trained rollouts per batch and process; default: one group.")
-    accumulation: int = Field(default=1, ge=1, description="Batches per step: a larger batch without more memory.")
-    epsilon: float = Field(default=0.2, ge=0.0, description="Clipping range of the probability ratio.")
+    protocol: str = Field()
+    """thyme, pyvision or tool_call, for rl rows; default: the method's."""
+    prompt: str | None = None
+    """Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, figr_paper, or a
+    file .md; default: the protocol's own words."""
+    max_steps: int = -1
+    """Stop after this many steps; -1: after the epochs."""
+    batch_size: int = Field(ge=1)
+    """Trained rollouts per batch and process; default: one group."""
+    accumulation: int = Field(default=1, ge=1)
+    """Batches per step: a larger batch without more memory."""
+    epsilon: float = Field(default=0.2, ge=0.0)
+    """Clipping range of the probability ratio."""
     lora: Lora = 0
     bf16_weights: Bf16Weights = False
-    engine: Engine = Field(
-        default="transformers", description="What generates: this process, or vLLM in it, or a `vllm serve`."
-    )
-    repetition: RepetitionStop | None = Field(
-        default=None,
-        description="What ends a rollout in circles: darkroom (the default), paper (Thyme §4.3: any substring that "
-        "covers more than half, from the first character on), off.",
-    )
-    repetition_chars: int | None = Field(
-        default=None, ge=2, description="Length of the substring; default: 40, 80, 160, 320 and 640 characters."
-    )
-    repetition_share: float | None = Field(
-        default=None, ge=0.01, le=1.0, description="More of the rollout than this is covered; default: 0.5."
-    )
-    repetition_times: int | None = Field(
-        default=None, ge=2, description="Least number of places; default: 5, of the paper's rule 2."
-    )
-    repetition_min_chars: int | None = Field(
-        default=None, ge=0, description="No shorter rollout is ended; default: 800, of the paper's rule 0."
-    )
+    engine: Engine = "transformers"
+    """What generates: this process, or vLLM in it, or a `vllm serve`."""
+    repetition: RepetitionStop | None = None
+    """What ends a rollout in circles: darkroom (the default), paper (Thyme §4.3: any substring that covers more than
+    half, from the first character on), off."""
+    repetition_chars: int | None = Field(default=None, ge=2)
+    """Length of the substring; default: 40, 80, 160, 320 and 640 characters."""
+    repetition_share: float | None = Field(default=None, ge=0.01, le=1.0)
+    """More of the rollout than this is covered; default: 0.5."""
+    repetition_times: int | None = Field(default=None, ge=2)
+    """Least number of places; default: 5, of the paper's rule 2."""
+    repetition_min_chars: int | None = Field(default=None, ge=0)
+    """No shorter rollout is ended; default: 800, of the paper's rule 0."""
     judge: Annotated[str, Flag(hidden=True)] = ""
     """Model, votes and settings of the judge, as one text."""
-    seed: int = Field(default=0, description="Seed of sampling and of the order of prompts.")
+    seed: int = 0
+    """Seed of sampling and of the order of prompts."""
 
     @model_validator(mode="before")
     @classmethod
@@ -182,14 +183,11 @@ def added_names() -> str:
 class JudgeOptions(ProgramSettings):
     """The judge of a training on the command line; what is not set comes from ``DARKROOM_JUDGE…``."""
 
-    url: Annotated[str, Flag("judge_url")] = Field(
-        default="", description="OpenAI-compatible endpoint of the judge; default: DARKROOM_JUDGE… of the environment."
-    )
-    model: Annotated[str, Flag("judge_model")] = Field(default="", description="The judge's name at --judge-url.")
-    n_votes: Annotated[int | None, Flag("judge_votes")] = Field(
-        default=None, ge=1, description="Votes per question; default: as in the environment, else 1."
-    )
-    rubric: Annotated[Rubric, Flag("judge_rubric")] = Field(
-        default="strict",
-        description="Score of an image that shows nothing of the question: 0 (strict), or 0.25 (paper).",
-    )
+    url: Annotated[str, Flag("judge_url")] = ""
+    """OpenAI-compatible endpoint of the judge; default: DARKROOM_JUDGE… of the environment."""
+    model: Annotated[str, Flag("judge_model")] = ""
+    """The judge's name at --judge-url."""
+    n_votes: Annotated[int | None, Flag("judge_votes")] = Field(default=None, ge=1)
+    """Votes per question; default: as in the environment, else 1."""
+    rubric: Annotated[Rubric, Flag("judge_rubric")] = "strict"
+    """Score of an image that shows nothing of the question: 0 (strict), or 0.25 (paper)."""

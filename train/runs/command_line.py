@@ -60,7 +60,7 @@ class Flag:
 class ProgramSettings(BaseModel):
     """Base of the settings of a training program. A field's description is its help text on every surface."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
     filled_later: ClassVar[frozenset[str]] = frozenset()
     """Fields whose default is decided elsewhere: their options have none."""
 
@@ -109,7 +109,7 @@ def _option(model: type[ProgramSettings], name: str) -> Parameter | None:
     bounds: dict[str, Any] = {
         limit: getattr(bound, key) for bound in field.metadata for key, limit in names if hasattr(bound, key)
     }
-    option = typer.Option(*filter(None, [declaration]), help=field.description, **bounds)
+    option = typer.Option(*filter(None, [declaration]), help=" ".join((field.description or "").split()), **bounds)
     return Parameter(flag.name or name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 
 

@@ -38,23 +38,17 @@ METRICS = {
 class HeldOutSettings(ProgramSettings):
     """Settings of evaluations during training. Raises ``TrainError`` for settings that have no effect."""
 
-    eval_every: int = Field(
-        default=0, ge=0, description="Evaluate on held-out rows every so many steps, and after the last. 0: never."
-    )
-    eval_dataset: str = Field(
-        default="",
-        description="Folder of the rows to evaluate on: its held-out ones, or all where it has none; default: the "
-        "held-out rows of --dataset.",
-    )
-    eval_limit: int | None = Field(
-        default=None, ge=1, description="Evaluate on so many of these rows, evenly spread; default: all."
-    )
-    early_stop: int = Field(
-        default=0, ge=0, description="Stop after so many evaluations in sequence that are no better. 0: never."
-    )
-    keep_best: bool = Field(
-        default=False, description="Save the weights of the best evaluation instead of the last step's."
-    )
+    eval_every: int = Field(default=0, ge=0)
+    """Evaluate on held-out rows every so many steps, and after the last. 0: never."""
+    eval_dataset: str = ""
+    """Folder of the rows to evaluate on: its held-out ones, or all where it has none; default: the held-out rows of
+    --dataset."""
+    eval_limit: int | None = Field(default=None, ge=1)
+    """Evaluate on so many of these rows, evenly spread; default: all."""
+    early_stop: int = Field(default=0, ge=0)
+    """Stop after so many evaluations in sequence that are no better. 0: never."""
+    keep_best: bool = False
+    """Save the weights of the best evaluation instead of the last step's."""
 
     @model_validator(mode="after")
     def _evaluates(self) -> Self:
