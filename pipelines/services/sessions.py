@@ -102,21 +102,21 @@ COUNTED = ("figure ", "display ")
 """How images are named that ``crop_image`` counts; those that code saved have a file's name."""
 
 
-class OpenRequest(BaseModel, extra="forbid"):
+class OpenRequest(BaseModel, extra="forbid", use_attribute_docstrings=True):
     """Request for a session."""
 
-    protocol: Literal["thyme", "pyvision", "tool_call"] = Field(
-        default="thyme", description="Of observations and tools."
-    )
-    images: list[EncodedFile] = Field(default=[], max_length=64, description="Image files, base64 or data URLs.")
-    videos: list[EncodedFile] = Field(default=[], max_length=64, description="Video files, base64 or data URLs.")
-    names: list[str] = Field(default=[], max_length=64, description="What the prompt calls the images.")
-    seed: int = Field(default=0, ge=0, lt=2**63, description="Of everything that programs draw by chance.")
-    special_tokens: list[str] = Field(
-        default=[],
-        max_length=4096,
-        description="Of the tokenizer that reads what is shown; there they lose their meaning.",
-    )
+    protocol: Literal["thyme", "pyvision", "tool_call"] = "thyme"
+    """Of observations and tools."""
+    images: list[EncodedFile] = Field(default=[], max_length=64)
+    """Image files, base64 or data URLs."""
+    videos: list[EncodedFile] = Field(default=[], max_length=64)
+    """Video files, base64 or data URLs."""
+    names: list[str] = Field(default=[], max_length=64)
+    """What the prompt calls the images."""
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    """Of everything that programs draw by chance."""
+    special_tokens: list[str] = Field(default=[], max_length=4096)
+    """Of the tokenizer that reads what is shown; there they lose their meaning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 class SandboxTool(BaseModel, ABC):
     """Arguments of a tool; the docstring of a subclass is what a model reads."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
     tool: ClassVar[str]
 
     @abstractmethod
@@ -32,7 +32,8 @@ class RunCode(SandboxTool):
     video. What is printed comes back as text, images that are shown or saved come back as images. State is kept."""
 
     tool: ClassVar[str] = "run_code"
-    code: str = Field(description="The program.")
+    code: str
+    """The program."""
 
     def program(self, sizes: Sequence[Size]) -> str:
         return self.code
@@ -45,9 +46,8 @@ class CropImage(SandboxTool):
     """Show a part of an image in its own resolution."""
 
     tool: ClassVar[str] = "crop_image"
-    bbox_2d: tuple[_Share, _Share, _Share, _Share] = Field(
-        description="Left, top, right, bottom, each from 0 to 1, as fractions of the image."
-    )
+    bbox_2d: tuple[_Share, _Share, _Share, _Share]
+    """Left, top, right, bottom, each from 0 to 1, as fractions of the image."""
     target_image: int = Field(default=1, description=_WHICH)
 
     def program(self, sizes: Sequence[Size]) -> str:
@@ -58,9 +58,8 @@ class ImageZoomIn(SandboxTool):
     """Show a part of an image in its own resolution; the box is in pixels."""
 
     tool: ClassVar[str] = "image_zoom_in"
-    bbox_2d: tuple[_Pixels, _Pixels, _Pixels, _Pixels] = Field(
-        description="Left, top, right, bottom in pixels of the image; what is outside of it is left out."
-    )
+    bbox_2d: tuple[_Pixels, _Pixels, _Pixels, _Pixels]
+    """Left, top, right, bottom in pixels of the image; what is outside of it is left out."""
     target_image: int = Field(default=1, description=_WHICH)
 
     def program(self, sizes: Sequence[Size]) -> str:
@@ -76,10 +75,10 @@ class SelectFrames(SandboxTool):
     """Show frames of a video."""
 
     tool: ClassVar[str] = "select_frames"
-    target_frames: list[Annotated[int, Field(ge=0)]] = Field(
-        min_length=1, max_length=Limits.max_images, description="Which frames, counted from 0."
-    )
-    target_video: int = Field(default=1, ge=1, le=64, description="Which video, counted from 1.")
+    target_frames: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=Limits.max_images)
+    """Which frames, counted from 0."""
+    target_video: int = Field(default=1, ge=1, le=64)
+    """Which video, counted from 1."""
 
     def program(self, sizes: Sequence[Size]) -> str:
         video = f"video_clue_{self.target_video - 1}"
