@@ -58,8 +58,7 @@ def export_campaign(
     from darkroom.pipelines.records import PoolImage
 
     with open_campaign() as (workspace, campaign, journal):
-        pool = workspace.tables.read(POOL, PoolImage)
-        recording = record(journal, campaign, pool, note=note)
+        recording = record(journal, campaign, workspace.tables.read(POOL, PoolImage), note=note)
         write_recording(recording, out)
         content = f"{len(recording.images):,} images, {len(recording.tasks):,} tasks"
         print_plain(f"wrote {out}: {content}")

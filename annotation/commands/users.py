@@ -59,8 +59,7 @@ def add_users(
             new_password = password or secrets.token_urlsafe(9)
             account = studio.add_person(email, role=role, password=new_password)
             line = f"{account['email']}: {role}"
-            is_there = email.strip().lower() in existing
-            print_plain(line if is_there else f"{line}, password {new_password}")
+            print_plain(line if email.strip().lower() in existing else f"{line}, password {new_password}")
 
 
 @users.command(name="list")

@@ -86,8 +86,7 @@ class LabelStudioClient:
 
     def add_person(self, email: str, *, role: str, password: str, name: str = "") -> dict[str, Any]:
         """Create an account, change its role, or let it come back; returns id, email, role and token."""
-        body = {"email": email, "role": role, "password": password, "name": name}
-        return self._plugin("POST", "people", json=body)
+        return self._plugin("POST", "people", json={"email": email, "role": role, "password": password, "name": name})
 
     def remove_person(self, email: str) -> int:
         """Close an account and keep its submissions; returns the number of its open tasks, which others get."""
@@ -143,8 +142,7 @@ class LabelStudioClient:
             self._retry(lambda: self._sdk.projects.update(id=project_id, description=description, request_options=ONCE))
 
     def n_tasks(self, project_id: int) -> int:
-        project = self._retry(lambda: self._sdk.projects.get(id=project_id, request_options=ONCE))
-        return int(project.task_number or 0)
+        return int(self._retry(lambda: self._sdk.projects.get(id=project_id, request_options=ONCE)).task_number or 0)
 
     def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
         """Skip a missing project. Raises ``AnnotationError`` when submitted annotations do not fit the form."""
@@ -167,8 +165,7 @@ class LabelStudioClient:
             yield TaskListing(row["id"], str(data.get("key", "")), row["n_annotations"], data, row["overlap"])
 
     def now(self) -> datetime:
-        response = self._retry(lambda: self._http.get("/health"))
-        return parsedate_to_datetime(response.headers["date"])
+        return parsedate_to_datetime(self._retry(lambda: self._http.get("/health")).headers["date"])
 
     def changed_since(
         self, project_id: int, watermark: str, *, n_excluded: int, last_annotation: int = 0

@@ -193,8 +193,7 @@ def _without_numbers(text: str) -> str:
 
 def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
     rows = []
-    by_category = grouped((state.fields.category, state) for state in states if state.fields)
-    for category, members in by_category.items():
+    for category, members in grouped((state.fields.category, state) for state in states if state.fields).items():
         events = [event for state in members for event in state.history]
         n_accepted = sum(state.stage == "accepted" for state in members)
         blind = proportion_of(e.blind_match for e in events if e.blind_match is not None)

@@ -80,8 +80,7 @@ class ReviewQueue:
                 )
                 for verdict in reviewed
             ]
-            key = reviews_key(recipe.family)
-            reports[recipe.family] = store_rows(self.workspace.tables, key, Review, rows)
+            reports[recipe.family] = store_rows(self.workspace.tables, reviews_key(recipe.family), Review, rows)
             labels += [label for verdict in reviewed for label in labels_of(recipe, verdict)]
         write_labels(self.labels, labels)
         return reports

@@ -77,8 +77,7 @@ class RecordedCampaign:
 
     @contextmanager
     def stages(self, *, say: Say = print) -> Iterator[AnnotationStages]:
-        folder = self.workspace.annotation / RECORDED / self.campaign.name
-        with Journal(folder) as journal:
+        with Journal(self.workspace.annotation / RECORDED / self.campaign.name) as journal:
             self.replay(journal, say=say)
             yield AnnotationStages(
                 workspace=self.workspace,

@@ -112,8 +112,7 @@ class _PoolBuilder:
                 looks.append(look)
             if self.progress is not None:
                 self.progress(number, len(files))
-        clean = self._decontaminate(self._deduplicate(items, looks))
-        return Outcome(self._sample(clean), self.rejects, len(files))
+        return Outcome(self._sample(self._decontaminate(self._deduplicate(items, looks))), self.rejects, len(files))
 
     def _ingest(self, file: CandidateFile, digests: set[str]) -> tuple[PoolImage, Look]:
         image, pixels = self.workspace.images.ingest_pixels(_read(file.path), max_pixels=LARGEST_PIXELS)

@@ -146,8 +146,7 @@ def read_predictions(workspace: Workspace, pool: Iterable[PoolImage]) -> dict[st
     rows = tables.read(PRE_ANNOTATIONS, PreAnnotation) if tables.exists(PRE_ANNOTATIONS) else []
     predictions: dict[str, Mapping[str, Any]] = {}
     for row in (row for row in rows if row.sha256 in items):
-        boxes = tuple(box.box for box in row.boxes)
-        fields = RecordFields(row.question, row.answer, row.category, row.count, boxes)
+        fields = RecordFields(row.question, row.answer, row.category, row.count, tuple(box.box for box in row.boxes))
         result = results(fields, items[row.sha256])
         predictions[row.sha256] = {"model_version": f"pre-annotation by {row.model}", "result": result}
     return predictions

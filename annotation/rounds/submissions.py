@@ -179,8 +179,7 @@ def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) ->
 def require_no_problems(content: Content) -> None:
     """Raises ``RowError`` with the reason of the first problem."""
     if content.problems:
-        evidence = " ".join(problem.text for problem in content.problems)
-        raise RowError(Reason(content.problems[0].reason), evidence)
+        raise RowError(Reason(content.problems[0].reason), " ".join(problem.text for problem in content.problems))
 
 
 def signer_of(raw: Mapping[str, Any]) -> int:

@@ -82,8 +82,7 @@ def build_sft(
             child_build(console, program) if parts else nullcontext() as child,
             open_jobs(console, workspace, used, runs_on, on_first_trajectory=child.start if child else None) as jobs,
         ):
-            first = partitions[:1] if with_rl else partitions
-            fill_shards(jobs, chosen, first, mixture)
+            fill_shards(jobs, chosen, partitions[:1] if with_rl else partitions, mixture)
             if child and with_rl:
                 fill_shards(jobs, chosen[N_IN_CHILD:], partitions[1:], {})
                 child.wait("families")
@@ -244,15 +243,13 @@ def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
 def _train_on_street_signs(jobs: Jobs, *assets: str, evaluated: str) -> None:
     """The tiny model on the questions that it can learn; ``evaluated`` is the checkpoint of the evaluation."""
     settings = {**DEMO_SETTINGS, "evaluation": {**DEMO_SETTINGS["evaluation"], "checkpoint": evaluated}}
-    only = [dg.AssetKey(name) for name in assets]
-    jobs.run(TRAIN, settings={name: settings[name] for name in assets}, only=only)
+    jobs.run(TRAIN, settings={name: settings[name] for name in assets}, only=[dg.AssetKey(name) for name in assets])
 
 
 async def check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
     """Call every endpoint once, so that a wrong setting fails before any work. Raises ``PolicyUnavailable``."""
     roles = [PolicyResource.from_environment(role) for role in ("POLICY", "CONVERT", "JUDGE")]
-    endpoints = {role.model_dump_json(): role for role in roles if role.kind != "oracle"}
-    for endpoint in endpoints.values():
+    for endpoint in {role.model_dump_json(): role for role in roles if role.kind != "oracle"}.values():
         policy = endpoint.for_recipe(recipes[0], workspace)
         try:
             await policy.check()

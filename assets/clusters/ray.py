@@ -78,8 +78,7 @@ class RayLauncher(RayRunLauncher):
 
     def get_run_worker_debug_info(self, run: dg.DagsterRun, include_container_logs: bool | None = True) -> str | None:
         """Ray's message about the job; dagster-ray's answer holds its environment, with the databases' passwords."""
-        message = self.client.get_job_info(get_job_submission_id_from_run_id(run.run_id)).message
-        return f"Ray says: {message}"
+        return f"Ray says: {self.client.get_job_info(get_job_submission_id_from_run_id(run.run_id)).message}"
 
 
 def connected(address: str) -> JobSubmissionClient:

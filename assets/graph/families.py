@@ -120,8 +120,7 @@ def _stage(
             ensure_samples(work)
         report, tables = work_on_family(work, recipe, stage), work.workspace.tables
         n_in = tables.n_rows(TableKey(tuple(upstream.path), work.partition))
-        details = _details(_family(work, recipe), stage, report)
-        return stage_result(tables, report, n_in=n_in, details=details)
+        return stage_result(tables, report, n_in=n_in, details=_details(_family(work, recipe), stage, report))
 
     return stage_asset(
         stage_key(recipe.family, stage),

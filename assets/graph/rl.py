@@ -98,7 +98,6 @@ def _inputs(work: StageInputs, shard: Shard, kind: Any) -> dict[str, Any]:
 
     @cache
     def errors() -> Mapping[str, RowError]:
-        name = f"{Candidates.asset}-{shard.partition}"
-        return screening.screen_samples(name, list(shard.samples().values()))
+        return screening.screen_samples(f"{Candidates.asset}-{shard.partition}", list(shard.samples().values()))
 
     return {"screening": screening, "errors": errors}

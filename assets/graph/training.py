@@ -146,8 +146,7 @@ def evaluation(
     if datasets or config.benchmarks:
         model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
         output = opened.local / "evaluations" / config.checkpoint
-        program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
-        result = launch(context, program, launcher)
+        result = launch(context, evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened)), launcher)
         share_folder(output, opened.evaluation(config.checkpoint))
         yield result
         yield dg.AssetCheckResult(passed=True)

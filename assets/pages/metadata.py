@@ -217,11 +217,9 @@ def samples_pages(samples: Iterable[Sample], store: ImageStore) -> Metadata:
     examples = _examples(zip((sample.images[0] for sample in first), captions, strict=True), store)
     rows = []
     for sample in first[:N_PREVIEWED]:
-        boxes = [box.box for box in sample.truth.boxes if box.image == 0]
-        image = _thumbnail(sample.images[0], store, boxes)
+        image = _thumbnail(sample.images[0], store, [box.box for box in sample.truth.boxes if box.image == 0])
         rows.append((image, cell(sample.question), cell(sample.answer), sample.source_row))
-    preview = dg.MetadataValue.md(markdown_table(("image", "question", "answer", "row"), rows))
-    return {**examples, "preview": preview}
+    return {**examples, "preview": dg.MetadataValue.md(markdown_table(("image", "question", "answer", "row"), rows))}
 
 
 def trajectories_examples(
@@ -265,6 +263,5 @@ def _reduced(ref: ImageRef, store: ImageStore) -> tuple[Image.Image, float]:
 def _examples(captioned: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
     examples: dict[str, dg.MetadataValue] = {}
     for n, (ref, text) in enumerate(islice(captioned, N_EXAMPLES), 1):
-        example = inline_example(_reduced(ref, store)[0], cell(text)[:200])
-        examples[f"example_{n}"] = dg.MetadataValue.md(example)
+        examples[f"example_{n}"] = dg.MetadataValue.md(inline_example(_reduced(ref, store)[0], cell(text)[:200]))
     return examples

@@ -79,8 +79,7 @@ class RunLines:
 
     def _print(self, step: str | None, seconds: float | None) -> None:
         for materialization in self._open.pop(step, ()):
-            line = materialization_line(materialization, seconds)
-            self._console.print(line, highlight=False, soft_wrap=True)
+            self._console.print(materialization_line(materialization, seconds), highlight=False, soft_wrap=True)
             self._on_asset(materialization)
 
     def _show(self, line: str, seconds_left: float) -> None:

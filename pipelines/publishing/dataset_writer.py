@@ -203,8 +203,7 @@ class Publication(ABC, Generic[R, F]):
                 writers[split].write(self.shipped_row(row, sample))
                 facts.add(row, sample)
                 n_by_split[split] += 1
-        card = self.card(facts, report, n_by_split, folder)
-        (folder / _CARD).write_text(card)
+        (folder / _CARD).write_text(self.card(facts, report, n_by_split, folder))
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
         intake = {"intake": facts.intake} if facts.intake else {}

@@ -115,8 +115,7 @@ def _lines(question: str) -> tuple[str, list[str]]:
             break
     if any(labels[end:]):
         return question, []
-    stem = _without_heading("\n".join(lines[:start]))
-    return "\n".join([stem, *lines[end:]]), texts
+    return "\n".join([_without_heading("\n".join(lines[:start])), *lines[end:]]), texts
 
 
 def _below_heading(question: str) -> tuple[str, list[str]]:

@@ -113,8 +113,7 @@ class OpenEnvSession:
             case "step":
                 if self._episode is None:
                     raise ServiceError("invalid_request", "no episode is open: reset first")
-                request = StepRequest.model_validate(message.data)
-                result = await self._step(self._episode, request)
+                result = await self._step(self._episode, StepRequest.model_validate(message.data))
                 self._n_steps += 1
                 score = result.get("score") or {}
                 return _observation(result, score.get("reward"), is_done=result["done"])

@@ -124,8 +124,7 @@ def _truncated() -> SourceRow:
 
 
 def _empty() -> SourceRow:
-    question = "What is shown on this picture?"
-    return image_row("damaged/empty", b"", question, "a bicycle", Truth(), category="object")
+    return image_row("damaged/empty", b"", "What is shown on this picture?", "a bicycle", Truth(), category="object")
 
 
 _SHARES = data_beside(__file__, "deal")

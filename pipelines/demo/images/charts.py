@@ -162,8 +162,7 @@ def _ask_names(
     """Questions about bars without an order, whose answers are their names; ``place`` is the first right choice's."""
     asks = []
     for n, (question, at) in enumerate(ranked):
-        wrong = [name for name in names if name != names[at]]
-        choices = lettered(names[at], wrong, place=place + n, rng=rng)
+        choices = lettered(names[at], [name for name in names if name != names[at]], place=place + n, rng=rng)
         asks.append(Ask(question, choices, "bar", partial(_patch_box, bars[at])))
     return asks
 

@@ -79,8 +79,7 @@ def photograph_bytes(name: str) -> bytes:
 def photograph_image(name: str) -> Image.Image:
     """A photograph as RGB, transparency over off-white. Shared: don't draw on it."""
     image = Image.open(io.BytesIO(photograph_bytes(name))).convert("RGBA")
-    paper = Image.new("RGBA", image.size, (244, 240, 230, 255))
-    return Image.alpha_composite(paper, image).convert("RGB")
+    return Image.alpha_composite(Image.new("RGBA", image.size, (244, 240, 230, 255)), image).convert("RGB")
 
 
 @cache

@@ -60,8 +60,7 @@ def _row(name: str, number: int, question: Mapping[str, Any], seed: int) -> Sour
     boxes = (TruthBox(question["box"]["label"], *question["box"]["sides"]),) if "box" in question else ()
     truth = Truth(boxes, count=question.get("count"), angle=question.get("angle"), contrast=question.get("contrast"))
     image, license = _image(question["photograph"], truth), PHOTOGRAPHS[question["photograph"]].license
-    category = question["category"]
-    return image_row(name, image, question["question"], answer, truth, category=category, license=license)
+    return image_row(name, image, question["question"], answer, truth, category=question["category"], license=license)
 
 
 def _image(photograph: str, truth: Truth) -> bytes:

@@ -52,8 +52,7 @@ def _look_or_answer(turn: CompletionRequest) -> str:
         thoughts, code = _zoom(turn.task, rng)
     else:
         thoughts, code = _IMAGE["sure"], rng.choice(_CODE["sharper"])
-    thought = before_look(sample, rng, thoughts, label=label_of(sample))
-    return PyVision().write_round(thought, code, first=not n)
+    return PyVision().write_round(before_look(sample, rng, thoughts, label=label_of(sample)), code, first=not n)
 
 
 def _zoom(task: Task, rng: Random) -> tuple[Sequence[str], str]:
