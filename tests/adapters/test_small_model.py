@@ -31,7 +31,7 @@ N_ROWS = 200
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gia", "Hal", "Iris", "Jon")
 THINGS = ("apples", "marbles", "stamps", "coins", "books", "pens", "shells", "cards", "beads", "tickets")
 SETTINGS = {
-    "DARKROOM_POLICY_MAX_TOKENS": "160",
+    "DARKROOM_POLICY_MAX_TOKENS": "96",
     "DARKROOM_POLICY_CONCURRENCY": "2",
     # this server answers HTTP 500 to stop strings that are no tokens of the model's
     "DARKROOM_POLICY_SEND_STOP": "false",
@@ -137,20 +137,27 @@ def test_every_row_is_accounted_for_and_nothing_wrong_is_accepted(written: Works
     print(f"a weak real model: {len(kept)} of {N_ROWS} rows accepted; {dict(reasons)}")
 
 
-def test_as_a_judge_it_is_heard_and_its_odd_votes_are_no_verdicts(
+def test_as_a_judge_and_leak_judge_it_is_heard_and_its_odd_votes_are_no_verdicts(
     server: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     home = tmp_path_factory.mktemp("judged") / "home"
     judge = {name.replace("POLICY", "JUDGE"): value for name, value in server.items()}
-    darkroom(
-        home, "materialize", "demo", "--family", "direct", "--quota", "direct=100", DARKROOM_POLICY="oracle", **judge
-    )
+    families = ("direct", "crop", "error_correction", "real_world")
+    words = [word for family in families for word in ("--family", family)]
+    darkroom(home, "materialize", "demo", *words, DARKROOM_POLICY="oracle", DARKROOM_LEAK_JUDGE="1", **judge)
+    n_judged: Counter[str] = Counter()
+    odd: Counter[str] = Counter()
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         tables = workspace.tables
-        keys = [key for key in tables.keys(("direct", "verdicts")) if tables.exists(key)]
-        verdicts = [row for key in keys for row in tables.read(key, Trajectory)]
-        rejects = [reject for key in keys for reject in tables.read_rejects(key)]
-        judged = [check for row in verdicts for check in row.checks if check.name == "consistency"]
-        assert judged
-        assert all(check.n_trials for check in judged), "a row without a vote is no accepted row"
-        print(f"a weak real judge: {len(verdicts)} accepted, {Counter(reject.reason for reject in rejects)}")
+        for key in (key for family in families for key in tables.keys((family, "verdicts")) if tables.exists(key)):
+            for row in tables.read(key, Trajectory):
+                asked = [check for check in row.checks if check.name in ("consistency", "judge_leak")]
+                assert all(check.n_trials for check in asked), "a row without a vote is no judged row"
+                n_judged.update(check.name for check in asked)
+            odd.update(reject.reason for reject in tables.read_rejects(key))
+            assert tables.n_rows(key) + tables.n_rejects(key) == tables.n_rows(
+                TableKey((key.asset[0], "runs"), key.partition)
+            )
+    assert n_judged["consistency"] + odd.total() >= N_ROWS
+    assert n_judged["judge_leak"]
+    print(f"a weak real judge: {dict(n_judged)} judged, no vote: {dict(odd)}")
