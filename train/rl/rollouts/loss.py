@@ -6,8 +6,8 @@
 | ``group`` | all tokens of a group, then groups | thyme (§4.2) |
 | ``dapo`` | all tokens of the batch | codev (eq. 4), pyvision |
 
-TRL computes the clipped objective with ``epsilon`` and the KL term with ``beta`` from what these functions return.
-Rewards: ``methods/``; advantages and the choice of groups: ``scoring.py``.
+TRL's ``GRPOTrainer._compute_loss`` computes the clipped objective and the KL term from it; ``trainer.py`` calls
+``weight_tokens``. Rewards: ``methods/``; advantages and the choice of groups: ``scoring.py``.
 """
 
 from collections.abc import Sequence
