@@ -1,7 +1,5 @@
-"""The terminal of the commands, the workspace that they open, and their groups.
-
-Groups have one style, panels in the order of use, and spellings of earlier versions as hidden aliases.
-"""
+"""The terminal of the commands, the workspace that they open, and their groups: one style, panels in the order of use,
+and spellings of earlier versions as hidden aliases."""
 
 from __future__ import annotations
 

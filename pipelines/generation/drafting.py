@@ -78,11 +78,8 @@ class RecipeStage(Stage[Sample, T, R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafts(RecipeStage[Sample, Draft]):
-    """``writer`` writes the trajectories; ``planner`` the plans, where the recipe has one.
-
-    Where ``n_most`` drafts are enough, no more samples are drafted, chosen as ``pipelines/selection/sampling.py``
-    orders them.
-    """
+    """``writer`` writes the trajectories; ``planner`` the plans, where the recipe has one. Where ``n_most`` drafts are
+    enough, only the first of ``pipelines/selection/sampling.py``'s order are made."""
 
     recipe: Recipe
     store: ImageStore
@@ -188,8 +185,7 @@ def _request(task: Task, stop: tuple[str, ...], schema: Mapping[str, Any] | None
 
 
 def task_of(recipe: Recipe, sample: Sample, prepared: PreparedSample, writer: Policy, *, prompt: Prompt) -> Task:
-    """The rollout to be made of a prepared sample; the same sample, ``prompt`` (a version of the recipe's) and policy
-    give the same task."""
+    """The rollout of a prepared sample; the same sample, ``prompt`` and policy give the same task."""
     seed = seed_from(recipe.family, sample.sample_id)
     others = [recipe.plan.prompt.digest] if recipe.plan else []
     others += [FACTS_PROMPT.digest] if SLOT in prompt.slots else []

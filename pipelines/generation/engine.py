@@ -76,11 +76,8 @@ class Family:
         return self.shard.samples_key
 
     def draft(self, policy: Policy, planner: Policy | None = None, *, n_most: int | None = None) -> StageReport:
-        """Prepares every sample and has the opening turn written; ``planner`` writes the recipe's plans, if it has any.
-
-        Where ``n_most`` drafts are enough, no more samples are paid for. Raises ``PolicyUnavailable`` before any work
-        when a policy cannot be reached.
-        """
+        """Prepares every sample and has the plan and the opening turn written, until there are ``n_most`` drafts.
+        Raises ``PolicyUnavailable`` before any work when a policy cannot be reached."""
         planner = planner if self.recipe.plan is not None else None
         store = self.workspace.images
         drafts = Drafts(recipe=self.recipe, store=store, writer=policy, planner=planner, n_most=n_most)

@@ -84,9 +84,7 @@ def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """Rows and cost of ``n_rows`` further samples of a source in a family, if they are like the ``n_measured`` before.
-
-    ``accepted``: rows, with the 99 % interval of the prediction (beta-binomial, Jeffreys' prior) below and above.
-    """
+    ``accepted``: with the 99 % interval of the prediction (beta-binomial, Jeffreys' prior) below and above."""
 
     n_measured: int
     n_rows: int

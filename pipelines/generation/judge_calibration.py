@@ -1,7 +1,5 @@
-"""A judge against people: the rows of a file of labels found in the workspace, the judge asked about each, the result.
-
-Every vote is on the ledger: a stopped run resumes, and votes that a family has paid for are not paid again.
-"""
+"""A judge against people: the rows of a file of labels found in the workspace, and the judge asked about each, on the
+ledger: a stopped run resumes, and votes that a family has paid for are not paid again."""
 
 from __future__ import annotations
 
@@ -78,11 +76,9 @@ def calibrate_judge(
     target_precision: float | None = None,
     progress: Progress | None = None,
 ) -> Calibrated:
-    """Asks the judge of the check ``name`` about every labelled row and writes its calibration; families use it from
-    then on. ``policy`` None is the embedded judge.
-
-    Raises ``JudgeUnknown``, ``LabelsUnreadable``, ``PolicyUnavailable``, ``CalibrationError``; it writes nothing then.
-    """
+    """Asks the judge of the check ``name`` about every labelled row and writes its calibration, which families use
+    then. ``policy`` None is the embedded judge. Raises ``JudgeUnknown``, ``LabelsUnreadable``, ``PolicyUnavailable``
+    and ``CalibrationError`` before anything is written."""
     checks = judged_checks()
     if name not in checks:
         raise JudgeUnknown(f"there is no judge {name!r}; there are {', '.join(sorted(checks))}")

@@ -56,11 +56,8 @@ _SINGLE = (Operation.DIRECTION, Operation.LIGHTING, Operation.REGION)
 
 
 def plan(*, keeps: Callable[[Decision], bool]) -> Plan:
-    """The plan of a family that takes the samples whose decision it ``keeps``; the others are not applicable to it.
-
-    A kept decision becomes the hint's ``operation`` and, in words for the policy, ``work``. Families with this plan
-    pay for it once.
-    """
+    """The plan of a family that takes the samples whose decision it ``keeps``; the others are not applicable to it. A
+    kept decision becomes the hint's ``operation`` and, in words for the policy, ``work``."""
 
     def read(text: str, sample: Sample) -> Mapping[str, Any]:
         decided = read_decision(text)

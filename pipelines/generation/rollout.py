@@ -51,12 +51,9 @@ async def rollout(
     opening: Completion | None = None,
     follow_up: FollowUp | None = None,
 ) -> Rollout:
-    """Lets ``policy`` write and the session execute until there is an answer.
-
-    ``opening`` is the first turn where it was written before (the draft). ``follow_up`` is sent to the policy
-    beside each observation; no record keeps it. A turn that cannot be had, parsed or
-    executed ends the rollout with its ``error``; nothing is raised for one row's failure.
-    """
+    """Lets ``policy`` write and the session execute until there is an answer. ``opening`` is a first turn that was
+    written before (the draft); ``follow_up`` is sent beside each observation and is in no record. A turn that cannot be
+    had, parsed or executed ends the rollout with its ``error``; nothing is raised for it."""
     rounds: list[Round] = []
     messages = task.opening
     usage = Usage()

@@ -42,10 +42,8 @@ class Sandboxes:
     async def session(
         self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = (), *, seed: int, names: Sequence[str] = ()
     ) -> AsyncIterator[RecordedSession]:
-        """One rollout's session over ``images`` and ``videos``; it costs nothing until a program must be executed.
-
-        ``names``: what the prompt calls the images, for the code to open.
-        """
+        """One rollout's session over ``images`` and ``videos``, opened when a program must be executed; ``names``: what
+        the prompt calls the images, for the code to open."""
         async with self.group(images, videos, names=names) as group, group.session(seed=seed) as session:
             yield session
 
@@ -53,10 +51,8 @@ class Sandboxes:
     async def group(
         self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = (), *, names: Sequence[str] = ()
     ) -> AsyncIterator[RecordedGroup]:
-        """One prompt, for several rollouts: its images are decoded once, when the first program must be executed.
-
-        Rows with the same images share the group while their rollouts overlap.
-        """
+        """One prompt, for several rollouts: its images are decoded once, when the first program must be executed. Rows
+        with the same images share the group while their rollouts overlap."""
         inputs = tuple(images), tuple(videos), tuple(names)
         group = self._groups.setdefault(inputs, RecordedGroup(self, *inputs))
         group.n_users += 1

@@ -166,11 +166,8 @@ class Shard:
         return [(samples[row.sample_id], row) for row in rows]
 
     def materialize(self, stage: Stage[O, T, R]) -> StageReport:
-        """The stage's table.
-
-        Raises ``PolicyUnavailable`` before any row, ``TableMissing`` for what it reads, ``TableReplaced`` where that is
-        not what it was at the beginning any more.
-        """
+        """The stage's table. Raises ``PolicyUnavailable`` before any row, ``TableMissing`` for what it reads,
+        ``TableReplaced`` where that has changed since the beginning."""
         tables = self.workspace.tables
         # the last one first: the command that makes it makes the others, too
         read = {key: tables.fingerprint(key) for key in map(self.key, reversed(stage.reads))}
@@ -225,11 +222,8 @@ class Shard:
     async def _measured(
         self, stage: Stage[O, T, R], rows: Sequence[tuple[O, T]], policies: Sequence[RecordedPolicy]
     ) -> dict[int, tuple[R | Rejection, Usage]]:
-        """By place. With ``n_most``: in rounds, each as large as the number of records that are missing.
-
-        Which rows are measured depends on the rows, the number and the earlier results, never on time. Raises
-        ``AnswersPending`` after a round in which rows wait for batches.
-        """
+        """By place. With ``n_most``: in rounds, each as large as the number of records that are missing, whatever the
+        time. Raises ``AnswersPending`` after a round in which rows wait for batches."""
         measured: dict[int, tuple[R | Rejection, Usage]] = {}
         waiting = list(stage.order(rows))
         while waiting:
@@ -294,10 +288,8 @@ def policies_of(stage: Stage[Any, Any, Any]) -> dict[str, Policy]:
 
 
 def row_error(error: Exception) -> RowError:
-    """One row's failure, whatever a recipe, a check or a script raised; the run goes on.
-
-    Raises ``error`` itself when the next row would fare no better (``_FATAL``, ``_NO_DISK``).
-    """
+    """One row's failure, whatever a recipe, a check or a script raised. Raises ``error`` itself when the next row would
+    fare no better (``_FATAL``, ``_NO_DISK``)."""
     if isinstance(error, _FATAL):
         raise error
     if isinstance(error, OSError) and error.errno in _NO_DISK:

@@ -47,13 +47,9 @@ PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-imag
 
 @dataclass(frozen=True, slots=True)
 class DemoSource:
-    """Everything that the modules of this package make, dealt to ``n_shards`` shards.
-
-    Args:
-        n_shards: How many shards the rows are dealt to, those about one image together.
-        seed: Other scenes, pages, charts, problems and notices, and another order of choices; the photographs stay.
-        n_scenes: How many scenes; up to 117 ask different questions.
-    """
+    """Everything that the modules of this package make, dealt to ``n_shards`` shards, rows about one image together.
+    Another ``seed`` gives other drawings and another order of choices, but the same photographs. Up to 117 of
+    ``n_scenes`` ask different questions."""
 
     name: ClassVar[str] = "demo"
     language: ClassVar[str] = "en"

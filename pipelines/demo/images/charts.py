@@ -1,7 +1,6 @@
 """Charts that matplotlib draws of scikit-learn's bundled tables, with questions whose answers the tables decide.
 
-``truth.boxes`` is the bar or the marker that decides the answer, from the artist's own extent. A chart has one question
-of its own; ``chart_questions`` asks for other places in the order of its values, and about further rows and columns.
+``truth.boxes`` is the bar or the marker that decides the answer, from the artist's own extent.
 """
 
 from __future__ import annotations

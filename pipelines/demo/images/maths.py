@@ -32,9 +32,7 @@ def problem_row(
 
 
 def solution(words: Mapping[str, Any], values: Mapping[str, Any], *, drawn: bool = False) -> dict[str, Any]:
-    """Solution of a problem, for ``truth.details``: ``idea``, ``steps``, ``programs`` and ``seen`` of its table.
-
-    The values decide which form of the idea is taken."""
+    """Solution of a problem, for ``truth.details``; the values decide which form of its table's idea is taken."""
     return ReferenceSolution(
         idea=one_form(words["idea"], Random(repr(sorted(values.items())))),
         steps=tuple(step.format(**values) for step in words.get("steps", ())),
@@ -70,11 +68,8 @@ def maths(seed: int) -> list[LazyRow]:
 
 
 def verify(details: str, answer: str) -> float:
-    """The score 0..1 that the problem's own verifier gives an answer; 1 means right.
-
-    ``details`` is ``truth.details`` of a row made here. An answer that the verifier cannot read scores 0. Raises
-    ``ValueError`` when ``details`` names another verifier.
-    """
+    """The score 0..1 that the verifier of ``details`` (``truth.details`` of a row made here) gives an answer; 1 is
+    right, 0 also unreadable. Raises ``ValueError`` when ``details`` names another verifier."""
     truth = json.loads(details)
     if truth.get("verifier") != VERIFIER:
         raise ValueError(f"expected details of {VERIFIER!r}, found {truth.get('verifier')!r}; use that verifier")

@@ -1,7 +1,6 @@
-"""Printed notices in front of real photographs, of moderate size, with a question about one line of the print.
+"""Printed notices in front of real photographs, with a question about one line of the print, the box of the truth.
 
-For the families that turn and fade images: the print is large enough to be read from the whole image once it is
-upright and has its contrast. ``truth.boxes`` holds the printed line.
+The print is large enough to be read from the whole image once it is upright and has its contrast.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,6 @@
 """Pages of print with a question about one marked word or line: scikit-image's scan, and prose set on paper here.
 
-The prose is the Zen of Python and scikit-learn's descriptions of its data sets; ``truth.boxes`` holds the word or the
-line that is asked for. A page has one question of its own, and ``page_questions`` about further marks on it.
+``truth.boxes`` holds the word or the line. The prose is the Zen of Python and scikit-learn's texts on its data sets.
 """
 
 import codecs

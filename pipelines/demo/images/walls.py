@@ -1,8 +1,5 @@
-"""Walls for images: a brick courtyard, a plastered gallery, a cork board and a hedge, with frames and light.
-
-Surfaces are scikit-image's textures, tinted and mirrored into tiles; the bricks are photographed at a slant and are
-set upright first.
-"""
+"""Walls for images: a brick courtyard, a plastered gallery, a cork board and a hedge, with frames and light. Surfaces
+are scikit-image's textures, tinted and mirrored into tiles; the slanted bricks are set upright first."""
 
 from functools import cache
 from random import Random

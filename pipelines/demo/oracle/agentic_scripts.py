@@ -1,7 +1,4 @@
-"""Scripts of the oracle for the agentic families, by tool calls: images and videos.
-
-Each family has its phrases and code in a TOML file of its name.
-"""
+"""Scripts of the oracle for the agentic families, with phrases and code in a TOML file of each family's name."""
 
 from collections.abc import Sequence
 from random import Random

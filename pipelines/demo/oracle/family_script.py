@@ -82,11 +82,8 @@ def operation_plan(turn: CompletionRequest) -> str:
 
 
 def no_tool_baseline(turn: CompletionRequest) -> str:
-    """The answer if it is visible at first sight, else one of the choices by chance, or none.
-
-    Visible: no obstacle was measured and the recipe has not altered the image. What is neither small nor large is read
-    ``READ_AT_FIRST_SIGHT`` of the time.
-    """
+    """The answer if it is visible at first sight, else one of the choices by chance, or none. Visible: no obstacle
+    measured, no image altered; a target neither small nor large is read ``READ_AT_FIRST_SIGHT`` of the time."""
     sample = turn.task.sample
     if sample.images and turn.task.images == sample.images and not obstacles(turn.task):
         is_sure = visibility(turn.task).size != "between"

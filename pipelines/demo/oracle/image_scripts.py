@@ -1,7 +1,4 @@
-"""Scripts of the oracle for families that look at an image: crops, corrections and what they show.
-
-Each family has its phrases and code in a TOML file of its name.
-"""
+"""Scripts of the oracle for families that look at an image; each has phrases and code in a TOML file of its name."""
 
 from collections.abc import Sequence
 from functools import partial

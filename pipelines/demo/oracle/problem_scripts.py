@@ -1,7 +1,4 @@
-"""Scripts of the oracle for problems with a reference solution: computed, or drawn.
-
-Each family has its phrases and code in a TOML file of its name.
-"""
+"""Scripts of the oracle for problems to be computed or drawn; each family's phrases and code are in a TOML file."""
 
 from random import Random
 

@@ -1,9 +1,7 @@
 """The embedded source ``demo_rl``: RL prompts with every kind of answer, and rows that the RL stages must find out.
 
-No download, no key: problems in words (``word_problems``: with and without use for a drawing) and
-questions about small sheets that are drawn over scikit-image's and scikit-learn's photographs (``shapes``,
-``readings``); ``planted`` rows say in ``truth.details`` what is wrong with them, spoiled ones never get
-past intake.
+No download, no key: problems in words and questions about small sheets that are drawn over scikit-image's and
+scikit-learn's photographs; ``planted`` rows say in ``truth.details`` what is wrong with them, spoiled ones fail intake.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -171,11 +169,7 @@ DRAWN: dict[str, tuple[DrawnKind, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class DemoRLSource:
-    """Problems in words, questions about drawn sheets, planted errors and spoiled files, in one shard.
-
-    Args:
-        seed: Other problems, sheets and orders of choices.
-    """
+    """Problems, questions about drawn sheets, planted errors and spoiled files, in one shard; ``seed`` varies them."""
 
     name: ClassVar[str] = "demo_rl"
     language: ClassVar[str] = "en"

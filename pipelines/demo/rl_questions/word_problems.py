@@ -1,7 +1,5 @@
 """Problems in words: figures, curves, ways and sets, which a drawing helps with, and reckoning, which it hardly does.
-
-Answers are exact, from integers. The table beside this module has the field and the words of each kind.
-"""
+Answers are exact, from integers. The table beside this module has the field and the words of each kind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction

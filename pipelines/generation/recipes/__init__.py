@@ -94,9 +94,7 @@ class RecipeError(UserError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Text that the drafting policy writes before the trajectory, and no trajectory shows: a decision, a long solution.
-
-    The prompt's slots are ``question`` and ``sizes``, so families with the same plan pay for it once.
-    """
+    Its slots are ``question`` and ``sizes``, so families with the same plan pay for it once."""
 
     prompt: Prompt
     read: Callable[[str, Sample], Mapping[str, Any]]
@@ -205,11 +203,8 @@ MARGIN = 0.15
 
 
 def target_region(sample: Sample) -> Box:
-    """The region to crop: the target with a margin.
-
-    Raises ``RowError`` (unsuitable) where the target fills more than ``SMALL_SHARE`` of the image or is large as the
-    model sees it, because cropping it would be lazy.
-    """
+    """The region to crop: the target with a margin. Raises ``RowError`` (unsuitable) where the target fills more than
+    ``SMALL_SHARE`` of the image or is large as the model sees it, because cropping it would be lazy."""
     image, target = sample.images[0], sample.truth.boxes[0].box
     require_small(target, image, SMALL_SHARE)
     if (side := shown_side(target, image.width, image.height)) >= LARGE_SIDE:

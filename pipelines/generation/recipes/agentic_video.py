@@ -1,8 +1,7 @@
 """Agentic video: the video is in the runtime only, and the policy shows itself the frames that it needs.
 
-PyVision-RL §3.1 (on-demand context), §3.4, figures 8, 19 and 20. The prompt holds the question and the videos' facts
-(frames, seconds, size). Kept are rows with the right answer, at least two tool turns, none broken, few frames, and
-among them the ones that answer the question, where the truth names them (``pipelines/records/samples.py``).
+PyVision-RL §3.1 (on-demand context), §3.4, figures 8, 19 and 20. Kept are rows with the right answer, at least two tool
+turns, none broken, few frames, and among them the ones that answer the question, where the truth names them.
 """
 
 from pathlib import Path

@@ -1,10 +1,8 @@
 """Crop: look closer at the part of the image that the question is about (Thyme appendix B, Coding Data 1; table 10).
 
-The policy receives the target's place in round numbers, writes why a closer look helps and code that crops and
-enlarges, sees the crop, and answers. The numbers may show in the code only.
-A target that fills more than ``SMALL_SHARE`` of the image, or is large as a model sees it, is unsuitable, because
-cropping it would be lazy. Rows whose question is always answered without tools ship on request only
-(``max_without_tools=1``).
+The policy receives the target's place in round numbers, which may show in the code only. A target for which a crop
+would be lazy is unsuitable (``target_region``). Rows whose question is always answered without tools ship on request
+only (``max_without_tools=1``).
 """
 
 from pathlib import Path

@@ -1,8 +1,7 @@
 """Direct: the image answers the question as it is, so no code is written (Thyme appendix B, table 9).
 
-The policy decides first (``pipelines/generation/operation_planning.py``); what it calls directly answerable it answers
-in one turn. Samples that need work on their image are not applicable. Which of the right
-answers are kept is the selection's business: a seeded sample of as many as are wanted.
+The policy decides first (``pipelines/generation/operation_planning.py``); samples that need work on their image are not
+applicable. The selection keeps a seeded sample of as many right answers as are wanted.
 """
 
 from pathlib import Path

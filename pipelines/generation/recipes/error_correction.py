@@ -1,7 +1,6 @@
 """Error correction: a first crop that misses the target, then the right one, with the reason why (Thyme App. B).
 
-The wrong region is seeded: inside the image, near the target or elsewhere, and it shows nothing of it. The policy
-receives it at the start and the right one beside the first observation; the trajectory shows neither.
+The wrong region is seeded, inside the image, near the target or elsewhere, and shows nothing of it (``two_crops``).
 """
 
 import random
@@ -37,10 +36,8 @@ def first_region(exact: Box, sample: Sample, rng: random.Random) -> Box:
 
 
 def wrong(exact: Box, target: Box, width: int, height: int, rng: random.Random) -> Box:
-    """A region inside the image that does not touch ``target``, near it or elsewhere.
-
-    Raises ``RowError`` (unsuitable) where the image leaves no room for one.
-    """
+    """A region inside the image that does not touch ``target``, near it or elsewhere. Raises ``RowError`` (unsuitable)
+    where the image leaves no room for one."""
     wide, high = (
         min(max(MIN_SIDE, round(side * rng.uniform(*STRETCH))), most)
         for side, most in ((exact.width, width), (exact.height, height))

@@ -1,8 +1,7 @@
 """Further enhancement: a generous crop first, then the exact one, explained by what the first showed (Thyme App. B).
 
 The first region is seeded: it holds the whole target, is several times as large as the exact region, and is never the
-whole image. The policy receives it at the start and the exact one beside the first observation; the trajectory
-shows neither.
+whole image (``two_crops``).
 """
 
 import math
@@ -31,10 +30,8 @@ NEXT = (
 
 
 def generous(exact: Box, width: int, height: int, rng: random.Random) -> Box:
-    """A region around ``exact`` with ``GENEROSITY`` times its area, placed by chance, inside the image.
-
-    Raises ``RowError`` (unsuitable) where the image leaves no room for ``MIN_GENEROSITY``.
-    """
+    """A region around ``exact`` with ``GENEROSITY`` times its area, placed by chance, inside the image. Raises
+    ``RowError`` (unsuitable) where the image leaves no room for ``MIN_GENEROSITY``."""
     side = math.sqrt(rng.uniform(*GENEROSITY))
     most = math.sqrt(MAX_SHARE)
     wide = min(round(exact.width * side), int(width * most))

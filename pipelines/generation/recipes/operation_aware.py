@@ -1,11 +1,9 @@
 """Operation-aware: half of the rows zoom in with a tool call, half answer in words (Look Less, Reason More, §4.1).
 
-What was measured of the sample decides (``pipelines/vision/visibility.py``): what needs a closer look is zoomed in on,
-what can be seen as it is is answered in words, and of what lies between half is zoomed in on. A turned or faint image
-is unsuitable: a crop helps with neither.
-The system prompt that a trained model reads is the neutral one, as the paper has it for its SFT data. With
-``DARKROOM_OPERATION_PROMPTS=all`` it is drawn by seed: forced or free where the row calls, forbidden or free where it
-does not (appendix B, prompts 2 to 4).
+Measurements of the sample decide (``pipelines/vision/visibility.py``): a target that needs a closer look is zoomed in
+on, a visible one is answered in words, and of those between half are zoomed in on. A turned or faint image is
+unsuitable. The system prompt is the neutral one, as in the paper's SFT data. With ``DARKROOM_OPERATION_PROMPTS=all`` it
+is drawn by seed: forced or free where the row calls, forbidden or free where it does not (appendix B, prompts 2 to 4).
 """
 
 import os

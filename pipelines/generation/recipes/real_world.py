@@ -1,8 +1,7 @@
 """Real world: the policy decides what the image needs, does it in one program, looks and answers (Thyme appendix B).
 
-The operation is the policy's own decision (``pipelines/generation/operation_planning.py``; table 9): direction,
-lighting, region, or several. The prompt holds no privileged fact and no image is altered: what is wrong with an image
-came with it. Samples that can be answered directly are not applicable.
+The prompt holds no privileged fact and no image is altered. The operation is the policy's own decision
+(``pipelines/generation/operation_planning.py``); samples that can be answered directly are not applicable.
 """
 
 from pathlib import Path

@@ -1,8 +1,7 @@
 """Rotation: the image is turned, the policy turns it back and answers (Thyme appendix B, Coding Data 2; table 11).
 
-``prepare`` turns the image by a seeded angle; the policy receives the angle and the rotation that undoes it,
-writes how one sees that the image is not upright and code that turns it, sees the result, and answers. The angle may
-show in the code only, as a number. Images whose turn cannot be seen or measured are unsuitable.
+``prepare`` turns the image by a seeded angle; the policy receives it and the rotation that undoes it, which may show in
+the code only, as a number. Images whose turn cannot be seen or measured are unsuitable.
 """
 
 import math
