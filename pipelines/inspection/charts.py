@@ -1,7 +1,5 @@
-"""Charts as PNG in the house's colours; the same figures give the same bytes.
-
-``matplotlib`` needs a second to import, so that only functions that draw import it.
-"""
+"""Charts as PNG in the house's colours; the same figures give the same bytes. Functions that draw import
+``matplotlib``, which takes a second."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Every table of a workspace as files to search: of thousands of shards only those are read that hold a row.
-
-Of an object in a store the columns are read that are searched, then the row groups that hold a row.
-"""
+"""Every table of a workspace as files to search: of thousands of shards only those are read that hold a row. Of an
+object in a store the searched columns are read first, then the row groups that hold a row."""
 
 from __future__ import annotations
 

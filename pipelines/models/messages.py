@@ -55,10 +55,8 @@ def opening_messages(
 
 
 def with_images(user: str, question: str, images: Sequence[Sequence[Part]]) -> tuple[Part, ...]:
-    """The user's text with ``images``, each an image with what belongs to it.
-
-    They stand at the marks of ``question``, a part of the text, where it has one for each, and else before the text.
-    """
+    """The user's text with ``images``, each an image with what belongs to it: at the marks of ``question``, a part of
+    the text, where it has one for each, else before the text."""
     pieces = question.split(IMAGE_MARK)
     if not images or len(pieces) != len(images) + 1 or question not in user:
         return joined([*chain.from_iterable(images), Text(user)])
@@ -111,8 +109,7 @@ def pixel_ref(image: Image.Image) -> ImageRef:
 
 
 def is_too_thin(width: int, height: int) -> bool:
-    """Return whether Qwen's processors refuse an image of so many pixels; the released code of Thyme takes none of
-    these."""
+    """Return whether Qwen's processors refuse an image of so many pixels; Thyme's released code takes none of these."""
     return max(width, height) >= THINNEST * min(width, height)
 
 

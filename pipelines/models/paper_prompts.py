@@ -51,11 +51,9 @@ class PaperPrompt:
     def opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
     ) -> tuple[Message, ...]:
-        """The conversation before the first turn: a system message, and the images before the user's text.
-
-        Raises ``RowError`` (not_applicable) for videos in a protocol or a prompt without them, and ``ValueError`` for a
-        mode that the prompt does not have.
-        """
+        """The conversation before the first turn: a system message, and the images before the user's text. Raises
+        ``RowError`` (not_applicable) for videos that protocol or prompt lacks, ``ValueError`` for a mode that the
+        prompt lacks."""
         if mode not in self.prompt.modes:
             raise ValueError(f"{self.name} has the modes {', '.join(self.prompt.modes)}; found {mode!r}")
         if videos and not ("videos" in self.prompt.slots and PROTOCOLS[self.protocol].takes_videos):
@@ -71,8 +69,7 @@ class PaperPrompt:
         return opening_messages(system, images, user, question=question)
 
     def image_names(self, question: str, images: tuple[ImageRef, ...]) -> tuple[str, ...]:
-        """Names that code may use for the images: the question's names for them, else those that the prompt tells, if
-        any."""
+        """Names that code may use for the images: the question's, else those that the prompt tells, if any."""
         names = image_names(question)
         if names or "image_path" not in self.prompt.slots:
             return names

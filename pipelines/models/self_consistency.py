@@ -46,11 +46,9 @@ async def collect_votes(
     verdict: VerdictRule | None = None,
     what: str = "vote",
 ) -> Votes:
-    """Collect up to ``n_votes`` answers with seeds from ``request.seed`` on, each read as a vote by ``read``.
-
-    With ``verdict`` votes are requested in rounds, each of as many as could make the verdict certain, until it is.
-    Raises ``RowError`` (policy_failed), naming ``what``, when an answer fails.
-    """
+    """Collect up to ``n_votes`` answers with seeds from ``request.seed`` on, each read as a vote by ``read``. With
+    ``verdict`` votes are requested in rounds, each of as many as could make the verdict certain, until it is. Raises
+    ``RowError`` (policy_failed), naming ``what``, when an answer fails."""
     votes: list[Vote] = []
     usage = Usage()
     while n_next := _n_next([vote.says for vote in votes], n_votes, verdict):

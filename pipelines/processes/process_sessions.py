@@ -1,8 +1,5 @@
-"""Processes that outlive their starter: started in a session, identified by start time, stopped as a session; ports.
-
-Process numbers are reused. With the boot id and the start time (clock ticks since boot, from ``/proc/<pid>/stat``) a
-number identifies one process for good.
-"""
+"""Processes that outlive their starter: started in a session and stopped as one; ports. Numbers are reused; with
+the boot id and the start time (clock ticks since boot, from ``/proc/<pid>/stat``) one identifies a process for good."""
 
 import os
 import signal

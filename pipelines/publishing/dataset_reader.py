@@ -1,8 +1,5 @@
-"""The reader of shipped datasets: which folders a name means, a folder's files by split, their kind, and their rows.
-
-An image or a video of a row is ``{"bytes": …, "path": …}``, as it is stored. Training opens the same files with the
-``datasets`` library (``train/examples/datasets.py``).
-"""
+"""The reader of shipped datasets: which folders a name means, a folder's files by split, their kind, and their rows,
+with images and videos as ``{"bytes": …, "path": …}``. For training, ``train/examples/datasets.py`` reads them."""
 
 from __future__ import annotations
 

@@ -133,9 +133,7 @@ class Publication(ABC, Generic[R, F]):
         """The card's text; the parquet files in ``folder`` are complete when this is computed."""
 
     def publish(self) -> tuple[StageReport, Shipped]:
-        """Selects the rows and writes their files; table and files are skipped when their inputs are unchanged.
-
-        Without rows there is no folder.
+        """Selects the rows and writes their files (without rows there is no folder), unless their inputs are unchanged.
 
         The folder is replaced whole: an interrupted run leaves the earlier one, or none while it is renamed, and the
         next run finishes. Raises ``TableMissing``.

@@ -1,8 +1,6 @@
 """A shipped dataset as a repository of the Hugging Face hub: which files go there, whether the card holds, the upload.
-
-The hub validates a card's YAML by its own rules before it takes a commit. Checked here, without a network, is what it
-cannot know: that the dataset is complete and that the card says of the files what they are.
-"""
+The hub validates a card's YAML before a commit. Checked here, without a network, is what it cannot know: that the
+dataset is complete and that the card says of the files what they are."""
 
 from __future__ import annotations
 

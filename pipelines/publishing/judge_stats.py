@@ -1,7 +1,5 @@
-"""Statistics of a family's judging, for its card and pages: judges, necessity, experts' reviews.
-
-A seeded sample of each family is reviewed (``annotation/queues/review.py``); other rows carry no review check.
-"""
+"""Statistics of a family's judging, for its card and pages: judges, necessity, and experts' reviews of a seeded sample
+(``annotation/queues/review.py``); other rows carry no review check."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

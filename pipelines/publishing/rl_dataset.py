@@ -1,7 +1,6 @@
 """The RL dataset, ``datasets/rl/prompts``: the rows of all shards and of the people's campaign, each once, by quotas.
 
-Near-duplicates across shards and rows of a benchmark are rejected; then every source is filled up to its quota,
-balanced over category and difficulty (``pipelines/selection/sampling.py``).
+Near-duplicates and rows of a benchmark are rejected; the quotas are balanced over category and difficulty.
 """
 
 from collections import defaultdict

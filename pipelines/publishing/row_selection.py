@@ -1,7 +1,5 @@
-"""Selection of the rows that ship, by position; a million rows take about 150 MB of memory.
-
-Rows are read in a fixed order; a row's position counts from 0. What a step needs of the rows it reads again.
-"""
+"""Selection of the rows that ship, by position from 0 in a fixed order. What a step needs of the rows it reads again,
+so that a million rows take about 150 MB of memory."""
 
 from array import array
 from collections import Counter

@@ -1,8 +1,5 @@
-"""The SFT dataset of one family: the trajectories of all partitions in one folder, each once, with its card.
-
-A family's quota takes exactly so many rows (``pipelines/selection/sampling.py``); no image is in two splits, in any
-family (``pipelines/selection/sampling.py``).
-"""
+"""The SFT dataset of one family: the trajectories of all partitions in one folder, each once, with its card. Quotas
+take exactly so many rows, and no image is in two splits, in any family (``pipelines/selection/sampling.py``)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
-"""The audit of datasets: code executed again, measurements repeated, rows encoded, votes and cards counted again.
-
-Everything is compared with what the files say. Nothing is written; rows are read a few at a time.
-"""
+"""The audit of datasets: code executed again, measurements repeated, rows encoded, votes and cards counted again, all
+compared with what the files say. Nothing is written; rows are read a few at a time."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence

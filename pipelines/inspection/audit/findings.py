@@ -1,8 +1,5 @@
-"""The report of an audit: findings by kind, and how much was compared or could not be; totals over a dataset's rows.
-
-Totals are the card's figures, the marker's counts, repeated rows and images in two splits; of each row only digests
-stay in memory.
-"""
+"""The report of an audit: findings by kind, and how much was compared or could not be; totals over a dataset's rows, of
+each of which only digests stay in memory."""
 
 import re
 from collections import Counter, defaultdict

@@ -153,11 +153,9 @@ class _Unknown:
 
 
 def case_of(row: Row, truth: KnownTruth | None) -> Case:
-    """The row's case: with its sample and hint where the workspace knows them.
-
-    Else the sample is the row's question with the row's own answer; its truth, and the images as they were before the
-    recipe changed them, are unknown. Raises ``cattrs`` errors and ``KeyError`` for a malformed row.
-    """
+    """The row's case, with its sample and hint where the workspace knows them; else the sample is the row's question
+    with the row's own answer, and its truth and unchanged images are unknown. Raises ``cattrs`` errors and ``KeyError``
+    for a malformed row."""
     trajectory = trajectory_of(row)
     media = [*zip(row["image_refs"], row["images"], strict=True)]
     media += zip(row.get("video_refs") or (), row.get("videos") or (), strict=True)

@@ -1,7 +1,4 @@
-"""The gallery: trajectories and rejects as one page, with every image, thought and piece of code.
-
-The page is a bar with search and filters, the articles, images in the page or beside it, and scripts.
-"""
+"""The gallery: trajectories and rejects as one page with search and filters, every image, thought and piece of code."""
 
 import json
 import shutil
@@ -158,11 +155,9 @@ def write_entries(
     addresses: Mapping[str, str] | None = None,
     inline_bytes: int = INLINE_BYTES,
 ) -> Path | None:
-    """Write entries as a page, which is replaced whole; they wait on disk until it is written.
-
-    ``addresses``: images that lie beside the page already. Other images of more than ``inline_bytes`` altogether go to
-    ``<page>_files``, which is returned then.
-    """
+    """Write entries as a page, which is replaced whole; they wait on disk until it is written. ``addresses``: images
+    that lie beside the page already. Other images of more than ``inline_bytes`` altogether go to ``<page>_files``,
+    which is returned then."""
     page.parent.mkdir(parents=True, exist_ok=True)
     images = _PageImages(page, inline_bytes)
     with tempfile.TemporaryFile(dir=page.parent) as contents:

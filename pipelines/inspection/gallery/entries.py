@@ -1,7 +1,5 @@
-"""One row, reject or rollout as pages show it: the values of its article, and the images that belong to it.
-
-``article.html.jinja`` escapes every text; only code brings markup, the spans of its tokens.
-"""
+"""One row, reject or rollout as pages show it: the values of its article, whose template escapes every text (only code
+brings markup, the spans of its tokens), and the images that belong to it."""
 
 import io
 import json

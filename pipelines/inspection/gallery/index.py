@@ -1,8 +1,5 @@
-"""The index of a gallery: what is filtered and searched of every row, and where the row lies, in one SQLite file.
-
-It takes no image: the pages that are looked at are drawn from the datasets and the image store. It is made again when a
-file of the rows has changed.
-"""
+"""The index of a gallery: what is filtered and searched of every row, and where the row lies, in one SQLite file
+without images. It is made again when a file of the rows has changed."""
 
 import json
 import sqlite3

@@ -1,7 +1,4 @@
-"""The gallery of many rows: a page of this machine's own server, which draws a row when it is looked at.
-
-Of the standard library, so that looking at rows needs no extra.
-"""
+"""The gallery of many rows: a page of this machine's own server (standard library), which draws a row on demand."""
 
 import json
 import sys

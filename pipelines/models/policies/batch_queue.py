@@ -59,10 +59,8 @@ _LINE_BYTES = 200
 
 
 class BatchQueue:
-    """The requests of ``owner``, a role in a stage on a shard: ``collect`` comes first, ``submit`` last.
-
-    ``folder``: where files for `vllm run-batch` are left, and its answers are looked for, below the model's name.
-    """
+    """The requests of ``owner``, a role in a stage on a shard: ``collect`` comes first, ``submit`` last. ``folder``:
+    where files for `vllm run-batch` are left, and its answers are looked for, below the model's name."""
 
     def __init__(self, policy: OpenAIPolicy, ledger: Ledger, folder: Path, owner: tuple[str, str, str]) -> None:
         self._policy, self._ledger, self._owner, self._table = policy, ledger, owner, BatchTable(ledger)
@@ -79,11 +77,9 @@ class BatchQueue:
         return not request.rounds and self._policy.endpoint.batch != "off"
 
     async def ask(self, request: CompletionRequest, asked: Mapping[str, Any], n: int) -> list[CachedCall]:
-        """The recorded answers to a request, all ``n``; ``asked`` is how the ledger keeps it.
-
-        Raises ``AnswersPending`` where one is not recorded, and puts it into the next batch unless another process has
-        it; ``PolicyError`` where batches have answered with errors.
-        """
+        """The recorded answers to a request, all ``n``; ``asked`` is how the ledger keeps it. Raises ``AnswersPending``
+        where one is not recorded, and puts it into the next batch unless another process has it; ``PolicyError`` where
+        batches have answered with errors."""
         calls = seeded_calls(asked, n)
         answers = await self._ledger.claim_soon([key for key, _ in calls])
         if all(isinstance(answer, CachedCall) for answer in answers):

@@ -134,12 +134,10 @@ Send = Callable[[], Awaitable[tuple[Completion, ...]]]
 
 
 class EndpointCalls:
-    """The calls to one endpoint. ``clean`` removes secrets (the key) from a text that will be stored.
-
-    A circuit breaker: once ``endpoint.max_failures`` calls in a row were failed by the endpoint itself, after all
-    retries, every further call fails at once; so it does once the first calls of all were refused with the same
-    sentence, which a field of the request causes and no row.
-    """
+    """The calls to one endpoint; ``clean`` removes secrets (the key) from a text that will be stored. A circuit
+    breaker: once ``endpoint.max_failures`` calls in a row were failed by the endpoint itself, after all retries, every
+    further call fails at once; so it does once the first calls of all were refused with one sentence, which a field of
+    the request causes."""
 
     def __init__(
         self,
@@ -160,11 +158,9 @@ class EndpointCalls:
         self._stopped = asyncio.Event()
 
     async def make(self, send: Send, *, seed: int) -> tuple[Completion, ...]:
-        """The answers that ``send`` returns, after retries; ``seed`` spreads the waits between tries.
-
-        Raises ``PolicyError`` when this call is given up, ``PolicyUnavailable`` when all are: the endpoint is broken,
-        or the budget is spent (``BudgetSpent``).
-        """
+        """The answers that ``send`` returns, after retries; ``seed`` spreads the waits between tries. Raises
+        ``PolicyError`` when this call is given up, ``PolicyUnavailable`` when the endpoint is broken or the budget is
+        spent (``BudgetSpent``)."""
         if self._shared is not None:
             self._shared.keep(self.limiter, self._open)
         for n_tries in itertools.count(1):

@@ -84,11 +84,8 @@ class ChatClient:
         self._patient = self._client.with_options(timeout=FILE_SECONDS, max_retries=2)
 
     async def post(self, body: Body) -> Any:
-        """The endpoint's answer as JSON.
-
-        Raises ``StatusError`` for an HTTP error, ``NoAnswer`` for a lost connection or half an answer, ``PolicyError``
-        for a page of HTML.
-        """
+        """The endpoint's answer as JSON. Raises ``StatusError`` for an HTTP error, ``NoAnswer`` for a lost connection
+        or half an answer, ``PolicyError`` for a page of HTML."""
         size = {"Content-Length": str(len(body))}
         with _plain_errors():
             response = await self._client.post(

@@ -1,9 +1,6 @@
-"""Images as data URLs, within the model's pixel limits, encoded once.
-
-A model answers in coordinates of the image as sent (``SentImage``);
-``darkroom.pipelines.records.geometry.box_from_frame`` maps back. An image within the limits is sent as its stored
-bytes, a resized one as a JPEG if it was stored as one, else as a PNG.
-"""
+"""Images as data URLs, within the model's pixel limits, encoded once: as their stored bytes, or resized, as a JPEG if
+they were stored as one, else as a PNG. A model answers in coordinates of the image as sent (``SentImage``);
+``darkroom.pipelines.records.geometry.box_from_frame`` maps back."""
 
 import asyncio
 import io
@@ -22,8 +19,7 @@ from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.storage.images import ImageStore
 
 MEDIA_TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
-"""Of the formats that intake stores (``pipelines/storage/media_validation.py``); an MPO is a JPEG with further images
-after it."""
+"""Of the formats that intake stores (``media_validation.py``); an MPO is a JPEG with further images after it."""
 
 CACHE_BYTES = 128 * 2**20
 JPEG_QUALITY = 95

@@ -1,7 +1,5 @@
-"""The policy protocol: a model that continues a conversation, one answer or several at a time.
-
-Answer ``i`` to a request has the seed ``request.seed + i``, whether it is requested together with others or alone.
-"""
+"""The policy protocol: a model that continues a conversation, one answer or several at a time. Answer ``i`` to a
+request has the seed ``request.seed + i``, whether it is requested together with others or alone."""
 
 import typing
 from collections.abc import Mapping

@@ -21,10 +21,8 @@ from darkroom.pipelines.storage.tracing import span
 
 
 class RecordedPolicy:
-    """Policy with a memory. ``n_written`` completions were made in this run; ``spent`` is their cost.
-
-    With a ``queue`` requests that open a conversation may go into batches: they raise ``AnswersPending``.
-    """
+    """Policy with a memory. ``n_written`` completions were made in this run; ``spent`` is their cost. With a ``queue``
+    requests that open a conversation may go into batches: they raise ``AnswersPending``."""
 
     def __init__(self, policy: Policy, ledger: Ledger, queue: BatchQueue | None = None) -> None:
         self._policy, self._ledger, self._queue = policy, ledger, queue

@@ -23,11 +23,8 @@ from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One endpoint and how to call it; ``EndpointSettings`` describes the fields that people set.
-
-    ``key_variable`` names the environment variable that holds the key, never the key itself: settings are stored in
-    run configurations, keys must not be.
-    """
+    """One endpoint and how to call it; ``EndpointSettings`` describes the fields that people set. ``key_variable``
+    names the environment variable of the key: settings are stored in run configurations, and keys must not be."""
 
     base_url: str
     model: str
@@ -172,11 +169,8 @@ class EndpointSettings(EnvironmentSettings):
     def from_environment(
         cls, role: Role = "POLICY", environment: Mapping[str, str] = os.environ, **defaults: Any
     ) -> Self:
-        """The settings of ``role``. A role with its own budget and no pool name gets a pool of its own.
-
-        ``defaults`` replace those of the fields. Raises ``PolicyUnavailable``, naming the variable, for a value that
-        does not fit.
-        """
+        """The settings of ``role``, with ``defaults`` instead of the fields' own. A role with its own budget and no
+        pool name gets a pool of its own. Raises ``PolicyUnavailable``, naming the variable, for a wrong value."""
         settings = cls.read(environment, f"DARKROOM_{role}", "DARKROOM_POLICY", error=PolicyUnavailable, **defaults)
         own = cls.variables_set(environment, f"DARKROOM_{role}")
         has_budget = not own.keys().isdisjoint(("budget_usd", "budget_tokens", "budget_hours"))

@@ -25,12 +25,9 @@ _PATH = re.compile(r"\A\S+\.(?:png|jpe?g|webp|bmp)\Z", re.IGNORECASE)
 
 
 class Thyme(Protocol):
-    """The protocol of Thyme: code inside the reasoning, observations inline. ``<think>`` opens only once.
-
-    A turn's code counts up to its first ``</code>``; an answer must not be followed by code or another answer. Also
-    malformed: an answer before the code, a marker that only the sandbox writes, code that is not in one fence, a tag
-    without its partner.
-    """
+    """The protocol of Thyme: code inside the reasoning, observations inline. ``<think>`` opens only once; a turn's code
+    counts up to its first ``</code>``. Also malformed: code or another answer after an answer, an answer before the
+    code, a marker that only the sandbox writes, code that is not in one fence, a tag without its partner."""
 
     name, container, marker = "thyme", "code", "sandbox_output"
     tags = ("code", "answer", "think")

@@ -211,12 +211,9 @@ _AROUND = ((r"\$\$?", r"\$"), (r"\\\[", r"\\\]"), (r"\\\(", r"\\\)"), (r"\*\*", 
 
 
 class ToolCall(Protocol):
-    r"""One JSON call per turn, then an answer in a box.
-
-    A turn is read as a call, or else as the last ``\boxed`` answer; a box in the text before a call is no answer.
-    Malformed: a call that ``read_call`` rejects, more than 16 in a row, boxes that differ, a tag that only the tool
-    writes, a tag without its partner.
-    """
+    r"""One JSON call per turn, then an answer in a box. A turn is read as a call, or else as the last ``\boxed``
+    answer; a box in the text before a call is none. Malformed: a call that ``read_call`` rejects, more than 16 in a
+    row, boxes that differ, a tag that only the tool writes, a tag without its partner."""
 
     name, container, marker = "tool_call", "tool_call", "tool_response"
     tags = ("tool_call",)

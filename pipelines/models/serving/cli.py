@@ -1,7 +1,4 @@
-"""`darkroom serve`: a model server in the foreground.
-
-Only the settings to export go to the standard output; the rest is stderr.
-"""
+"""`darkroom serve`: a model server in the foreground; stdout gets only the settings to export, stderr the rest."""
 
 from __future__ import annotations
 

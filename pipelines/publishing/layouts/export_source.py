@@ -80,10 +80,8 @@ class ExportSource:
 
 def find_source(dataset: str, datasets: StorePath, *, split: str, prompts: StorePath | None = None) -> ExportSource:
     """Find the dataset that a user names: a family in ``datasets``, ``all``, ``rl`` for ``prompts``, or a folder.
-
-    Raises ``TableMissing`` when there is none, ``LayoutError`` when it lacks the split, ``DatasetError`` when it is not
-    a shipped dataset.
-    """
+    Raises ``TableMissing`` when there is none, ``LayoutError`` without the split, ``DatasetError`` when it is no
+    shipped dataset."""
     folders = shipped_folders(dataset, datasets, prompts)
     files = tuple(file for folder in folders for file in dataset_files(folder, split=split))
     if not files:

@@ -107,10 +107,8 @@ def question_turns(row: Row, images: tuple[ImageRef, ...]) -> tuple[Turn, ...]:
 
 def first_trained(n_rounds: int, loss_policy: str) -> int:
     """The index of the first round that is trained; ``n_rounds`` stands for the final thought and answer.
-
-    ``last_round`` is Thyme §3.2: of samples with two or more rounds of code, everything up to and including the last
-    observation is out of the loss. With one round of code there is no earlier attempt to unlearn: all is trained.
-    """
+    ``last_round`` is Thyme §3.2: of two or more rounds of code, everything up to and including the last observation is
+    out of the loss; with one there is no earlier attempt to unlearn: all is trained."""
     return n_rounds if loss_policy == "last_round" and n_rounds >= 2 else 0
 
 
