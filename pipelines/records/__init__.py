@@ -1,10 +1,8 @@
-"""The records, as frozen dataclasses; ``pipelines/records/schemas.py`` has them as pyarrow schemas. Nowhere else are
-schemas.
+"""The records, as frozen dataclasses; ``pipelines/records/schemas.py`` alone has pyarrow schemas, of them.
 
 A ``Sample`` is a question about images with what is known to be true; a ``Trajectory`` is one rollout on it; a
 ``Reject`` is a row that a stage took out, with the reason. Tables carry ``ImageRef`` (the bytes lie once in the image
-store); only exports embed bytes. Measured times are in the ledger, never in a table: tables of two runs are equal
-byte for byte.
+store) and no measured times: tables of two runs are equal byte for byte.
 """
 
 from darkroom.pipelines.records.annotation import (

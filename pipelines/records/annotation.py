@@ -18,8 +18,7 @@ class _FromPool:
 
 @dataclass(frozen=True, slots=True)
 class PoolImage(_FromPool):
-    """An image that people shall write questions about. Its ``sha256`` is the item's name in every round. All boxes of
-    a record are in pixels of ``image``, also where people look at its ``view``."""
+    """An image to write questions about, named by ``sha256``; boxes are in pixels of ``image``, not of its ``view``."""
 
     view: ImageRef | None = None
     """The whole image reduced, where it is too large for a browser."""

@@ -22,12 +22,9 @@ _QUOTED = re.compile(r"""\A(?:"(.+)"|'(.+)'|`(.+)`|“(.+)”|‘(.+)’)\Z""", 
 
 
 def matches(answer: str, expected: str, choices: Sequence[str] = ()) -> bool:
-    """True if ``answer`` is the expected answer.
-
-    With ``choices`` (each ``"A. red"``), ``expected`` is a letter or a choice's text, and ``answer`` may be either, or
-    both if they agree; a letter alone is a choice's letter, even where another choice's text is that letter. Without,
-    numbers are compared by value and everything else by its normalised words.
-    """
+    """True if ``answer`` is the expected answer. With ``choices`` (each ``"A. red"``), ``expected`` is a letter or a
+    choice's text, and ``answer`` may be either, or both if they agree; a letter alone is a choice's letter, even where
+    another choice's text is that letter. Else numbers are compared by value, other texts by normalised words."""
     if choices:
         chosen, right = letter_of(answer, choices), letter_of(expected, choices)
         return chosen is not None and chosen == right

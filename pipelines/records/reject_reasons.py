@@ -115,8 +115,7 @@ def disposition_of(reason: str, stored: Disposition) -> Disposition:
 
 
 def upgraded_counts(facts: dict[str, Any]) -> dict[str, Any]:
-    """A table's facts with the rows that are not applicable counted apart, as earlier versions did not.
-    Facts that count no rejects stay as they are."""
+    """A table's facts with inapplicable rows counted apart, as earlier versions did not; facts without rejects stay."""
     if "n_rejected" not in facts or "n_not_applicable" in facts:
         return facts
     n_not_applicable = facts.get("reasons", {}).get(Reason.NOT_APPLICABLE.value, 0)

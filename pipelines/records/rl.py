@@ -21,12 +21,10 @@ def majority(n_yes: int, n_no: int) -> Majority:
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """Votes: independent answers of one model to one question (``pipelines/models/self_consistency.py``).
-
-    ``ballots``: yes, no, or None for one that was no answer, in the order of their seeds. ``n_wanted``: how many were
-    to be asked for; fewer are there where the result was certain before. ``reasons``: what each said, as far as it did.
-    ``threshold``: the share of yes from which on the judge says yes, where it was calibrated.
-    """
+    """Votes: independent answers of one model to one question (``pipelines/models/self_consistency.py``). ``ballots``:
+    yes, no, or None for no answer, by seed. ``n_wanted``: how many were to be asked for, unless the result was certain
+    before. ``reasons``: what each said, as far as it did. ``threshold``: the share of yes from which on a calibrated
+    judge says yes."""
 
     judge: str
     ballots: tuple[bool | None, ...]

@@ -1,9 +1,5 @@
-"""Labels that can be trusted: a judge answers every question again, and where most answers differ people decide.
-
-CodeV cleans labels by a larger model and by hand (§5.1). A disputed label waits for a person
-(``annotation/queues/verification.py``); what the person says stands, in the table ``verifications`` of the sample's
-source.
-"""
+"""Labels that can be trusted: a judge answers every question again (CodeV, §5.1), and where most answers differ a
+person decides (``annotation/queues/verification.py``), by the table ``verifications`` of the sample's source."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -23,11 +23,9 @@ Band = Literal["too easy", "never solved", "between"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRates(Stage[Sample, RLCandidate, PassRate]):
-    """``student`` answers ``n_answers`` times; ``judge`` grades free text.
-
-    Above ``max_rate`` a row is rejected; one that is never solved, only if ``drop_unsolved``. ``stop_early``: no
-    further answers once it is certain which of the three a row is; its rate is then that of the answers that there are.
-    """
+    """``student`` answers ``n_answers`` times; ``judge`` grades free text. Above ``max_rate`` a row is rejected; one
+    that is never solved, only if ``drop_unsolved``. ``stop_early``: no further answers once it is certain which of the
+    three a row is; its rate is then that of the answers that there are."""
 
     student: Policy
     judge: Policy | None = None

@@ -1,8 +1,5 @@
-"""RL rows: what was measured of every sample, joined; samples that a stage took out are not among them.
-
-A stage that does not ask about a sample (a video, a problem in words) leaves its column empty. Rows that people wrote
-(``annotation/``) were checked by people, and come without pass rate.
-"""
+"""RL rows: what was measured of every sample that no stage took out, joined. A column is empty where its stage does not
+ask about the sample (a video, a problem in words). Rows that people wrote (``annotation/``) come without pass rate."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar

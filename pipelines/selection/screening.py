@@ -1,11 +1,8 @@
 """Reject rows that passed their checks but repeat another row or a benchmark's.
 
 A row is a near-duplicate when its first image is an earlier row's, changed, *and* its question is near; one without
-images, when its question is. The benchmarks are those of ``<home>/benchmarks.yaml`` (docs/decontamination.md); without
-the file none is looked for, and the card says so.
-
-Rows, looks of images and what they are found by wait on disk: about 100 bytes of a row are in memory, besides what is
-rejected.
+images, when its question is. The benchmarks are those of ``<home>/benchmarks.yaml`` (docs/decontamination.md). All
+waits on disk: about 100 bytes of a row are in memory, besides what is rejected.
 """
 
 import json

@@ -1,9 +1,6 @@
-"""Contents of requests and answers: files and texts that clients send, images and observations that are sent to them.
-
-A PNG is written as fast as it can be: without a filter, by default without compression. To a program on the same
-machine or rack the encoder costs more than the bytes: 800 x 600 pixels take OpenCV 14 ms of CPU time without
-compression, Pillow 20 and this 2.
-"""
+"""Contents of requests and answers: files and texts that clients send, images and observations that are sent to them. A
+PNG is written without a filter, by default without compression: for a near client the encoder costs more than the bytes
+(800 x 600 pixels take OpenCV 14 ms of CPU time without compression, Pillow 20 and this 2)."""
 
 import asyncio
 import binascii

@@ -1,8 +1,6 @@
-"""Sources of samples: the embedded one, and those that users add (files, Hugging Face datasets) by a column mapping.
-
-A source yields rows by shard, with images and videos as undecoded bytes. It neither decodes nor checks; intake
-(``pipelines/sources/ingest.py``) turns its rows into samples or rejects.
-"""
+"""Sources of samples: the embedded one, and those that users add (files, Hugging Face datasets) by a column mapping. A
+source yields rows by shard, with undecoded and unchecked images and videos; intake (``pipelines/sources/ingest.py``)
+turns them into samples or rejects."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

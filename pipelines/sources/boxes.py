@@ -73,12 +73,9 @@ def order_and_unit(frame: BoxFrame) -> tuple[Order, str]:
 
 
 def box_in_pixels(sides: Sequence[float], frame: BoxFrame, size: tuple[int, int], *, are_corners: bool = False) -> Box:
-    """The smallest box of whole pixels that covers ``sides``, in an image of ``size`` (width, height), upright.
-
-    ``are_corners``: whatever the order of ``frame``.
-    What sticks out by a pixel at most is clipped. Raises ``ValueError`` for an inverted or empty box, and where there
-    are not four finite numbers.
-    """
+    """The smallest box of whole pixels that covers ``sides``, in an image of ``size`` (width, height), upright; with
+    ``are_corners`` whatever the order of ``frame``. One pixel beyond the image is clipped. Raises ``ValueError`` for an
+    inverted or empty box, and where there are not four finite numbers."""
     if len(sides) != 4 or not all(-_FARTHEST < value < _FARTHEST for value in sides):
         raise ValueError(f"a box needs four finite numbers; found {list(sides)!r}")
     x1, y1, x2, y2 = _corners(np.array([sides], float), np.array([size]), frame, np.array([are_corners]))[0].tolist()
@@ -106,12 +103,9 @@ _TO_CORNERS: Mapping[Order, Callable[..., Any]] = {
 
 
 def read_boxes(content: Any, column: str, *, n_images: int) -> tuple[UserBox, ...]:
-    """The boxes in a row's column: one box, a list, objects, or objects of lists.
-
-    An object has ``bbox``, ``bbox_2d``, ``box``, ``bndbox`` or ``points`` (a polygon's), or fields like ``xmin``; its
-    ``image_id``, ``image_index`` or ``image`` is the index of its image. Fields that name an order become corners.
-    Raises ``RowError`` (wrong_type).
-    """
+    """The boxes in a row's column: one box, a list, objects, or objects of lists. An object has ``bbox``, ``bbox_2d``,
+    ``box``, ``bndbox`` or ``points`` (a polygon's), or fields like ``xmin``; its ``image_id``, ``image_index`` or
+    ``image`` is the index of its image. Fields that name an order become corners. Raises ``RowError`` (wrong_type)."""
     if not content:
         return ()
     value = object_in(content) or list_in(content)

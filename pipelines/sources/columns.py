@@ -227,11 +227,8 @@ def filled(row: Mapping[str, Any], column: str) -> Any:
 
 
 def missing_columns(columns: Columns, names: Iterable[str], open_ended: Iterable[str] = ()) -> str:
-    """``'query'; it has 'image', 'question'``: mapped columns that rows lack; empty when none is missing.
-
-    ``names`` includes those inside structures (``extra_info.question``); the content of text columns (``open_ended``)
-    is unknown.
-    """
+    """Mapped columns that rows lack, as ``'query'; it has 'image', 'question'``, or empty. ``names`` includes those
+    inside structures (``extra_info.question``); the content of text columns (``open_ended``) is unknown."""
     present, free = list(names), tuple(f"{name}." for name in open_ended)
     missing = [group for group in columns.needed() if not any(n in present or n.startswith(free) for n in group)]
     if not missing:

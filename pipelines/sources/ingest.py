@@ -40,12 +40,8 @@ class Intake:
 
 
 def ingest_shard(source: Source, shard: int, store: ImageStore, *, n_rows: int | None = None) -> Intake:
-    """The shard's samples, in the source's order, and its rejects. Images and videos are stored on the way.
-
-    ``n_rows``: only the first ones; of a conversation, its samples count.
-
-    Raises ``SourceError`` where the boxes' frame does not fit their column.
-    """
+    """The shard's samples, in the source's order, and its rejects; images and videos are stored. ``n_rows``: only the
+    first ones; of a conversation, its samples count. Raises ``SourceError`` where the boxes' frame does not fit."""
     samples: dict[str, Sample] = {}
     rejects: list[Reject] = []
     notes, boxes = IntakeNotes(), _BoxColumn(source.name)

@@ -1,7 +1,5 @@
-"""Images and videos in users' rows: bytes, a ``datasets`` struct, a path, base64, a data URL, or a list of these.
-
-A list may be written as text. Paths are below a folder, or inside a ZIP archive in its place.
-"""
+"""Images and videos in users' rows: bytes, a ``datasets`` struct, a path, base64, a data URL, or a list of these, also
+one written as text. Paths are below a folder, or inside a ZIP archive in its place."""
 
 import os
 import re
@@ -64,10 +62,8 @@ def media(
     read: Callable[[bytes | Path], Any] | None = None,
 ) -> Iterable[Any]:
     """The files of a row's ``column``, as bytes or ``read``; relative paths, less ``prefix``, are below ``folder``.
-
     Raises ``RowError`` for unreadable files, and unless they are ``optional`` for an empty column (an empty list means
-    no files; of several columns one must have a file).
-    """
+    no files; of several columns one must have a file)."""
     values = _filled_columns(row, column)
     if column and not values and not optional:
         raise RowError(kind.missing, f"column {' or '.join(map(repr, alternatives(column)))} is empty")

@@ -37,12 +37,9 @@ _ERRORS = (OSError, ValueError, datasets.exceptions.DatasetsError)
 
 
 class TabularSource:
-    """Rows of a dataset that ``datasets.load_dataset`` can stream.
-
-    ``config.path`` is a hub name, a local dataset folder, or (of the kinds ``parquet`` and ``tsv``) a file or a folder
-    of them. Relative paths in rows are below ``config.folder``, or inside it if it is a ZIP archive; without it below
-    ``path``.
-    """
+    """Rows of a dataset that ``datasets.load_dataset`` can stream. ``config.path`` is a hub name, a local dataset
+    folder, or (of the kinds ``parquet`` and ``tsv``) a file or a folder of them. Relative paths in rows are below
+    ``config.folder``, or inside it if it is a ZIP archive; without it below ``path``."""
 
     def __init__(self, name: str, config: SourceConfig) -> None:
         self.name, self._config, self.n_shards = name, config, config.n_shards

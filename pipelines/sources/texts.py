@@ -80,8 +80,7 @@ def choices_in(text: str) -> list[str]:
 
 
 def plain_label(answer: str) -> str:
-    """``"[B]"``, ``"b)"``, ``"B.blue"`` as ``"B"``, ``"B"``, ``"B. blue"``, for
-    ``darkroom.pipelines.records.answers``."""
+    """``"[B]"``, ``"b)"``, ``"B.blue"`` as ``"B"``, ``"B"``, ``"B. blue"``, for ``records.answers``."""
     if letter := re.fullmatch(r"[(\[]?([A-Za-z])[)\].:：]?", answer.strip()):
         return letter[1].upper()
     label = _LINE.match(answer.rstrip())

@@ -122,11 +122,9 @@ _MARKER = re.compile(rf"</?(?:{'|'.join(_OBSERVATIONS)}|output)>|{IMAGE_MARK}")
 
 
 def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow:
-    """A row of a release as a source's row; the trajectory is in its details. Raises ``RowError``.
-
-    ``images`` are the question's, then those that the observations show. The answer is that of the column ``label``;
-    without one it is the trajectory's own, and the details say so.
-    """
+    """A row of a release as a source's row; the trajectory is in its details. ``images`` are the question's, then the
+    observations'. The answer is that of the column ``label``, else the trajectory's, and the details say so. Raises
+    ``RowError``."""
     transcript = columns.transcript
     assert transcript is not None
     messages, in_parts = _messages(row, columns, transcript)

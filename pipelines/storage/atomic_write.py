@@ -76,11 +76,9 @@ def whole_file(path: StorePath) -> Iterator[Path]:
 
 
 def replace_folder(folder: StorePath, part: Path) -> None:
-    """Puts ``part`` in the place of ``folder``, whose previous content is deleted.
-
-    Locally both are on one file system, and a rename does it. In an object store the marker of completion is deleted
-    first and uploaded last: in between the folder is incomplete.
-    """
+    """Puts ``part`` in the place of ``folder``, whose previous content is deleted: locally by a rename on one file
+    system. In an object store the marker of completion is deleted first and uploaded last; in between the folder is
+    incomplete."""
     if not isinstance(folder, Path):
         upload_folder(folder, part)
         shutil.rmtree(part)
@@ -111,11 +109,8 @@ def upload_folder(folder: UPath, part: Path) -> None:
 
 
 def local_copy(folder: StorePath, to: Path) -> Path:
-    """A local folder with the datasets at or below ``folder``: itself, or ``to``, where what is unchanged is kept.
-
-    A dataset that is no longer in the store, or incomplete there, is no longer in ``to``. Of processes that want a copy
-    at the same time, as those of a training on several GPUs do, one makes it.
-    """
+    """A local folder with the complete datasets at or below ``folder``: itself, or ``to``, where what is unchanged is
+    kept and all else is deleted. Of processes that want one at the same time (training on several GPUs) one makes it."""
     if isinstance(folder, Path):
         return folder
     with storage_errors(str(folder)):

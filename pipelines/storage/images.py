@@ -154,11 +154,8 @@ class ImageStore:
         self._cache = None if self._local else cache
 
     def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
-        """Stores an image from outside and returns the one to use: itself, or its upright, opaque 8-bit form.
-
-        Raises ``RowError`` with a typed reason when ``data`` is not one sound image
-        (``pipelines/storage/media_validation.py``).
-        """
+        """Stores an image from outside and returns the one to use: itself, or its upright, opaque 8-bit form. Raises
+        ``RowError`` when ``data`` is not one sound image (``pipelines/storage/media_validation.py``)."""
         return self.ingest_pixels(data, max_pixels=max_pixels)[0]
 
     def ingest_pixels(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[ImageRef, Image.Image]:

@@ -114,11 +114,9 @@ class Ledger(CallTable):
     async def get_or_run(
         self, kind: str, request: Mapping[str, Any], run: Callable[[], Awaitable[CachedCall]]
     ) -> CachedCall:
-        """The call that ``request`` determines: from the ledger, or made now and written before it is returned.
-
-        A caller that asks for a call which is being made, here or in another process, waits; if it fails or its
-        process dies, the next one tries. Raises ``AnswersPending`` for one that is in a batch.
-        """
+        """The call that ``request`` determines: from the ledger, or made now and written before it is returned. While
+        another caller or process makes it, this one waits; if that fails, the next one tries. Raises ``AnswersPending``
+        for one in a batch."""
         key, line = call_key(kind, request), self._line()
         async with self._running.setdefault(key, asyncio.Lock()):
             waits = _waits()
@@ -147,12 +145,9 @@ class Ledger(CallTable):
         seeds: Sequence[int],
         run: Callable[[Sequence[int]], Awaitable[Mapping[int, CachedCall]]],
     ) -> list[CachedCall]:
-        """``get_or_run`` of ``request`` with each of ``seeds``, run in groups.
-
-        ``run`` is given the indexes of those that are not on record, makes one or more of them, and is asked
-        again until none is left. What it made before it raised stays on record; what it made at once is durable
-        together or not at all.
-        """
+        """``get_or_run`` of ``request`` with each of ``seeds``, run in groups: ``run`` is given the indexes of those
+        that are not on record, makes one or more, and is asked again until none is left. What it made before it raised
+        stays on record; what it made at once is durable together or not at all."""
         seeded = [{**request, "seed": seed} for seed in seeds]
         keys = [call_key(kind, each) for each in seeded]
         line = self._line()

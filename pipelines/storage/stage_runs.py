@@ -1,7 +1,5 @@
 """A stage's table: reused while its inputs are unchanged, else made again and written atomically; no row is lost.
-
-Stages that measure row by row run through ``pipelines/generation/stage.py``, which ends here.
-"""
+Stages that measure row by row run through ``pipelines/generation/stage.py``, which ends here."""
 
 import asyncio
 import time
@@ -87,10 +85,7 @@ def code_version() -> str:
 
 def code_digest(*names: str) -> str:
     """Digest of the sources of ``names``: modules (``darkroom.pipelines.rl.labels``) and packages with all below them.
-
-    Each stage names the code that decides its rows: a change there makes its tables again, and the ledger pays for it.
-    Raises ``FileNotFoundError`` for a name without sources.
-    """
+    Stages name the code that decides their rows: a change makes their tables again. Raises ``FileNotFoundError``."""
     return digest([[name, _source_digest(name)] for name in sorted(names)])
 
 
@@ -121,10 +116,8 @@ def run_stage(
     tables: Tables, key: TableKey, kind: type[R], *, inputs: str, perform: Callable[[], Outcome[R]]
 ) -> StageReport:
     """Runs one stage for one partition, unless its table was made from the same ``inputs`` and nothing is retryable.
-
     Raises ``RowsLost`` before anything is written when the outcome does not add up, ``NotFinished`` within
-    ``finished_only``.
-    """
+    ``finished_only``."""
     if tables.inputs(key) == inputs and not tables.facts(key)["n_retryable"]:
         return report(tables, key, reused=True)
     if _finished_only.get():
@@ -180,11 +173,9 @@ def store_rows(tables: Tables, key: TableKey, kind: type[R], rows: Sequence[R]) 
 async def map_rows(
     rows: Sequence[R], perform: Callable[[R], Awaitable[T]], *, concurrency: int, progress: Progress | None = None
 ) -> list[T]:
-    """``perform`` on every row, ``concurrency`` at a time; results in the rows' order.
-
-    An exception is not a row's failure (those are results): no further row begins, those that have begun are finished,
-    so that what they paid for is on the record, and the first exception is raised.
-    """
+    """``perform`` on every row, ``concurrency`` at a time; results in the rows' order. An exception is not a row's
+    failure (those are results): no further row begins, those that have begun finish, so that what they paid for is on
+    the record, and the first exception is raised."""
     results: dict[int, T] = {}
     errors: list[Exception] = []
     waiting = iter(enumerate(rows))

@@ -98,11 +98,8 @@ def replaced_while_read(where: str) -> ReplacedWhileRead:
 
 @contextmanager
 def storage_errors(where: str, *, writes: bool = False) -> Iterator[None]:
-    """Errors of the disk or the store at ``where``, raised within, are ``StorageError``.
-
-    A file that is not there stays a ``FileNotFoundError``, unless its bucket is not there. ``writes``: within is an
-    upload alone, for which nothing but the bucket must be there.
-    """
+    """Errors of the disk or the store at ``where``, raised within, are ``StorageError``; a missing file in a bucket
+    that is there stays a ``FileNotFoundError``. ``writes``: within is an upload alone, which needs only the bucket."""
     try:
         yield
     except Exception as error:

@@ -1,8 +1,5 @@
-"""Files that users write: their errors in settings, and code that they add, in files or as packages' entry points.
-
-Code is in the folders that an environment variable lists, separated as in ``PATH``; files that begin with ``_`` are
-left out.
-"""
+"""Files that users write: their errors in settings, and code that they add, as packages' entry points or in folders
+that an environment variable lists, separated as in ``PATH``; files that begin with ``_`` are left out."""
 
 import importlib.util
 import os

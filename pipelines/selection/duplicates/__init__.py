@@ -1,8 +1,5 @@
-"""Near-duplicates among images and among texts, each with the one that stays and the measured distance.
-
-The first in order stays. Nothing is merged through a third one: every duplicate was itself compared with the one that
-it names, so a chain of small changes does not make one cluster of its two ends.
-"""
+"""Near-duplicates among images and among texts, each with the one that stays (the first) and the measured distance.
+Every duplicate was itself compared with the one that it names: a chain of small changes does not join its two ends."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,10 +10,8 @@ DuplicateKind = Literal["near_image", "near_text"]
 @dataclass(frozen=True, slots=True)
 class Duplicate:
     """Item ``index`` duplicates the earlier item ``of``, which stays; both are positions in the compared sequence.
-
     ``distance``: differing bits of 64 for images, 1 - Jaccard for texts. ``turn``: how the image must be turned to look
-    like the one that stays.
-    """
+    like ``of``."""
 
     index: int
     of: int

@@ -20,11 +20,9 @@ _PLAIN = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Scale of details: between two blurs of ``sigmas``, with a ``variance`` (squared grey levels) in a ``window``.
-
-    All are in pixels. They agree when their correlation, whatever their brightness, is above ``alike``. On every side a
-    share ``margin`` is left out: a turn by two degrees leaves its corners there.
-    """
+    """Scale of details: between two blurs of ``sigmas``, with a ``variance`` (squared grey levels) in a ``window``, in
+    pixels. They agree when their correlation, whatever their brightness, is above ``alike``. On every side a share
+    ``margin`` is left out: a turn by two degrees leaves its corners there."""
 
     sigmas: tuple[float, float]
     window: int

@@ -58,11 +58,9 @@ none of 276 pairs of things before one backdrop (tuning set)."""
 
 @dataclass(frozen=True, slots=True)
 class ImageComparison:
-    """Two images laid over each other. All are shares, 0..1.
-
-    ``overlap``: of the area that the two cover, what both do; ``agreeing``: of the places with details, those that
-    agree; ``covered``: of the overlap, those; ``region``: of the image, the box around the places that differ.
-    """
+    """Two images laid over each other, in shares, 0..1. ``overlap``: of the area that the two cover, what both do;
+    ``agreeing``: of the places with details, those that agree; ``covered``: of the overlap, those; ``region``: of the
+    image, the box around the places that differ."""
 
     overlap: float
     agreeing: float

@@ -172,11 +172,9 @@ Groups = NDArray[np.int64]
 
 
 def near_texts(texts: Iterable[str], *, folder: Path | None = None) -> list[Duplicate]:
-    """Texts whose runs of three words have a Jaccard index of at least ``THRESHOLD`` with an earlier text that stays.
-
-    The most similar such, of equally similar ones the first. What differs in a number stays apart: problems made from
-    one template are different problems. A text without words duplicates nothing. ``folder``: where texts wait on disk.
-    """
+    """Texts whose runs of three words have a Jaccard index of at least ``THRESHOLD`` with an earlier text that stays:
+    the most similar, of equal ones the first. Texts that differ in a number stay apart: problems made from one template
+    are different problems. A text without words duplicates nothing. ``folder``: where texts wait on disk."""
     return list(near_in(TextBands(texts, folder=folder)))
 
 
