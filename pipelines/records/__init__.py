@@ -1,4 +1,4 @@
-"""The records, as frozen dataclasses; ``pipelines/records/schemas.py`` alone has pyarrow schemas, of them.
+"""The records, as frozen dataclasses; their pyarrow schemas are in ``pipelines/records/schemas.py`` alone.
 
 A ``Sample`` is a question about images with what is known to be true; a ``Trajectory`` is one rollout on it; a
 ``Reject`` is a row that a stage took out, with the reason. Tables carry ``ImageRef`` (the bytes lie once in the image

@@ -1,7 +1,7 @@
 """Tool necessity as a prior: how often the model is right when it must use its tools, and when it must not.
 
-Four rollouts with the tool forced, four with it forbidden (Look Less, Reason More, §4.2.1, eq. 4). The counts only order
-and balance rows: rewards need estimates made while training (§5.3.3: 74.9 against 72.1).
+Four rollouts with the tool forced, four with it forbidden (Look Less, Reason More, §4.2.1, eq. 4). The counts order
+and balance rows only: rewards need estimates made while training (§5.3.3: 74.9 against 72.1).
 """
 
 from collections.abc import Mapping, Sequence

@@ -110,7 +110,7 @@ def upload_folder(folder: UPath, part: Path) -> None:
 
 def local_copy(folder: StorePath, to: Path) -> Path:
     """A local folder with the complete datasets at or below ``folder``: itself, or ``to``, where what is unchanged is
-    kept and all else is deleted. Of processes that want one at the same time (training on several GPUs) one makes it."""
+    kept and all else is deleted. Of processes that want one at the same time (to train on many GPUs) one makes it."""
     if isinstance(folder, Path):
         return folder
     with storage_errors(str(folder)):

@@ -56,8 +56,7 @@ class StoredCalibration:
     reviewers: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Make the JSON form for the file, the digest of a stage's inputs and the card; NaN, which JSON cannot hold, is
-        null."""
+        """Make the JSON form for the file, the digest of a stage's inputs and the card; NaN is null."""
         numbers = asdict(self.calibration)
         for name in _MEASURES:
             numbers[name] = {part: value if math.isfinite(value) else None for part, value in numbers[name].items()}

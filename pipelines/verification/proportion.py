@@ -56,12 +56,9 @@ def proportion_of(outcomes: Iterable[bool]) -> Proportion:
 
 @dataclass(frozen=True)
 class SequentialTest:
-    """Is a rate (0..1) ``low`` or less, or ``high`` or more? Between the two either answer is in order.
-
-    ``false_high`` and ``false_low`` (0..0.5) set Wald's bounds: how often a rate of ``low`` may be taken for high, and
-    one of ``high`` for low. With a ``most`` too small for them the exact error rates are larger. Raises ``ValueError``
-    for rates or numbers that make no test.
-    """
+    """Is a rate (0..1) ``low`` or less, or ``high`` or more? Between the two either answer is in order. ``false_high``
+    and ``false_low`` (0..0.5) set Wald's bounds: how often a rate of ``low`` may be taken for high, and one of ``high``
+    for low; with too small a ``most`` the exact rates are larger. Raises ``ValueError`` for settings of no test."""
 
     low: float
     high: float
@@ -79,8 +76,7 @@ class SequentialTest:
             raise ValueError(f"a test looks first at 1 to {self.most} trials; found first = {self.first}")
 
     def decide(self, n_right: int, n: int) -> bool | None:
-        """Return whether the rate is high, by ``n`` trials; None while undecided. It depends on the two counts
-        alone."""
+        """Return whether the rate is high, by ``n`` trials and nothing else; None while undecided."""
         if n < self.first:
             return None
         evidence = n_right * math.log(self.high / self.low) + (n - n_right) * math.log((1 - self.high) / (1 - self.low))

@@ -39,11 +39,8 @@ class _Match(NamedTuple):
 
 
 def locate_crop(crop: Image.Image, original: Image.Image, boxes: Iterable[Box] = ()) -> CropLocation | None:
-    """The region of ``original`` that ``crop`` shows, possibly scaled; None when it shows none that can be found.
-
-    The candidate ``boxes`` come first and are accepted only if their pixels agree; else the crop is searched for in
-    the original at usual enlargements.
-    """
+    """The region of ``original`` that ``crop`` shows, possibly scaled; None when none can be found. The candidate
+    ``boxes`` come first and are accepted only if their pixels agree; else usual enlargements are searched."""
     best = best_of(crop, original, boxes)
     return best if best is not None and best.difference <= SAME_PIXELS else _search(crop, original)
 

@@ -47,8 +47,7 @@ class FrameMatch:
 
 
 def match_frames(image: Image.Image, film: Thumbnails, *, aspect: float) -> tuple[FrameMatch, ...]:
-    """The frames in ``image``. ``film``: all frames' thumbnails (N, SIDE, SIDE, 3); ``aspect``: a frame's width by
-    its height."""
+    """The frames in ``image``; ``film``: all frames' thumbnails (N, SIDE, SIDE, 3); ``aspect``: width by height."""
     pixels = np.asarray(image.convert("RGB"))
     film_rows = film.reshape(len(film), -1)
     return tuple(frame for region in _regions(pixels) for frame in _sheet(pixels, region, film_rows, aspect))
@@ -108,11 +107,9 @@ MAX_FRAMES = 1024
 
 
 def frame_numbers(video: VideoRef, *, n_frames: int | None = None, per_second: float | None = None) -> tuple[int, ...]:
-    """The middle frames of ``n_frames`` equal parts, or one frame every ``1 / per_second`` from the first on.
-
-    No frame twice, at most ``MAX_FRAMES``. Raises ``ValueError`` unless exactly one of both is given, and for a rate of
-    a video that states none.
-    """
+    """The middle frames of ``n_frames`` equal parts, or one frame every ``1 / per_second`` from the first on; no frame
+    twice, at most ``MAX_FRAMES``. Raises ``ValueError`` unless exactly one is given, and for a rate of a video that
+    states none."""
     if (n_frames is None) == (per_second is None):
         raise ValueError("frames are sampled by number or by rate: give one of both")
     if per_second is not None:

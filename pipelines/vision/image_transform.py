@@ -54,12 +54,9 @@ class Operation(IntEnum):  # its docstring is sent in the schema of a decision: 
 
 @dataclass(frozen=True, slots=True)
 class ImageTransform:
-    """Measured change of an image.
-
-    ``angle``: degrees counter-clockwise, 0..360. ``box``: the part that is shown, in the frame of the original.
-    ``enlargement``: pixels per pixel of the original, along a side. ``contrast_gain``: how much wider the grey levels
-    of that part are spread. ``brightened``: how far their mean has moved, of 255.
-    """
+    """Measured change of an image. ``angle``: degrees counter-clockwise, 0..360. ``box``: the part that is shown, in
+    the frame of the original. ``enlargement``: pixels per pixel of the original, along a side. ``contrast_gain``: how
+    much wider the grey levels of that part are spread. ``brightened``: how far their mean has moved, of 255."""
 
     angle: float
     mirrored: bool
@@ -106,9 +103,7 @@ def measure_transform(
     output: Image.Image, original: Image.Image, boxes: Sequence[Box] = (), *, is_tilted: bool = False
 ) -> ImageTransform | None:
     """Measure what made ``output`` of ``original``; None if they share nothing. ``boxes``: candidates for a crop.
-
-    ``is_tilted``: features are compared first, which is quicker where a turn by any angle is expected.
-    """
+    ``is_tilted``: features are compared first, which is quicker where a turn by any angle is expected."""
     if whole := _whole(output, original):
         return whole
     if is_tilted:

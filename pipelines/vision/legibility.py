@@ -110,10 +110,8 @@ def plain(text: str) -> str:
 
 
 def anls(read: Sequence[TextLine], expected: str) -> tuple[float, str]:
-    """Similarity of the closest run of words to ``expected``, 0..1, and those words.
-
-    Average normalised Levenshtein similarity (ST-VQA): below one half it is 0.
-    """
+    """Similarity of the closest run of words to ``expected``, 0..1, and those words: average normalised Levenshtein
+    similarity (ST-VQA), 0 below one half."""
     words = [word for line in read for word in _BREAK.split(line.text) if word]
     sizes = range(1, min(len(words), len(expected.split()) + 1) + 1)
     phrases = (" ".join(words[start : start + size]) for size in sizes for start in range(len(words) - size + 1))

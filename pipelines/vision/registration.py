@@ -51,11 +51,9 @@ _MAX_RATIO = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """Pose of an image in the one that shows it.
-
-    ``angle``: degrees, counter-clockwise as in PIL, 0 <= angle < 360. ``agreement``: correlation of the grey levels
-    where both have pixels. ``matrix``: 2 x 3, pixels of the image to pixels of the one that shows it.
-    """
+    """Pose of an image in the one that shows it. ``angle``: degrees, counter-clockwise as in PIL, 0 <= angle < 360.
+    ``agreement``: correlation of the grey levels where both have pixels. ``matrix``: 2 x 3, pixels of the image to
+    pixels of the one that shows it."""
 
     angle: float
     scale: float
@@ -113,8 +111,7 @@ def pose_of(image: Image.Image, view: Image.Image) -> Pose | None:
 
 
 def laid_over(view: Gray, matrix: Matrix, size: Sequence[int], *, border: int = cv2.BORDER_CONSTANT) -> Overlay:
-    """``view`` in the frame of an image of ``size`` (width, height); ``matrix`` takes the image's pixels to its
-    own."""
+    """``view`` in the frame of an image of ``size`` (width, height); ``matrix`` takes its pixels to the view's."""
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     pixels = cv2.warpAffine(view, matrix, size, flags=flags, borderMode=border)
     coverage = cv2.warpAffine(np.full_like(view, 255), matrix, size, flags=flags)
@@ -237,11 +234,9 @@ _MAX_CHANGE = 0.15
 def refined(
     gray: Gray, beside: Gray, matrix: Matrix, *, n_steps: int, epsilon: float, left_out: NDArray[np.bool_] | None = None
 ) -> Matrix:
-    """``matrix``, which takes places of ``gray`` to those of ``beside``, to a fraction of a pixel, as an affine map.
-
-    By the enhanced correlation coefficient (Evangelidis and Psarakis, 2008), at most ``n_steps`` until it grows by less
-    than ``epsilon``; places ``left_out`` of ``gray`` do not count. As it was where the pixels lead nowhere.
-    """
+    """``matrix``, which takes places of ``gray`` to those of ``beside``, to a fraction of a pixel, as an affine map, by
+    the enhanced correlation coefficient (Evangelidis and Psarakis, 2008), at most ``n_steps`` until it grows by less
+    than ``epsilon``. Places ``left_out`` of ``gray`` do not count; where the pixels lead nowhere it is as it was."""
     counted = None
     if left_out is not None:
         size = (beside.shape[1], beside.shape[0])

@@ -56,12 +56,9 @@ DETAIL_SIDE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """The target, or the whole image where none is known.
-
-    ``side``: its shorter side in pixels of the model's view. ``share``: of the image's area. ``levels``: between the
-    0.5th and the 99.5th percentile of the grey levels in it, as the model sees it. ``angle``: degrees by which the
-    image is known to be turned. None: not known.
-    """
+    """The target, or the whole image where none is known; None is an unknown value. ``side``: its shorter side in
+    pixels of the model's view. ``share``: of the image's area. ``levels``: between the 0.5th and the 99.5th percentile
+    of the grey levels in it, as the model sees it. ``angle``: degrees by which the image is known to be turned."""
 
     side: float | None = None
     share: float | None = None
@@ -122,9 +119,7 @@ def visibility_hint(sample: Sample, store: ImageStore) -> dict[str, Any]:
 
 def visibility_of(sample: Sample, store: ImageStore) -> Visibility:
     """Visibility of the first target, or of the first image where none is known; without images nothing is known.
-
-    Raises what opening the image raises.
-    """
+    Raises what opening the image raises."""
     if not sample.images:
         return Visibility()
     target = sample.truth.boxes[0] if sample.truth.boxes else None
@@ -136,9 +131,7 @@ def visibility_as_given(
     sample: Sample, images: Sequence[ImageRef], hint: Mapping[str, Any], store: ImageStore
 ) -> Visibility:
     """The target in ``images``, which a recipe made of the sample's: at its size on them, the whole image's contrast.
-
-    ``hint``: has the ``angle`` by which the recipe turned the image, if it did.
-    """
+    ``hint``: has the ``angle`` by which the recipe turned the image, if it did."""
     target = sample.truth.boxes[0] if sample.truth.boxes else None
     index = target.image if target and target.image < len(images) else 0
     image = images[index]
@@ -176,10 +169,8 @@ QWEN3_VL = VisionModel("Qwen3-VL", 32)
 
 
 def resized(width: int, height: int, vision: VisionModel) -> tuple[int, int]:
-    """The size at which the model sees an image of ``width`` x ``height`` pixels, both at least 1.
-
-    Qwen's processors refuse a side that is 200 times the other; here it is resized like any other.
-    """
+    """The size at which the model sees an image of ``width`` x ``height`` pixels, both at least 1. Qwen's processors
+    refuse a side that is 200 times the other; here it is resized like any other."""
     side = vision.side
     wide, high = (round(length / side) * side for length in (width, height))
     if wide * high > vision.max_pixels:

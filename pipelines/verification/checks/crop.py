@@ -1,8 +1,5 @@
-"""Checks on crops, measured on the pixels that came back and not on the code's text.
-
-A rollout of two crops has the first as it was designed and the second explained by it. That the second shows the
-target, and little else, is checked on the last crop.
-"""
+"""Checks on crops, measured on the pixels that came back and not on the code's text. Of a rollout of two crops, only
+the last one is checked for showing the target, and little else."""
 
 from difflib import SequenceMatcher
 from functools import lru_cache

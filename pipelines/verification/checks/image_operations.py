@@ -1,8 +1,5 @@
-"""Checks on operations on an image (turned back, made legible, cropped, enlarged), on the pixels that came back.
-
-Rotations and contrast are measured, contrast with a reader of print where one is installed. A decided operation is also
-asked of a judge: whether it reached its goal.
-"""
+"""Checks on operations on an image (turned back, made legible, cropped, enlarged), on the pixels that came back,
+contrast with a reader of print where one is installed. A judge also says if a decided operation reached its goal."""
 
 import ast
 import re

@@ -46,12 +46,10 @@ _EITHER_OR = frozenset({"yes", "no", "true", "false"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Necessity:
     """Settings of the measurement and its bounds. A bound of None, or a share of 1, rejects nothing: it only measures.
-
     ``max_without_tools``: a row is rejected when a larger share of ``k`` answers is right. ``max_blind``: a question
     that is answered blind at this rate does not need its image, one at ``needed_blind`` does; of the first, the test
-    lets pass ``false_passes`` at most, of the second it rejects ``false_rejects`` at most. It starts with ``k`` answers
-    and asks for ``max_answers`` at most.
-    """
+    lets pass ``false_passes`` at most, of the second it rejects ``false_rejects`` at most, with ``k`` to
+    ``max_answers`` answers."""
 
     k: int = 4
     max_blind: float | None = 0.5
@@ -67,11 +65,9 @@ class Necessity:
         self.blind_test(0.0)
 
     def blind_test(self, chance: float) -> SequentialTest | None:
-        """The test of a question that is guessed right at the rate ``chance`` by who knows nothing.
-
-        Guesses are no knowledge: both rates are raised by them. None where ``max_blind`` is no rate that can be tested
-        (None, 0 or 1). Raises ``ValueError`` for settings that make no test.
-        """
+        """The test of a question that is guessed right at the rate ``chance``, by which both rates are raised. None
+        where ``max_blind`` is no rate that can be tested (None, 0 or 1). Raises ``ValueError`` for settings that make
+        no test."""
         if self.max_blind is None or not 0 < self.max_blind < 1:
             return None
         high = self.max_blind + chance * (1 - self.max_blind)

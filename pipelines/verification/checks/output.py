@@ -1,7 +1,5 @@
-"""Checks on what code printed and drew: it carries the answer, was computed; a figure is its own, and was needed.
-
-Of released trajectories: what the sandbox shows now is what the release says that its code showed.
-"""
+"""Checks on what code printed and drew: it carries the answer, was computed; a figure is its own, and was needed. Of
+released trajectories: what the sandbox shows now is what the release says that its code showed."""
 
 import ast
 import re

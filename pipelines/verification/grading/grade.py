@@ -249,13 +249,9 @@ READ_CATEGORIES = ("ocr", "text", "document")
 
 
 def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
-    """Return whether ``answer`` is the sample's answer, or another that is accepted.
-
-    Raises ``GradingError`` when expressions cannot be compared at all.
-
-    A ``judged`` grader finds right only what is spelled like the answer;
-    ``darkroom.pipelines.verification.grading.judged`` asks a judge.
-    """
+    """Return whether ``answer`` is the sample's answer, or another that is accepted. A ``judged`` grader finds right
+    only what is spelled like the answer (``judged.py`` asks a judge). Raises ``GradingError`` when expressions cannot
+    be compared at all."""
     sample = replace(sample, question=own_question(sample.question))
     if (first := _by_rule(answer, sample, grader)).right or sample.choices:
         return first

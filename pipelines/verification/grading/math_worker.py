@@ -42,8 +42,7 @@ class Comparison:
 
 
 class MathsProcess:
-    """One process, started when it is first asked and again in a forked child or after its end. For one thread at a
-    time."""
+    """One process for one thread at a time, started on first use and again in a forked child or after its end."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

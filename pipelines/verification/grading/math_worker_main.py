@@ -17,9 +17,8 @@ from typing import Any
 
 MEMORY_BYTES = 2 << 30
 MAX_CALLS = 1_000_000
-"""Python functions that one comparison may call, about a second's worth: the same number on every machine. Half of the
-demo's comparisons take less than 31,000, and none more than 310,000. The CPU time only ends a single operation that
-never returns to Python."""
+"""Python functions that one comparison may call, about a second's worth: the same on every machine (half of the
+demo's take less than 31,000, none over 310,000). CPU time only ends a single operation that never returns to Python."""
 N_DIGITS = 25
 AGREEMENT = 1e-14
 WARM_UP = (

@@ -186,9 +186,7 @@ def in_symbols(text: str) -> str:
 
 def as_rows(text: str, *, is_vector: bool = False) -> list[list[str]]:
     r"""The cells of ``\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}`` and ``[[1, 2], [3, 4]]``; none of anything else.
-
-    ``is_vector``: also those of ``(1, 2)`` and ``⟨1, 2⟩``; a row and a column are the same then.
-    """
+    ``is_vector``: also those of ``(1, 2)`` and ``⟨1, 2⟩``; a row and a column are the same then."""
     plain = _RE.sized.sub("", text).strip(" $") if len(text) <= 2 * MAX_CHARS else ""
     if matrix := _RE.matrix.match(plain):
         rows = [line.split("&") for line in matrix[2].split(r"\\")]

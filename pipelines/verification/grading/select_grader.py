@@ -45,10 +45,8 @@ def grader_of(sample: Sample) -> Grader:
 
 
 def grader_of_accepted(sample: Sample, grader: Grader) -> Grader:
-    """The grader for another accepted answer, which is ``sample.answer`` here; ``grader``: that of the sample's own.
-
-    It has a rule of its own only where that is no wider: a text is never a list, a sentence or a box.
-    """
+    """The grader for another accepted answer, which is ``sample.answer`` here; ``grader``: that of the sample's own. It
+    has a rule of its own only where that is no wider: a text is never a list, a sentence or a box."""
     own = _found(sample, bare(sample.answer), grader.tolerance, grader.unit)
     has_own = own.kind in ("number", "maths", "text") and grader.kind != "judged"
     return own if has_own else replace(grader, accepted=None)

@@ -18,12 +18,8 @@ from typing import Any
 
 
 def read_words(module: str, name: str = "") -> dict[str, Any]:
-    """The entries of the file beside ``module`` (its ``__file__``), without ``parts``, which are filled in.
-
-    ``name`` is that of the file, where it is not the module's.
-
-    Raises ``KeyError`` for a part that is not there.
-    """
+    """The entries of the file beside ``module`` (its ``__file__``), without ``parts``, which are filled in; ``name``:
+    the file's, if not the module's. Raises ``KeyError`` for a part that is not there."""
     words = tomllib.loads(Path(module).with_name(f"{name or Path(module).stem}.toml").read_text(encoding="utf-8"))
     parts: dict[str, str] = {}
     for name, part in words.pop("parts", {}).items():

@@ -212,11 +212,9 @@ def calibrate(scores: Sequence[float], labels: Sequence[bool], *, threshold: flo
 
 
 def calibrate_for(scores: Sequence[float], labels: Sequence[bool], *, target_precision: float) -> Calibration:
-    """The judge at the lowest threshold whose precision is ``target_precision``: it lets the most rows pass.
-
-    The threshold is chosen on one half of the labels and measured on the other. Raises ``CalibrationError`` when no
-    threshold reaches it, naming the best, and for too few labels.
-    """
+    """The judge at the lowest threshold whose precision is ``target_precision``: it lets the most rows pass. It is
+    chosen on one half of the labels and measured on the other. Raises ``CalibrationError`` when no threshold reaches
+    it, naming the best, and for too few labels."""
     score, label = _checked(scores, labels)
     chosen_on = np.random.default_rng(0).permutation(len(label)) < len(label) // 2
     rest = label[~chosen_on]

@@ -56,8 +56,7 @@ class EmbeddedJudge:
 
 
 class CountedJudge:
-    """``judge``, with the threshold of each question (by name) that it was calibrated for, and the usage of all its
-    votes so far."""
+    """``judge``, with the calibrated threshold of each question (by name), and the usage of all its votes so far."""
 
     def __init__(self, judge: Judge, thresholds: Mapping[str, float] | None = None) -> None:
         self._judge, self._thresholds = judge, thresholds or {}
