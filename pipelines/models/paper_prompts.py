@@ -52,8 +52,7 @@ class PaperPrompt:
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
     ) -> tuple[Message, ...]:
         """The conversation before the first turn: a system message, and the images before the user's text. Raises
-        ``RowError`` (not_applicable) for videos that protocol or prompt lacks, ``ValueError`` for a mode that the
-        prompt lacks."""
+        ``RowError`` (not_applicable) for videos and ``ValueError`` for a mode that protocol or prompt lacks."""
         if mode not in self.prompt.modes:
             raise ValueError(f"{self.name} has the modes {', '.join(self.prompt.modes)}; found {mode!r}")
         if videos and not ("videos" in self.prompt.slots and PROTOCOLS[self.protocol].takes_videos):

@@ -72,9 +72,8 @@ class RowReplay:
 
 
 def replay(folders: Sequence[StorePath], *, limit: int | None = None) -> Replay:
-    """Executes all code of the datasets in ``folders`` again (at most ``limit`` rows of each), in as many sessions at a
-    time as the machine has CPUs. A row whose session fails is a difference; raises ``sandbox.SandboxUnavailable`` when
-    none can be had."""
+    """Executes all code of the datasets in ``folders`` again (at most ``limit`` rows of each), a session per CPU at a
+    time. A session that fails is a difference; raises ``sandbox.SandboxUnavailable`` when none can be had."""
     replayed = list(map_in_threads(read_rows(folders, limit=limit), partial(replay_row, execute=in_sandbox)))
     return Replay(
         n_rows=len(replayed),

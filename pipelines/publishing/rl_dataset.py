@@ -1,7 +1,5 @@
-"""The RL dataset, ``datasets/rl/prompts``: the rows of all shards and of the people's campaign, each once, by quotas.
-
-Near-duplicates and rows of a benchmark are rejected; the quotas are balanced over category and difficulty.
-"""
+"""The RL dataset, ``datasets/rl/prompts``: the rows of all shards and of the people's campaign, each once, without
+near-duplicates and rows of a benchmark, by quotas that are balanced over category and difficulty."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,5 @@
 """Sources of samples: the embedded one, and those that users add (files, Hugging Face datasets) by a column mapping. A
-source yields rows by shard, with undecoded and unchecked images and videos; intake (``pipelines/sources/ingest.py``)
-turns them into samples or rejects."""
+source yields rows by shard with undecoded, unchecked media; intake (``ingest.py``) makes samples or rejects of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -76,9 +76,8 @@ def whole_file(path: StorePath) -> Iterator[Path]:
 
 
 def replace_folder(folder: StorePath, part: Path) -> None:
-    """Puts ``part`` in the place of ``folder``, whose previous content is deleted: locally by a rename on one file
-    system. In an object store the marker of completion is deleted first and uploaded last; in between the folder is
-    incomplete."""
+    """Puts ``part`` in the place of ``folder``, whose content is deleted: locally by a rename on one file system. In a
+    store the marker of completion is deleted first and uploaded last; in between the folder is incomplete."""
     if not isinstance(folder, Path):
         upload_folder(folder, part)
         shutil.rmtree(part)

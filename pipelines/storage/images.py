@@ -185,8 +185,7 @@ class ImageStore:
         return ImageRef(sha256, clean.width, clean.height, clean.mode, "PNG", parent=parent, made_by=made_by)
 
     def add_video(self, data: bytes) -> VideoRef:
-        """Stores a video from outside. Raises ``RowError`` when it is not a sound one
-        (``pipelines/storage/media_validation.py``)."""
+        """Stores a video from outside. Raises ``RowError`` when it is not a sound one (``media_validation.py``)."""
         video = probe_video(data)
         self._put(data)
         return video

@@ -115,8 +115,7 @@ class Ledger(CallTable):
         self, kind: str, request: Mapping[str, Any], run: Callable[[], Awaitable[CachedCall]]
     ) -> CachedCall:
         """The call that ``request`` determines: from the ledger, or made now and written before it is returned. While
-        another caller or process makes it, this one waits; if that fails, the next one tries. Raises ``AnswersPending``
-        for one in a batch."""
+        another makes it, this caller waits, and tries if that fails. Raises ``AnswersPending`` for one in a batch."""
         key, line = call_key(kind, request), self._line()
         async with self._running.setdefault(key, asyncio.Lock()):
             waits = _waits()

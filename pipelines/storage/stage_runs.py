@@ -116,8 +116,7 @@ def run_stage(
     tables: Tables, key: TableKey, kind: type[R], *, inputs: str, perform: Callable[[], Outcome[R]]
 ) -> StageReport:
     """Runs one stage for one partition, unless its table was made from the same ``inputs`` and nothing is retryable.
-    Raises ``RowsLost`` before anything is written when the outcome does not add up, ``NotFinished`` within
-    ``finished_only``."""
+    Raises ``RowsLost`` before writing when rows do not add up, ``NotFinished`` within ``finished_only``."""
     if tables.inputs(key) == inputs and not tables.facts(key)["n_retryable"]:
         return report(tables, key, reused=True)
     if _finished_only.get():

@@ -125,9 +125,8 @@ def content(path: StorePath) -> bytes | None:
 
 @contextmanager
 def opened(path: StorePath, *, ahead: bool = True) -> Iterator[Path | BinaryIO]:
-    """Open a file for pyarrow; of an object, the next block comes with what was asked for, unless it is large and
-    ``ahead`` is False, for readers of some columns. Raises ``FileNotFoundError``, ``StorageError``,
-    ``ReplacedWhileRead``."""
+    """Open a file for pyarrow; of an object the next block comes, too, unless it is large and ``ahead`` is False, for
+    readers of some columns. Raises ``FileNotFoundError``, ``StorageError``, ``ReplacedWhileRead``."""
     if isinstance(path, Path):
         yield path
         return

@@ -108,8 +108,7 @@ MAX_FRAMES = 1024
 
 def frame_numbers(video: VideoRef, *, n_frames: int | None = None, per_second: float | None = None) -> tuple[int, ...]:
     """The middle frames of ``n_frames`` equal parts, or one frame every ``1 / per_second`` from the first on; no frame
-    twice, at most ``MAX_FRAMES``. Raises ``ValueError`` unless exactly one is given, and for a rate of a video that
-    states none."""
+    twice, at most ``MAX_FRAMES``. Raises ``ValueError`` unless just one is given, and for a rate of a video without."""
     if (n_frames is None) == (per_second is None):
         raise ValueError("frames are sampled by number or by rate: give one of both")
     if per_second is not None:

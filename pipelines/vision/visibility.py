@@ -118,8 +118,7 @@ def visibility_hint(sample: Sample, store: ImageStore) -> dict[str, Any]:
 
 
 def visibility_of(sample: Sample, store: ImageStore) -> Visibility:
-    """Visibility of the first target, or of the first image where none is known; without images nothing is known.
-    Raises what opening the image raises."""
+    """Visibility of the first target, else of the first image, if any. Raises what opening the image raises."""
     if not sample.images:
         return Visibility()
     target = sample.truth.boxes[0] if sample.truth.boxes else None

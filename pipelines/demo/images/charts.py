@@ -1,7 +1,5 @@
-"""Charts that matplotlib draws of scikit-learn's bundled tables, with questions whose answers the tables decide.
-
-``truth.boxes`` is the bar or the marker that decides the answer, from the artist's own extent.
-"""
+"""Charts that matplotlib draws of scikit-learn's bundled tables, whose values decide the answers. ``truth.boxes`` is
+the bar or the marker that decides, from the artist's own extent."""
 
 from __future__ import annotations
 

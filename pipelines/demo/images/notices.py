@@ -1,7 +1,5 @@
-"""Printed notices in front of real photographs, with a question about one line of the print, the box of the truth.
-
-The print is large enough to be read from the whole image once it is upright and has its contrast.
-"""
+"""Printed notices in front of real photographs, with a question about one line of the print, the box of the truth. The
+print can be read from the whole image once it is upright and has its contrast."""
 
 from collections.abc import Mapping
 from functools import lru_cache

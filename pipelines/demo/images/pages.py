@@ -1,7 +1,5 @@
-"""Pages of print with a question about one marked word or line: scikit-image's scan, and prose set on paper here.
-
-``truth.boxes`` holds the word or the line. The prose is the Zen of Python and scikit-learn's texts on its data sets.
-"""
+"""Pages of print with a question about one marked word or line, which ``truth.boxes`` holds: scikit-image's scan, and
+prose set on paper here (the Zen of Python and scikit-learn's texts on its data sets)."""
 
 import codecs
 import re

@@ -1,7 +1,5 @@
-"""Error correction: a first crop that misses the target, then the right one, with the reason why (Thyme App. B).
-
-The wrong region is seeded, inside the image, near the target or elsewhere, and shows nothing of it (``two_crops``).
-"""
+"""Error correction: a first crop that misses the target, then the right one, with the reason why (Thyme App. B). The
+wrong region is seeded, inside the image, near the target or elsewhere, and shows nothing of it (``two_crops``)."""
 
 import random
 from pathlib import Path

@@ -136,8 +136,7 @@ Send = Callable[[], Awaitable[tuple[Completion, ...]]]
 class EndpointCalls:
     """The calls to one endpoint; ``clean`` removes secrets (the key) from a text that will be stored. A circuit
     breaker: once ``endpoint.max_failures`` calls in a row were failed by the endpoint itself, after all retries, every
-    further call fails at once; so it does once the first calls of all were refused with one sentence, which a field of
-    the request causes."""
+    further call fails at once; so it does once the first calls of all were refused with one sentence."""
 
     def __init__(
         self,

@@ -39,9 +39,8 @@ _MARK = uuid4().hex
 
 
 class Body:
-    """The JSON of ``fields`` and ``messages``, sent in pieces, and again after a redirect; ``urls`` are those of the
-    messages' images by sha256, without quotes in them. Raises ``ValueError`` for texts that are no UTF-8 and numbers
-    that are not finite."""
+    """The JSON of ``fields`` and ``messages``, sent in pieces, and again after a redirect; ``urls``: the messages'
+    images by sha256, unquoted. Raises ``ValueError`` for texts that are no UTF-8 and numbers that are not finite."""
 
     def __init__(self, fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> None:
         body = {**fields, "messages": [*map(_openai_message, messages)]}

@@ -1,7 +1,5 @@
-r"""The markup that protocols share: turns, tags in any case, code fences, line ends, answers in ``\boxed{…}``.
-
-Boxes have balanced braces; ``\{`` and ``\}`` are letters, as in LaTeX.
-"""
+r"""The markup that protocols share: turns, tags in any case, code fences, line ends, answers in ``\boxed{…}`` with
+balanced braces, where ``\{`` and ``\}`` are letters, as in LaTeX."""
 
 import re
 from dataclasses import dataclass

@@ -1,6 +1,5 @@
-"""The layout: how a row becomes a trainer's record, and the facts of an export for its README. A prompt of the ``rl``
-dataset is the protocol's own opening, with the choices below the question and nothing measured; what was not measured
-of a row is null."""
+"""The layout: how a row becomes a trainer's record, and the facts of an export for its README. An ``rl`` prompt is the
+protocol's own opening, with choices below the question and nothing measured; null is what was not measured."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

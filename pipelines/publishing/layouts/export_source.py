@@ -80,8 +80,7 @@ class ExportSource:
 
 def find_source(dataset: str, datasets: StorePath, *, split: str, prompts: StorePath | None = None) -> ExportSource:
     """Find the dataset that a user names: a family in ``datasets``, ``all``, ``rl`` for ``prompts``, or a folder.
-    Raises ``TableMissing`` when there is none, ``LayoutError`` without the split, ``DatasetError`` when it is no
-    shipped dataset."""
+    Raises ``TableMissing`` without one, ``LayoutError`` without the split, ``DatasetError`` for no shipped dataset."""
     folders = shipped_folders(dataset, datasets, prompts)
     files = tuple(file for folder in folders for file in dataset_files(folder, split=split))
     if not files:

@@ -41,9 +41,8 @@ _N_STEPS, _EPSILON = 30, 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The overlap of a query with an image. ``correlation`` -1..1; ``of_query`` and ``of_image``: the shares 0..1 of
-    the two that lie in it; ``scale``: pixels of the image per pixel of the query; ``n_agreeing``: pairs of features
-    that agree."""
+    """The overlap of a query with an image. ``correlation`` -1..1; ``of_query`` and ``of_image``: their shares 0..1 in
+    it; ``scale``: pixels of the image per pixel of the query; ``n_agreeing``: pairs of features that agree."""
 
     correlation: float
     of_query: float

@@ -66,8 +66,7 @@ class Necessity:
 
     def blind_test(self, chance: float) -> SequentialTest | None:
         """The test of a question that is guessed right at the rate ``chance``, by which both rates are raised. None
-        where ``max_blind`` is no rate that can be tested (None, 0 or 1). Raises ``ValueError`` for settings that make
-        no test."""
+        where ``max_blind`` cannot be tested (None, 0 or 1). Raises ``ValueError`` for settings that make no test."""
         if self.max_blind is None or not 0 < self.max_blind < 1:
             return None
         high = self.max_blind + chance * (1 - self.max_blind)

@@ -249,9 +249,8 @@ READ_CATEGORIES = ("ocr", "text", "document")
 
 
 def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
-    """Return whether ``answer`` is the sample's answer, or another that is accepted. A ``judged`` grader finds right
-    only what is spelled like the answer (``judged.py`` asks a judge). Raises ``GradingError`` when expressions cannot
-    be compared at all."""
+    """Return whether ``answer`` is the sample's answer, or another that is accepted, for a ``judged`` grader only by
+    spelling (``judged.py`` asks a judge). Raises ``GradingError`` when expressions cannot be compared at all."""
     sample = replace(sample, question=own_question(sample.question))
     if (first := _by_rule(answer, sample, grader)).right or sample.choices:
         return first
