@@ -97,14 +97,12 @@ class Family:
         necessity: Necessity | None = None,
         judges_leaks: bool = False,
     ) -> StageReport:
-        """Every check on every run; a run with failed checks stays in the table, with its verdicts.
-
-        ``judge`` votes ``n_votes`` times in the checks that need a judge; None is the embedded one. Each judge has the
-        threshold of its calibration, if it has one. ``unaided`` answers without tools and without the image, as
-        ``necessity`` (default: the recipe's) says; without one of the two that is not measured. With ``judges_leaks``
-        the judge also reads the thoughts for privileged facts (``judge_leak``). Raises ``PolicyUnavailable`` before any
-        work when a policy is needed and cannot be reached.
-        """
+        """Every check on every run; a run with failed checks stays in the table, with its verdicts. ``judge`` votes
+        ``n_votes`` times in the checks that need a judge; None is the embedded one. Each judge has the threshold of its
+        calibration, if it has one. ``unaided`` answers without tools and without the image, as ``necessity`` (default:
+        the recipe's) says; without one of the two that is not measured. With ``judges_leaks`` the judge also reads the
+        thoughts for privileged facts (``judge_leak``). Raises ``PolicyUnavailable`` before any work when a policy is
+        needed and cannot be reached."""
         recipe = with_leak_judge(self.recipe) if judges_leaks else self.recipe
         judge = judge if judged_checks(recipe) else None
         calibrations = calibrations_of(recipe, voter_of(judge, n_votes), self.workspace)

@@ -125,10 +125,8 @@ def next_limits(
     n_wanted: int, shards: Sequence[str], so_far: Mapping[str, Yield], *, n_each: int | None = None
 ) -> dict[str, int]:
     """Number of samples to draft in all, by shard, for the rows that are missing; empty when none is or all is used up.
-
     The missing rows are spread evenly over the first shards that are not exhausted: as many as give each of them
-    ``n_each`` rows, or one. The yield so far says how many samples a row takes, and one before anything is drafted.
-    """
+    ``n_each`` rows, or one. The yield so far says how many samples a row takes, and one before anything is drafted."""
     n_drafted, n_accepted = (
         sum(getattr(each, name) for each in so_far.values()) for name in ("n_drafted", "n_accepted")
     )

@@ -1,9 +1,7 @@
-"""Explain one row or reject: its history through every family and partition, from the tables and the ledger.
-
-A row is named by an id, the beginning of one, or its place in its source. Also here: the meaning of every reject reason
-and flaw with what to do about it, and which rows each family takes. Those texts lie beside this module, outside of what
-decides rows: editing them makes no table stale.
-"""
+"""Explain one row or reject: its history through every family and partition, from the tables and the ledger. A row is
+named by an id, the beginning of one, or its place in its source. Also here: the meaning of every reject reason and flaw
+with what to do about it, and which rows each family takes. Those texts lie beside this module, outside of what decides
+rows: editing them makes no table stale."""
 
 from __future__ import annotations
 

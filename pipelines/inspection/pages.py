@@ -1,8 +1,6 @@
-"""HTML pages that load nothing (styles, one script, images and data are in the page itself), and Dagster's Markdown.
-
-A page's Content-Security-Policy runs only its own script, by digest. Text of rows goes through ``markupsafe`` or
-``embedded_json``, never into markup. Dagster's UI serves no files either: images in Markdown are data URLs.
-"""
+"""HTML pages that load nothing (styles, one script, images and data are in the page itself), and Dagster's Markdown. A
+page's Content-Security-Policy runs only its own script, by digest. Text of rows goes through ``markupsafe`` or
+``embedded_json``, never into markup. Dagster's UI serves no files either: images in Markdown are data URLs."""
 
 import base64
 import hashlib

@@ -134,10 +134,8 @@ class Publication(ABC, Generic[R, F]):
 
     def publish(self) -> tuple[StageReport, Shipped]:
         """Selects the rows and writes their files (without rows there is no folder), unless their inputs are unchanged.
-
         The folder is replaced whole: an interrupted run leaves the earlier one, or none while it is renamed, and the
-        next run finishes. Raises ``TableMissing``.
-        """
+        next run finishes. Raises ``TableMissing``."""
         report = run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
         inputs = self.file_inputs()
         shipped = _read_marker(self.folder, inputs)

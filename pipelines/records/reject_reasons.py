@@ -1,8 +1,6 @@
-"""Rejects: the rows that a stage rejected, and the typed reasons with what each one means for the row.
-
-``rejected``: judged and failed. ``quarantined``: could not be judged (a damaged image, an endpoint that gave up), and
-may pass once the cause is mended. ``not_applicable``: no reject, but a row that is not for the family.
-"""
+"""Rejects: the rows that a stage rejected, and the typed reasons with what each one means for the row. ``rejected``:
+judged and failed. ``quarantined``: could not be judged (a damaged image, an endpoint that gave up), and may pass once
+the cause is mended. ``not_applicable``: no reject, but a row that is not for the family."""
 
 import json
 from dataclasses import dataclass, field

@@ -123,7 +123,7 @@ _MARKER = re.compile(rf"</?(?:{'|'.join(_OBSERVATIONS)}|output)>|{IMAGE_MARK}")
 
 def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow:
     """A row of a release as a source's row, with the trajectory in its details; images are the question's, then the
-    observations'. The answer is of the column ``label``, else the trajectory's, as details say. Raises ``RowError``."""
+    observations'. The answer is of the column ``label``, else the trajectory's; details say so. Raises ``RowError``."""
     transcript = columns.transcript
     assert transcript is not None
     messages, in_parts = _messages(row, columns, transcript)

@@ -1,8 +1,6 @@
-"""Atomic file and folder writes: a reader finds the previous content or the new one, never a part of it.
-
-In an object store an upload is seen whole or not at all; a folder there is whole when it has its marker. Folders of a
-store are copied to local ones for training, and its reports are copied back.
-"""
+"""Atomic file and folder writes: a reader finds the previous content or the new one, never a part of it. In an object
+store an upload is seen whole or not at all; a folder there is whole when it has its marker. Folders of a store are
+copied to local ones for training, and its reports are copied back."""
 
 import errno
 import fcntl

@@ -1,8 +1,6 @@
-"""The table of cached calls: reads, writes and claims, each a statement or two for any number of keys.
-
-``Ledger`` adds callers that wait. A call holds a lease while it runs (``leases.py``), so two processes that want the
-same one pay for it once. The table keeps its first name, ``acts``.
-"""
+"""The table of cached calls: reads, writes and claims, each a statement or two for any number of keys. ``Ledger`` adds
+callers that wait. A call holds a lease while it runs (``leases.py``), so two processes that want the same one pay for
+it once. The table keeps its first name, ``acts``."""
 
 import json
 from collections.abc import Mapping, Sequence

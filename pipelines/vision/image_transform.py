@@ -1,9 +1,6 @@
-"""Measure on pixels how one image was made from another: turned, cut out, enlarged, its contrast changed.
-
-Tried in this order: the whole image in one of the eight positions of a rectangle; a part of it
-(``crop_localization.py``) in one of four; and, for other angles, local features that both images share
-(``registration.py``).
-"""
+"""Measure on pixels how one image was made from another: turned, cut out, enlarged, its contrast changed. Tried in this
+order: the whole image in one of the eight positions of a rectangle; a part of it (``crop_localization.py``) in one of
+four; and, for other angles, local features that both images share (``registration.py``)."""
 
 import math
 from collections.abc import Sequence

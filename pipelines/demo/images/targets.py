@@ -1,8 +1,6 @@
-"""The small things that a scene's question is about: plates, tags, signs, badges, clocks, dotted cards, bar cards.
-
-Each is drawn at ``DETAIL`` times its size and reduced; its text is 15 to 20 pixels high, so that it can be read at
-native resolution and cannot in an overview of 640 pixels.
-"""
+"""The small things that a scene's question is about: plates, tags, signs, badges, clocks, dotted cards, bar cards. Each
+is drawn at ``DETAIL`` times its size and reduced; its text is 15 to 20 pixels high, so that it can be read at native
+resolution and cannot in an overview of 640 pixels."""
 
 import itertools
 import math

@@ -105,11 +105,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """One family.
-
-    ``prepare`` makes a sample ready or raises ``RowError`` (unsuitable). The prompt's slots are ``question``,
-    ``sizes``, ``videos``, ``facts`` (what may be claimed of the image, as measured) and names in the prepared hint.
-    """
+    """One family. ``prepare`` makes a sample ready or raises ``RowError`` (unsuitable). The prompt's slots are
+    ``question``, ``sizes``, ``videos``, ``facts`` (what may be claimed of the image, as measured) and names in the
+    prepared hint."""
 
     family: str
     description: str
@@ -269,11 +267,9 @@ def two_crops(
     follow_up: str,
     also: str,
 ) -> Recipe:
-    """A family of two rounds (Thyme App. B, multi-round): a first crop, then the exact one, explained by the first.
-
-    The policy receives the seeded ``first_region`` (of the exact one) at the start, and the exact one as the ``region``
-    of ``follow_up``, the text beside the first observation, both in round numbers; the trajectory shows neither.
-    """
+    """A family of two rounds (Thyme App. B, multi-round): a first crop, then the exact one, explained by the first. The
+    policy receives the seeded ``first_region`` (of the exact one) at the start, and the exact one as the ``region`` of
+    ``follow_up``, the text beside the first observation, both in round numbers; the trajectory shows neither."""
 
     def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
         exact = target_region(sample)

@@ -1,8 +1,6 @@
 """Contrast: the image is faint, the policy restores it, looks and answers (Thyme appendix B, Coding Data 3).
-
 ``prepare`` fades the image by a seed, unless it was found faint. For samples with print, or with a known place where
-detail is; what would not come back after fading is unsuitable.
-"""
+detail is; what would not come back after fading is unsuitable."""
 
 from pathlib import Path
 

@@ -1,8 +1,6 @@
-"""Direct: the image answers the question as it is, so no code is written (Thyme appendix B, table 9).
-
-The policy decides first (``pipelines/generation/operation_planning.py``); samples that need work on their image are not
-applicable. The selection keeps a seeded sample of as many right answers as are wanted.
-"""
+"""Direct: the image answers the question as it is, so no code is written (Thyme appendix B, table 9). The policy
+decides first (``pipelines/generation/operation_planning.py``); samples that need work on their image are not
+applicable. The selection keeps a seeded sample of as many right answers as are wanted."""
 
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Real world: the policy decides what the image needs, does it in one program, looks and answers (Thyme appendix B).
-
 The prompt holds no privileged fact and no image is altered. The operation is the policy's own decision
-(``pipelines/generation/operation_planning.py``); samples that can be answered directly are not applicable.
-"""
+(``pipelines/generation/operation_planning.py``); samples that can be answered directly are not applicable."""
 
 from pathlib import Path
 

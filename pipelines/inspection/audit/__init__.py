@@ -43,14 +43,12 @@ def audit(
     progress: Progress | None = None,
     digest: str | None = None,
 ) -> AuditReport:
-    """Audit folders of shipped datasets, or the rows of an export or a release (``find_conversations``).
-
-    ``parts`` (None: all, ``encoding`` where ``encode`` is given). ``limit``: rows of each split, without the card's
-    counts; it does not apply to ``encoding``. ``digest``: what the one folder's manifest has to have (None: what the
-    folder itself says). Without the ``workspace`` that made the datasets, what needs the truth
-    about a sample is counted as not measured. Raises ``DatasetError`` for files that are no shipped dataset,
-    ``sandbox.SandboxUnavailable``, ``ValueError`` for ``encoding`` without ``encode``.
-    """
+    """Audit folders of shipped datasets, or the rows of an export or a release (``find_conversations``). ``parts``
+    (None: all, ``encoding`` where ``encode`` is given). ``limit``: rows of each split, without the card's counts; it
+    does not apply to ``encoding``. ``digest``: what the one folder's manifest has to have (None: what the folder itself
+    says). Without the ``workspace`` that made the datasets, what needs the truth about a sample is counted as not
+    measured. Raises ``DatasetError`` for files that are no shipped dataset, ``sandbox.SandboxUnavailable``,
+    ``ValueError`` for ``encoding`` without ``encode``."""
     every = PARTS if encode else PARTS[:-1]
     chosen = frozenset(every if parts is None else parts)
     if isinstance(audited, Conversations):

@@ -1,8 +1,6 @@
-"""Checks and counts of rows, done again: trajectories by their family's recipe, prompts by their grader and votes.
-
-A check that a recipe gains is audited from then on. Rows of a family that is not known here (another trainer's export,
-a release) take the checks of every family, and those for leaks and errors.
-"""
+"""Checks and counts of rows, done again: trajectories by their family's recipe, prompts by their grader and votes. A
+check that a recipe gains is audited from then on. Rows of a family that is not known here (another trainer's export, a
+release) take the checks of every family, and those for leaks and errors."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache

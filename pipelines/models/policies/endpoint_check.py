@@ -1,8 +1,6 @@
-"""A check of an endpoint: a dozen small questions to it, and the settings that fit the answers.
-
-Every question costs a call that is on no ledger. A field that is refused (400, 413, 422) is turned off in the settings;
-from any other failure nothing is concluded. Both are printed in the endpoint's words.
-"""
+"""A check of an endpoint: a dozen small questions to it, and the settings that fit the answers. Every question costs a
+call that is on no ledger. A field that is refused (400, 413, 422) is turned off in the settings; from any other failure
+nothing is concluded. Both are printed in the endpoint's words."""
 
 import asyncio
 import io

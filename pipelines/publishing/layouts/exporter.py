@@ -1,8 +1,6 @@
-"""One export: every row rendered, verified and written, or rejected; the folder complete, or absent.
-
-The output is made in a hidden folder beside it and takes its place by renaming. Its marker ``.darkroom.json`` holds the
-digest of the inputs and the size of every file: an export of the same rows into a complete folder does nothing.
-"""
+"""One export: every row rendered, verified and written, or rejected; the folder complete, or absent. The output is made
+in a hidden folder beside it and takes its place by renaming. Its marker ``.darkroom.json`` holds the digest of the
+inputs and the size of every file: an export of the same rows into a complete folder does nothing."""
 
 import json
 import shutil

@@ -1,8 +1,6 @@
-"""The choice that an answer names: by its letter, its text, its value, or letter and text that agree.
-
-``B``, ``(B) cat``, ``B - cat``, ``cat (B)``, ``{"answer": "B"}``, ``I choose B.``, ``It is a cat.``, ``four`` where a
-choice is ``4``. An answer that names two choices names none.
-"""
+"""The choice that an answer names: by its letter, its text, its value, or letter and text that agree. ``B``, ``(B)
+cat``, ``B - cat``, ``cat (B)``, ``{"answer": "B"}``, ``I choose B.``, ``It is a cat.``, ``four`` where a choice is
+``4``. An answer that names two choices names none."""
 
 import re
 from collections.abc import Iterator, Sequence
