@@ -95,7 +95,6 @@ class Group(Closing):
             session.kill()
 
     def close(self) -> None:
-        """End the group and every session of it."""
         self.kill()
         with self._lock:
             while self._spares:

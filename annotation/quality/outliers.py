@@ -119,5 +119,4 @@ def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
 
 
 def _gap(share: Proportion, others: Proportion) -> float:
-    """How far a share is above the other; negative: below."""
     return (share.value or 0.0) - (others.value or 0.0)

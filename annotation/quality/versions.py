@@ -34,7 +34,6 @@ class Version(NamedTuple):
 
     @property
     def reject_reasons(self) -> list[tuple[str, str]]:
-        """Round and reason of each rejection, if the version was sent back."""
         if self.fate != "rejected":
             return []
         return [(event.round, reason) for event in self.checks if event.verdict == "reject" for reason in event.reasons]

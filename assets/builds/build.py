@@ -158,7 +158,6 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
 
 
 def catalog_partitions(workspace: Workspace) -> dict[str, str]:
-    """Every partition with the name of its source."""
     return {partition: source for partition, (source, _) in Catalog(workspace.sources).partitions().items()}
 
 
@@ -223,7 +222,6 @@ def _job(recipes: Sequence[Recipe]) -> str:
 
 
 def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
-    """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
     unfinished = jobs.unfinished(RL, partitions, [SAMPLES_KEY, *map(dg.AssetKey, RL_STAGES)])
     jobs.run_shards(RL, dict.fromkeys(unfinished, ShardRun()))
     jobs.run(RL_DATASET, settings={"rl_dataset": mix} if mix else None)

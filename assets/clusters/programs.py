@@ -129,14 +129,12 @@ class ChildProcess:
 
     @property
     def description(self) -> str:
-        """The process, for people."""
         return f"this machine, process {self._process.pid}"
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def check(self) -> None:
-        """Raises ``LaunchError`` with the error message of a program that failed."""
         if status := self._process.poll():
             raise LaunchError(self._job.last_words() or f"it ended with exit status {status}")
 

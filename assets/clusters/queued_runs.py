@@ -92,7 +92,6 @@ class QueuedRuns:
         return len(self._partitions.keys() & set(running))
 
     def cancel(self) -> None:
-        """End all that are queued or running."""
         for run_id in self._partitions.keys() & set(self._instance.get_run_ids(self._filter(UNFINISHED))):
             self._instance.run_coordinator.cancel_run(run_id)
 

@@ -33,7 +33,6 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:
-        """The entry of ``dagster.yaml``."""
         return self._inst_data
 
     @classmethod

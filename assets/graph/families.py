@@ -30,7 +30,6 @@ _FIRST = "crop"
 
 
 def samples_asset() -> dg.AssetsDefinition:
-    """The asset that reads sources."""
     return stage_asset(
         SAMPLES, SPECS["samples"], _read_shard, record=Sample, deps=(), group="source", partitions=SHARDS
     )

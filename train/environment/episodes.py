@@ -63,7 +63,6 @@ class Episode:
 
     @property
     def outcome(self) -> RolloutOutcome | None:
-        """The outcome, for rewards; None while it goes on."""
         return None if self._finished is None else self.active.outcome(self._finished)
 
     async def step(self, text: str, *, finished: bool) -> StepResult:

@@ -158,7 +158,6 @@ class _Numbers:
                     self._values[name.id] = value
 
     def all(self, nodes: Sequence[ast.expr]) -> list[float] | None:
-        """The values of ``nodes``; None where one cannot be computed."""
         values = [self.value(node) for node in nodes]
         return None if None in values else [value for value in values if value is not None]
 

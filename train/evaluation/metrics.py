@@ -212,7 +212,6 @@ def tokens_seen(rollouts: Sequence[ScoredRollout], vision: VisionModel) -> dict[
 
 
 def broken(rollouts: Sequence[ScoredRollout]) -> dict[str, int]:
-    """Rollouts without an answer, by reason."""
     reasons = Counter(str(scored.rollout.error.reason) for scored in rollouts if scored.rollout.error is not None)
     return dict(reasons.most_common())
 

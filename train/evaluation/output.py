@@ -136,7 +136,6 @@ def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -
 
 
 def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> Trajectory:
-    """The rollout as a trajectory, with its scores as checks."""
     plain = trajectory_of(scored.question, scored.task, scored.rollout, evaluated)
     return replace(plain, checks=tuple(_checks(scored, findings)))
 

@@ -123,12 +123,10 @@ class Findings:
 
     @property
     def counted(self) -> list[ScoredRollout]:
-        """Rollouts without an infrastructure failure."""
         return [scored for scored in self.rollouts if not scored.failed]
 
     @property
     def failed(self) -> list[ScoredRollout]:
-        """Rollouts lost to an endpoint or sandbox failure; the next run retries them."""
         return [scored for scored in self.rollouts if scored.failed]
 
     def by_boxes(self, scored: ScoredRollout, observed: ObservedImage) -> bool:

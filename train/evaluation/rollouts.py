@@ -223,7 +223,6 @@ def _frames(settings: EvaluationSettings, store: ImageStore) -> Callable[[Sample
 
 
 def open_judge(settings: EvaluationSettings, store: ImageStore) -> Policy | None:
-    """Open the judge of free answers and crops; None without a judge endpoint."""
     if not settings.judge_url:
         return None
     return NamedJudge(JudgeSettings(base_url=settings.judge_url, model=settings.judge_model).endpoint, store)

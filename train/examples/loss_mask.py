@@ -47,7 +47,6 @@ class Run(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text; ``<|image_pad|>×16`` stands for sixteen image tokens."""
         if self.kind == "image":
             return f"<|image_pad|>×{len(self.pieces)}"
         return "".join(piece.text for piece in self.pieces)

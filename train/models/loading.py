@@ -176,7 +176,6 @@ def save_checkpoint(
 
 
 def suppressed_tokens(processor: Any) -> list[int]:
-    """Ids of ``VISION_TOKENS`` that the tokenizer has."""
     vocabulary = processor.tokenizer.get_vocab()
     return [vocabulary[token] for token in VISION_TOKENS if token in vocabulary]
 

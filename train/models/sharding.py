@@ -25,7 +25,6 @@ CONFIGURATIONS = "train/launch"
 
 
 def is_sharded(trainer: Any) -> bool:
-    """True if the weights of a trainer's model are divided among the processes."""
     deepspeed = trainer.accelerator.state.deepspeed_plugin
     return bool(trainer.is_fsdp_enabled) or (deepspeed is not None and deepspeed.zero_stage == 3)
 
@@ -119,11 +118,9 @@ class Lockstep:
         self._accelerator, self._empty_turn = accelerator, empty_turn
 
     def begin_turn(self) -> None:
-        """Wait for all processes before this one writes a turn."""
         self._anyone_writes(True)
 
     def finish(self) -> None:
-        """Write empty turns until no process has any turn to write."""
         while self._anyone_writes(False):
             self._empty_turn()
 

@@ -73,7 +73,6 @@ class Staging:
         return str(complete[-1]) if complete else None
 
     def publish(self) -> None:
-        """Put ``final`` in the output's place and clear the rest."""
         if self.writes:
             replace_folder(self.output, self.final)
             shutil.rmtree(self.folder)

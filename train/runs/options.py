@@ -69,7 +69,6 @@ def local_datasets(names: Sequence[str]) -> list[Path]:
 
 
 def require_dataset(folder: Path) -> None:
-    """Raise ``TrainError`` where no folder of a dataset is."""
     if not folder.is_dir():
         how = "darkroom materialize SOURCE, or name the folder of a dataset; for an RL dataset darkroom rl SOURCE"
         raise TrainError(f"no dataset folder {folder}. Run: {how}")

@@ -72,7 +72,6 @@ class AccessTable:
         return cls(rules, {name: AnswerShape(**row) for name, row in content["answers"].items()})
 
     def find(self, route: str, method: str) -> AccessRule | None:
-        """The rule for people without staff rights; None: closed."""
         return next((rule for rule in self.rules.get(route, ()) if method in rule.methods), None)
 
     def shaped(self, value: Any, name: str, *, person_id: int, email: str) -> Any:

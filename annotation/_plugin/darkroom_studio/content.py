@@ -118,7 +118,6 @@ def _by_field(results: Any, fields: Collection[str], content: Content) -> dict[s
 
 
 def _text(name: str, entries: Sequence[Mapping[str, Any]], content: Content) -> str:
-    """The text of a field, lines joined; empty without any."""
     parts = [part for entry in entries for part in _strings(name, entry["value"].get("text"), content)]
     return "\n".join(parts).strip()
 
@@ -221,7 +220,6 @@ def _check_record(content: Content, rules: Mapping[str, Any], filled: Collection
 
 
 def is_visible(text: str) -> bool:
-    """Look for a printable character that is no space."""
     return any(letter.isprintable() and not letter.isspace() for letter in text)
 
 
@@ -276,5 +274,4 @@ def _percent(value: Mapping[str, Any], name: str) -> float:
 
 
 def _shown(value: Any) -> str:
-    """The first hundred characters of any JSON."""
     return repr(value)[:100]

@@ -58,7 +58,6 @@ def own_annotations(user: Any) -> Any:
 
 
 def has_worked(project_id: int, user: Any) -> bool:
-    """Look for a draft or a submission of the user in a project."""
     drafts = AnnotationDraft.objects.filter(task__project_id=project_id, user=user)
     return bool(own_annotations(user).filter(project_id=project_id).exists() or drafts.exists())
 

@@ -38,7 +38,6 @@ def open_roles(project: Any) -> tuple[str, ...]:
 
 
 def is_open(project: Any, user: Any) -> bool:
-    """Check that the user may see the project; other teams' projects are not restricted."""
     return user.is_staff or not round_of(project) or role_of(user) in open_roles(project)
 
 

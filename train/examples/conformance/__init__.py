@@ -66,7 +66,6 @@ class SizesOnly:
 
 
 def without_pixels(reader: RowReader) -> RowReader:
-    """Copy a reader, of sizes only."""
     processor = copy.copy(reader.processor)
     processor.image_processor = SizesOnly(reader.processor.image_processor)
     return replace(reader, processor=processor)

@@ -109,13 +109,11 @@ class Scores:
     advantages: tuple[float, ...] = ()
 
     def with_advantages(self, size: int, *, scale: Scale) -> Scores:
-        """With every rollout's advantage in its group of ``size``."""
         advantages = chain.from_iterable(group_relative(group, scale=scale) for group in self._groups(size))
         return replace(self, advantages=tuple(advantages))
 
     @property
     def untrained(self) -> list[bool]:
-        """One flag per rollout, True if it is left out of the loss."""
         return [reward is None for reward in self.rewards]
 
     def select_groups(self, size: int, *, keep: int, ranked: bool = True) -> tuple[list[int], list[bool]]:
