@@ -235,10 +235,8 @@ def shown_size(width: int, height: int) -> tuple[int, int]:
 
 
 def to_corners(value: Mapping[str, Any], original_width: int, original_height: int) -> Corners:
-    """The smallest box of whole pixels that covers the rectangle, clipped to the image.
-
-    Raises ``ValueError`` for a rectangle that is rotated, empty or outside of the image, and for non-finite numbers.
-    """
+    """The smallest box of whole pixels that covers the rectangle, clipped to the image. Raises ``ValueError`` for a
+    rectangle that is rotated, empty or outside of the image, and for non-finite numbers."""
     if original_width <= 0 or original_height <= 0:
         raise ValueError(f"expected a positive image size; found {original_width}x{original_height}")
     if value.get("rotation"):
