@@ -87,11 +87,8 @@ class Jobs:
         self._run_on_cluster(self._definitions.resolve_job_def(name), {"": ShardRun(settings=settings)})
 
     def _run_on_cluster(self, job: dg.JobDefinition, work: Mapping[str, ShardRun]) -> None:
-        """Queue a run for each shard and wait for all; Ctrl-C cancels them, a killed command leaves them.
-
-        A shard that failed stops no other. A job without partitions has one, "". Raises ``MaterializationFailed`` with
-        the message of each.
-        """
+        """Queue a run for each shard (of a job without partitions one, "") and wait for all; Ctrl-C cancels them, a
+        killed command leaves them. Raises ``MaterializationFailed`` with the message of each that failed."""
         runs, failures = QueuedRuns(self._instance, job, self.runs_on), list[str]()
         queueing = f"{job.name} … queueing {len(work):,} runs"
         with daemon(self._instance) as watch, self.console.status(queueing) as status:

@@ -80,11 +80,9 @@ _NOT_EXECUTED = frozenset({"blocked", "protocol"})
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """``right``: share of right answers; ``value``: the benchmark's own score (ANLS), the same where it has none.
-
-    ``pass_at`` has the unbiased pass@k for k = 1, 2, 4, … up to the rollouts of a question; ``circular`` the share of
-    questions that are right in all their forms, where there are several.
-    """
+    """``right``: share of right answers; ``value``: the benchmark's own score (ANLS), the same where it has none;
+    ``pass_at``: the unbiased pass@k for k = 1, 2, 4, …; ``circular``: the share of questions right in all their forms,
+    if several."""
 
     right: Estimate
     value: Estimate

@@ -1,8 +1,5 @@
-"""The evaluated policy (an endpoint, a checkpoint folder, or the oracle of a family), its rollouts and their scores.
-
-Scores are given by rule, by a judge for free text, or as the benchmark counts. Turns and executions are on the ledger
-and never paid for twice.
-"""
+"""The evaluated policy (an endpoint, a checkpoint folder, or the oracle of a family), its rollouts and their scores: by
+rule, by a judge for free text, or as the benchmark counts. Turns and executions are on the ledger."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,8 +1,5 @@
-"""The loss mask of a row, token by token, for the terminal and as a self-contained HTML page.
-
-``darkroom inspect-mask`` prints a row as the model reads it: trained text in green, everything else dim, image tokens
-counted.
-"""
+"""The loss mask of a row, token by token, for the terminal (``darkroom inspect-mask``) and as a self-contained HTML
+page."""
 
 import io
 from collections.abc import Iterator, Sequence

@@ -62,11 +62,9 @@ async def _follows(outcome: RolloutOutcome, judges: Judges) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CodeVMethod(Method):
-    """Every round with code has a tool score: a redline's, else the evidence of its best image or measured output.
-
-    The paper demands ``|weight_tool| < |weight_accuracy|`` and names neither; of a format (figure 9: at most 0.3) eq. 5
-    knows nothing. With a ``weight_tool`` of 0 no judge is asked about images.
-    """
+    """Every round with code has a tool score: a redline's, else the evidence of its best image or measured output. The
+    paper demands ``|weight_tool| < |weight_accuracy|`` and names neither; eq. 5 lacks a format (figure 9: at most 0.3).
+    With a ``weight_tool`` of 0 no judge is asked about images."""
 
     weight_accuracy: float = 1.0
     weight_tool: float = 0.5

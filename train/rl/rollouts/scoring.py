@@ -37,10 +37,8 @@ class GroupSelection(NamedTuple):
 
 def group_relative(rewards: Rewards, *, scale: Scale = "none") -> list[float]:
     """The advantages: every rollout's reward less the mean of its group (PyVision-RL eq. 2, CodeV §4.3, FIGR eq. 8).
-
-    ``scale="group"`` divides by the group's standard deviation, as GRPO does and PyVision-RL §3.4 advises against. A
-    group of equal rewards has advantages of 0 either way. Raises ``ValueError`` for rewards that are not finite.
-    """
+    ``scale="group"`` divides by the group's standard deviation, as GRPO does and PyVision-RL §3.4 advises against.
+    Groups of equal rewards have advantages of 0. Raises ``ValueError`` for rewards that are not finite."""
     whole = _whole(rewards)
     spread = _spread(whole)
     if not spread:
