@@ -1,5 +1,4 @@
-"""The program ``darkroom``, also as ``python -m darkroom.assets.main``. Ctrl-C ends its imports without a traceback,
-too."""
+"""The program ``darkroom``, also as ``python -m darkroom.assets.main``. Ctrl-C ends its imports without a traceback."""
 
 import sys
 

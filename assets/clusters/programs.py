@@ -261,8 +261,7 @@ class StepLog:
         self._context, self._n_logged = context, 0
 
     def update(self, session: dg.PipesSession) -> None:
-        """Log a line for every step since the last call, and observations of at most ``MAX_OBSERVATIONS`` and of
-        every evaluation."""
+        """Log a line for every new step, and observations of at most ``MAX_OBSERVATIONS`` and of every evaluation."""
         messages = session.get_custom_messages()[self._n_logged :]
         self._n_logged += len(messages)
         for message in filter(lambda message: message.get("kind") == _STEP, messages):

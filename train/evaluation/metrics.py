@@ -105,8 +105,7 @@ class Bucket:
 @dataclass(frozen=True, slots=True)
 class Code:
     """``tool_use``: share of rollouts that call a tool (Look Less, Reason More, table 1). FIGR §4.4: ``ratio``, share
-    of rollouts with executed code; ``pass_rate``, share of code rounds without error; ``lines``, non-empty lines per
-    round."""
+    with executed code; ``pass_rate``, share of code rounds without error; ``lines``, non-empty lines per round."""
 
     tool_use: Estimate
     ratio: Estimate

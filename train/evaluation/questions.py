@@ -32,8 +32,7 @@ from darkroom.train.runs.options import require_dataset
 @dataclass(frozen=True, slots=True)
 class Question:
     """A sample with its scoring rule. ``grader`` None: the first rule that can parse the answer. ``variants`` names the
-    question that this is a version of; ``figures`` the benchmark's own figures. Rows of an SFT dataset set ``protocol``
-    and ``mode``."""
+    question that this is a version of; ``figures`` the benchmark's own. SFT rows set ``protocol`` and ``mode``."""
 
     benchmark: str
     sample: Sample

@@ -226,8 +226,7 @@ def open_judge(settings: EvaluationSettings, store: ImageStore) -> Policy | None
 
 
 def vision_of(settings: EvaluationSettings) -> VisionModel:
-    """The vision model that visual tokens are counted for: from a checkpoint's processor, at an endpoint by name. The
-    oracle counts as Qwen2.5-VL."""
+    """The vision model that visual tokens are counted for; the oracle counts as Qwen2.5-VL."""
     if settings.model and not settings.url:
         from darkroom.train.models.loading import load_processor
 

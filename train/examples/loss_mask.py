@@ -1,5 +1,4 @@
-"""The loss mask of a row, token by token, for the terminal (``darkroom inspect-mask``) and as a self-contained HTML
-page."""
+"""The loss mask of a row, token by token, for the terminal (``darkroom inspect-mask``) and as a self-contained page."""
 
 import io
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,5 @@
-"""Watches a turn while it is generated: greedy inside code, stopped at its end and at repetition. GRPO-ATS (Thyme
-§4.3): temperature 0 inside code, the trainer's outside; here as a logits processor of transformers, for vLLM in
-``vllm_engine.py``."""
+"""Watches a turn while it is generated: greedy inside code, stopped at its end and at repetition. GRPO-ATS (Thyme §4.3)
+has temperature 0 inside code: here by a logits processor of transformers, for vLLM in ``vllm_engine.py``."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -126,8 +125,7 @@ def watched(
     model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_step: bool = False
 ) -> AbstractContextManager[None]:
     """Let ``model`` generate with these watchers, and with temperature 0 inside code where it is ``adaptive``.
-    ``in_step``: until the last process has finished, as transformers 5.23 itself does for ZeRO-3, not for accelerate's
-    FSDP 2."""
+    ``in_step``: until the last process has finished, as transformers 5.23 does by itself for ZeRO-3, not for FSDP 2."""
     generate, greedy = model.generate, [GreedyInCode(watchers)] if adaptive else []
     together = {"synced_gpus": True} if in_step else {}
 
