@@ -1,7 +1,5 @@
 """Human annotation in Label Studio: a server of its own, rounds (annotate -> cross-check -> accept), quality.
-
-What people submitted lies in a journal before anything is made of it; everything else is derived from there.
-"""
+Submissions lie in a journal before anything is made of them; everything else is derived from there."""
 
 from darkroom.sandbox.errors import UserError
 

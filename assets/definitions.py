@@ -173,7 +173,6 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[Any]:
 
 
 def op_config(settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A run's config with the settings of its assets, by op name."""
     return {"ops": {step: {"config": config} for step, config in settings.items()}} if settings else {}
 
 

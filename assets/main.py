@@ -1,7 +1,4 @@
-"""The program ``darkroom``, also as ``python -m darkroom.assets.main``.
-
-What it imports takes a second or two: Ctrl-C then ends it without a traceback, too.
-"""
+"""The program ``darkroom``, also as ``python -m darkroom.assets.main``. Ctrl-C ends its imports without a traceback."""
 
 import sys
 

@@ -1,7 +1,4 @@
-"""Calls of a pool: their results, the slots that admit them, their numbers for the operator and Prometheus (`metrics`).
-
-More calls at a time than there are CPUs would only slow one another down.
-"""
+"""Calls of a pool: their results, the slots that admit them, their numbers for the operator and Prometheus."""
 
 import threading
 from collections import Counter, deque
@@ -219,7 +216,8 @@ def proportional_mb(pids: Sequence[int]) -> float | None:
 
 
 class Slots:
-    """One per call that computes. One that sleeps lends its slot, and takes one back without waiting for it."""
+    """One per call that computes: more at a time than CPUs would only slow one another down. One that sleeps lends its
+    slot, and takes one back without waiting for it."""
 
     def __init__(self, n_slots: int) -> None:
         self._n_free = n_slots  # below zero where sleepers have woken up: later calls wait until it is made good

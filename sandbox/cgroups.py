@@ -167,7 +167,6 @@ def _lock(folder: Path) -> int | None:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Trees whose host was killed."""
     for folder in parent.glob(f"{_PREFIX}*"):
         fd = _lock(folder)
         if fd is not None:

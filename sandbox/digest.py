@@ -1,8 +1,7 @@
 """One digest for all that determines what code observes in the sandbox, for the ledger, and the libraries in it.
 
-The code may import nine libraries, those that DARKROOM_SANDBOX_LIBRARIES adds, and what these require. All others that
-are installed are hidden, so that a row's code finds the same libraries on every machine; the digest names them all with
-their versions.
+The code may import nine libraries, those that DARKROOM_SANDBOX_LIBRARIES adds, and what these require. All others are
+hidden, so that a row's code finds the same on every machine; the digest names them with their versions.
 """
 
 import hashlib
@@ -103,9 +102,7 @@ def sandbox_digest(
     repair: RepairMode = "small_model",
 ) -> str:
     """Hex digest of the guest's sources, versions of what it can import, the machine type, the limits, tier and modes.
-
-    The same on every machine where these are the same: no path and no time goes in.
-    """
+    The same on every machine where these are the same: no path and no time goes in."""
     determinants = {
         "sources": _source_digests(),
         "libraries": library_versions(added_libraries()),

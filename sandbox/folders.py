@@ -1,8 +1,5 @@
-"""The folders of the lite tier on the host: made in memory, removed however their owner ends.
-
-A pool holds a lock on its folder. The launcher removes the folder of a host that has ended; what a launcher could not
-remove, because it was killed as well, the next pool of the same user does, which sees that nothing holds the lock.
-"""
+"""The folders of the lite tier on the host, in memory, each locked by its pool. The launcher removes that of a host
+that has ended; where it was killed as well, the same user's next pool does, which finds no lock."""
 
 import fcntl
 import os
@@ -58,11 +55,8 @@ def remove_when_unused(folder: str) -> None:
 
 
 def remove_tree(folder: str) -> None:
-    """Delete the folder and what is below it; links are not followed. What cannot be deleted stays.
-
-    `shutil.rmtree` recurses once per level, and code can nest folders deeper than Python's stack or any path is long:
-    here a folder within a folder is first moved to the top.
-    """
+    """Delete the folder and what is below it; links are not followed, and what cannot be deleted stays. Code can nest
+    folders deeper than `shutil.rmtree` can recurse or any path is long: an inner one is first moved up."""
     numbers, waiting = count(), deque([folder])
     while waiting:
         current = waiting.popleft()

@@ -70,10 +70,8 @@ class Group(Closing):
         self._spares.extend(self._terms.spawner.submit(self._spawn) for _ in range(n_sessions))
 
     def session(self, *, seed: int = 0) -> Session:
-        """A new session, locked down and checked. `seed` seeds random, numpy, OpenCV and the system's random bytes.
-
-        One that was started ahead costs no time. Raises SandboxClosed, or SandboxError where the lock-down failed.
-        """
+        """A new session, locked down and checked. `seed` seeds random, numpy, OpenCV and the system's random bytes. One
+        that was started ahead costs no time. Raises SandboxClosed, or SandboxError where the lock-down failed."""
         if self._closed:
             raise SandboxClosed("the group is closed")
         while True:
@@ -95,7 +93,6 @@ class Group(Closing):
             session.kill()
 
     def close(self) -> None:
-        """End the group and every session of it."""
         self.kill()
         with self._lock:
             while self._spares:

@@ -138,9 +138,7 @@ class Starved(TimeoutError):
 
 class Deadline:
     """When to interrupt a call, which starts now, and when to give it up. Called for the seconds to the next look.
-
-    `interrupt` is called at its end; `note` hears at each look whether the call computes, or sleeps.
-    """
+    `interrupt` is called at its end; `note` hears at each look whether the call computes, or sleeps."""
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""A pool's statistics for Prometheus. Needs the extra `metrics`.
-
-serve_metrics(pool, port=9464)      # then look at http://127.0.0.1:9464/metrics
-"""
+"""A pool's statistics for Prometheus (extra `metrics`): `serve_metrics(pool, port=9464)` answers at /metrics."""
 
 from collections.abc import Callable, Iterable
 

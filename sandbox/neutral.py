@@ -32,11 +32,8 @@ _TAG = re.compile(
 
 
 def neutralise(text: str, special_tokens: Sequence[str] = ()) -> str:
-    """The text without meaning to a chat template or tokenizer; its length stays.
-
-    `special_tokens` are those of the tokenizer that will read it, where it is known. Of them, what begins like no tag
-    is taken for ordinary text: some tokenizers end a text by a line break.
-    """
+    """The text without meaning to a chat template or tokenizer; its length stays. `special_tokens` are the reading
+    tokenizer's, where it is known; those that begin like no tag stay (some tokenizers end a text by a line break)."""
     if not any(first in text for first in _LOOKALIKES):
         return text
     text = _LITERAL.sub(_without_meaning, _TAG.sub(_checked, text))

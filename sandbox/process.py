@@ -1,8 +1,5 @@
 """The host's ends of the sandbox's processes: the zygote, and each session by its pidfd and the memory that both share.
-
-The zygote runs in a fresh interpreter. A lock without effect must not be trusted: before a session's first call, /proc
-is compared with what was asked for.
-"""
+Before a session's first call /proc is compared with what was asked for: a lock may have no effect."""
 
 import fcntl
 import importlib.util

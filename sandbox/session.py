@@ -123,17 +123,13 @@ class Session(Closing):
 
     @property
     def lost(self) -> bool:
-        """The session ended for no reason of the code's, so that its last observation says nothing of the code.
-
-        The sandbox's own processes ended, or the machine was so busy that the call reached `Limits.wall_seconds`.
-        """
+        """The session ended for no reason of the code's, so that its last observation says nothing of the code: the
+        sandbox's own processes ended, or the call reached `Limits.wall_seconds` because the machine was busy."""
         return self._lost
 
     def run(self, code: str) -> Observation:
-        """Run the code in this session. What goes wrong in it is in the observation; nothing is raised for it.
-
-        The clock starts when one of the pool's slots is free. In a session that has ended the status is `killed`.
-        """
+        """Run the code in this session. What goes wrong in it is in the observation; nothing is raised for it. The
+        clock starts when one of the pool's slots is free. In a session that has ended the status is `killed`."""
         meter, called_at = self._terms.meter, time.monotonic()
         with self._lock:
             with meter.queued():

@@ -1,7 +1,5 @@
-"""A console that shows control characters instead of passing them to the terminal, which would obey them.
-
-What a session printed can move the cursor, set the window's title or hide a line: `\\x1b` is printed as `␛`.
-"""
+"""A console that shows control characters (`\\x1b` as `␛`) instead of passing them to the terminal: what a session
+printed could move the cursor, set the window's title or hide a line."""
 
 from collections.abc import Iterable
 from typing import Any

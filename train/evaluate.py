@@ -2,8 +2,7 @@
 
     darkroom evaluate --model data/checkpoints/grpo --dataset data/datasets/rl/all --output data/evaluations/grpo
 
-Rollouts use the same loop, sandbox and ledger as data generation: an interrupted evaluation resumes where it
-stopped. The output folder is described in ``train/evaluation/output.py``.
+An interrupted evaluation resumes where it stopped. The output folder is described in ``train/evaluation/output.py``.
 """
 
 from __future__ import annotations
@@ -54,9 +53,7 @@ def evaluate(
     force: bool = False,
 ) -> EvaluationReport:
     """Evaluate and write ``settings.output`` with its ``exports``. Raises ``UserError`` for what cannot be evaluated.
-
-    Of several processes (``darkroom.train.evaluation.evaluation_run``) only the first returns.
-    """
+    Of several processes (``darkroom.train.evaluation.evaluation_run``) only the first returns."""
     from darkroom.pipelines.storage.workspace import Workspace
     from darkroom.train.evaluation.evaluation_run import EvaluationRun, n_processes, report_record, roll_out_share
     from darkroom.train.evaluation.output import export, read_report, write_output

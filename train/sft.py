@@ -45,9 +45,7 @@ def finetune(
     force: bool = False,
 ) -> dict[str, Any]:
     """Train, write ``output`` and return its history. Raises ``UserError`` for inputs that cannot be trained on.
-
-    ``datasets`` are folders of one dataset or of several; each phase selects its families among them.
-    """
+    ``datasets`` are folders of one dataset or of several; each phase selects its families among them."""
     from darkroom.train.examples.datasets import count_rows, open_dataset
     from darkroom.train.models.loading import model_type
     from darkroom.train.models.sharding import check_launch

@@ -61,11 +61,8 @@ def build(
     arch: ArchName = "qwen2_5_vl",
     spread: float = SPREAD,
 ) -> bool:
-    """Build the checkpoint in ``out``; False when it is there already, made from the same arguments.
-
-    ``spread`` is the standard deviation of the weights. With the default a model this small hardly learns to see; with
-    0.1 it does.
-    """
+    """Build the checkpoint in ``out``; False when it is there already, made from the same arguments. ``spread`` is the
+    standard deviation of the weights. With the default a model this small hardly learns to see; with 0.1 it does."""
     corpus = [*_TINY["texts"], bundled_prompt("thyme").system, *texts]
     sizes = [VOCABULARY, LONGEST_SIDE, _TINY["vision"], _TINY["text"], _TINY["rope"], ARCHITECTURES[arch]]
     recipe = digest([seed, split, spread, arch, sizes, corpus])

@@ -1,7 +1,5 @@
-"""Client of a Label Studio server with our plug-in (``TaskServer``); idempotent requests are retried.
-
-Routes of the plug-in need no further package; projects and tasks need Label Studio's SDK, from the extra ``annotate``.
-"""
+"""Client of a Label Studio server with our plug-in (``TaskServer``); idempotent requests are retried. Projects and
+tasks need Label Studio's SDK, from the extra ``annotate``; routes of the plug-in do not."""
 
 import json
 import time

@@ -76,10 +76,8 @@ class TaskServer(Protocol):
     def changed_since(
         self, project_id: int, watermark: str, *, n_excluded: int, last_annotation: int = 0
     ) -> Iterator[ChangedTask]:
-        """Tasks with more annotations than ``n_excluded``, or skips, changed after ``watermark`` (empty: ever).
-
-        Also those with an annotation whose number is higher than ``last_annotation``: clocks are set back now and then.
-        """
+        """Tasks with more annotations than ``n_excluded``, or skips, changed after ``watermark`` (empty: ever). Also
+        those with an annotation whose number is higher than ``last_annotation``: clocks are set back now and then."""
 
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         """Set the number of annotations that complete each task; reopens a task that now lacks some."""

@@ -1,7 +1,5 @@
-"""Files of a workspace's server: its database, its admin account, secret key and address, and systemd units.
-
-The first start selects the database: SQLite, copied from a migrated template, or a PostgreSQL.
-"""
+"""Files of a workspace's server: its database, its admin account, secret key and address, and systemd units. The first
+start selects the database: SQLite, copied from a migrated template, or a PostgreSQL."""
 
 import getpass
 import json
@@ -127,9 +125,7 @@ def admin_account(folder: Path) -> AdminAccount:
 
 def secret_key(folder: Path) -> str:
     """The key that signs sessions; created at the first call. An older campaign has Label Studio's, in its data folder.
-
-    Label Studio cannot read back every key that it makes: one that starts with ``$`` changes at each start.
-    """
+    Label Studio cannot read back every key that it makes: one that starts with ``$`` changes at each start."""
     path = folder / "secret_key"
     if not path.exists():
         settings = folder / "studio" / ".env"

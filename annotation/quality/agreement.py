@@ -43,11 +43,8 @@ class Agreement:
 
 
 def alpha(units: Sequence[Sequence[Hashable | None]], *, seed: int = 0) -> Agreement | None:
-    """Agreement on ``units``: the values of each unit's raters, in any order; None for a missing one.
-
-    None where alpha is undefined: no unit has two values, or all values are the same. The bootstrap is seeded and skips
-    resamples with a single value.
-    """
+    """Agreement on ``units``: the values of each unit's raters, in any order; None for a missing one. None where no
+    unit has two values, or all are the same. The bootstrap is seeded and skips resamples with a single value."""
     present = [[value for value in unit if value is not None] for unit in units]
     pairable = [unit for unit in present if len(unit) > 1]
     # units with the same values are one kind, so that a resample is a number per kind

@@ -70,7 +70,6 @@ class AnnotatorQuality:
 
     @property
     def per_hour(self) -> float | None:
-        """Submissions per active hour; None without a known time."""
         return self.n_submissions / self.active_hours if self.active_hours else None
 
 

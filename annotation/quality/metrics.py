@@ -1,8 +1,5 @@
-"""Quality and progress of a campaign, from the records' histories alone.
-
-Agreement is Krippendorff's alpha (chance-corrected), shares have Wilson's interval, and planted errors measure what a
-cross-check really detects.
-"""
+"""Quality and progress of a campaign, from the records' histories alone: Krippendorff's alpha, shares with Wilson's
+interval, and planted errors, which measure what a cross-check really detects."""
 
 import json
 import re

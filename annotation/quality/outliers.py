@@ -1,8 +1,6 @@
-"""Outliers: people below their peers, people who got worse, and the figures of every day or week.
-
-A first version counts on the day it was written, once its checks are finished; a blind answer and a check of a planted
-error on the day of the check. Times are UTC.
-"""
+"""Outliers: people below their peers, people who got worse, and the figures of every day or week (UTC). A first version
+counts on the day it was written, once its checks are finished; a blind answer and a check of a planted error on the day
+of the check."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, timedelta
@@ -119,5 +117,4 @@ def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
 
 
 def _gap(share: Proportion, others: Proportion) -> float:
-    """How far a share is above the other; negative: below."""
     return (share.value or 0.0) - (others.value or 0.0)

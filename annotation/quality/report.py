@@ -1,8 +1,5 @@
 """A campaign's quality for people: one HTML page without network requests; the headline as numbers, markdown and plots.
-
-The page names people by their e-mail addresses, which only the admin sets: it is for the team lead. The same figures
-give the same bytes.
-"""
+The page names people by their e-mail addresses: it is for the team lead. The same figures give the same bytes."""
 
 from __future__ import annotations
 

@@ -34,7 +34,6 @@ class Version(NamedTuple):
 
     @property
     def reject_reasons(self) -> list[tuple[str, str]]:
-        """Round and reason of each rejection, if the version was sent back."""
         if self.fate != "rejected":
             return []
         return [(event.round, reason) for event in self.checks if event.verdict == "reject" for reason in event.reasons]
@@ -49,9 +48,7 @@ class Version(NamedTuple):
     @property
     def expert_verdict(self) -> str | None:
         """The experts' verdict on the *author's* version, comparable with a checker's; None until they have judged.
-
-        Experts see the record as the checker left it: accepting a fixed record agrees with the fix.
-        """
+        Experts see the record as the checker left it: accepting a fixed record agrees with the fix."""
         if not self.acceptances or self.fate == "waiting":
             return None
         return {"unchanged": "accept", "fixed": "fix"}.get(self.outcome, "reject")

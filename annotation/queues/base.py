@@ -1,7 +1,4 @@
-"""Queues of single verdicts: one person judges an item once. Basis of review, verification and suitability.
-
-An item's page is HTML: a trajectory with each thought, its code and output, or a problem without its answer.
-"""
+"""Queues of single verdicts: one person judges an item once. Basis of review, verification and suitability."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -160,9 +157,7 @@ def shards_of(tables: Tables, asset: tuple[str, ...], source: str = "") -> list[
 
 
 def page_task(sample: Sample, trajectory: Trajectory | None = None) -> dict[str, Any]:
-    """The data of a task with a page, HTML for Label Studio's ``HyperText``; all text is escaped.
-
-    It shows the problem without its answer, or a trajectory.
-    """
+    """The data of a task with a page, HTML for Label Studio's ``HyperText`` with all text escaped: a trajectory with
+    each thought, its code and output, or the problem without its answer."""
     article = entry_of_record(sample, trajectory).html(Markup('src="/darkroom/images/{}"').format)
     return {"page": render("page.html.jinja", Path(__file__).with_name("templates"), article=Markup(article))}

@@ -1,8 +1,7 @@
 """Queues of one source's samples: verification of rows, and whether a drawing would help with a maths problem.
 
-Verdicts are a table with one partition per source, ``verifications`` or ``suitability_reviews``; unseen samples are not
-in it. Labels of suitability go to ``suitability.jsonl`` as well, for calibrating the models' vote: yes is an
-``accept``, no a ``reject``; "cannot tell" is skipped.
+Verdicts are a table with one partition per source, ``verifications`` or ``suitability_reviews``. Labels of suitability
+go to ``suitability.jsonl`` as well, for calibrating: yes is an ``accept``, no a ``reject``; "cannot tell" is skipped.
 """
 
 from abc import ABC, abstractmethod

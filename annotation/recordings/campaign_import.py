@@ -1,8 +1,6 @@
-"""Import of a recorded campaign: images are looked up, submissions validated as from a live server, tables built.
-
-The import has its own journal below ``<home>/annotation/recorded/`` and its own tables (the partition ``recorded``), so
-that it never mixes with a campaign in the same workspace. Repeating it adds nothing; an interrupted one resumes.
-"""
+"""Import of a recorded campaign: images are looked up, submissions validated as from a live server, tables built. Its
+journal is below ``<home>/annotation/recorded/``, its tables are the partition ``recorded``, apart from a campaign in
+the same workspace. Repeating it adds nothing; an interrupted one resumes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -2,9 +2,8 @@
 
     darkroom materialize accepted_annotations --family crop
 
-The source holds the workspace's own campaign, not an imported recording: one shard once a record is accepted, none
-before. Its target is the smallest box around all that people drew: a crop must show everything that the question
-counts.
+The source holds the workspace's own campaign, not an imported recording, in one shard. Its target is the smallest box
+around all that people drew: a crop must show everything that the question counts.
 """
 
 from collections.abc import Iterator, Sequence

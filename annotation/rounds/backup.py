@@ -52,11 +52,9 @@ def back_up(folder: Path, target: Path, *, say: Say = print) -> None:
 
 
 def restore(source: Path, folder: Path, *, postgres: str | None = None) -> None:
-    """Fill ``folder``, which has no campaign yet, from a backup. Raises ``AnnotationError``.
-
-    ``postgres``: an empty database for one of a PostgreSQL, filled in one transaction. The journal comes last: a
-    restore that was killed is repeated.
-    """
+    """Fill ``folder``, which has no campaign yet, from a backup; one of a PostgreSQL needs ``postgres``, an empty
+    database, filled in one transaction. The journal comes last: a killed restore is repeated. Raises
+    ``AnnotationError``."""
     if not (source / JOURNAL).exists():
         raise AnnotationError(f"{source} is no backup of a campaign: it has no {JOURNAL}")
     if (folder / JOURNAL).exists():

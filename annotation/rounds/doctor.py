@@ -1,8 +1,5 @@
-"""Comparison of a campaign's journal with the server, and its repair.
-
-Unfinished work that the server lost is handed out again by the next sync, under the terms of its request;
-submissions are in the journal and are kept whatever the server lost.
-"""
+"""Comparison of a campaign's journal with the server, and its repair. Unfinished work that the server lost is handed
+out again by the next sync, under the terms of its request; submissions are in the journal and are kept."""
 
 from __future__ import annotations
 

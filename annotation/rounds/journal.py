@@ -143,7 +143,6 @@ class Journal(JournalFile):
         self._db.execute("delete from tasks where task_id in (select task_id from retired)")
 
     def set_ready(self, keys: Iterable[str]) -> None:
-        """Note that tasks have their settings on the server."""
         self._write("update tasks set is_ready = 1 where key = ?", ((key,) for key in keys))
 
     def forget_project(self, round: str) -> None:
@@ -234,12 +233,10 @@ class Journal(JournalFile):
 
     @property
     def last_annotation(self) -> int:
-        """The highest number of an annotation; 0 without any."""
         return int(self._value("select coalesce(max(annotation_id), 0) from revisions"))
 
     @property
     def last_version(self) -> int:
-        """The number of the newest version of an annotation; 0 without any."""
         return int(self._value("select coalesce(max(seq), 0) from revisions"))
 
     def versions_after(self, number: int) -> Iterator[tuple[int, dict[str, Any], dict[str, Any] | None]]:

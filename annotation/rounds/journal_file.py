@@ -173,7 +173,6 @@ class JournalFile:
         return [row[0] for row in self._db.execute(query, parameters)]
 
     def _value(self, query: str, *parameters: object) -> Any:
-        """The first column of the first row; None without one."""
         return next(iter(self._column(query, *parameters)), None)
 
     def _by_key(self, query: str, keys: Sequence[str]) -> Iterator[Any]:

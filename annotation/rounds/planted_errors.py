@@ -1,8 +1,5 @@
-"""Planted errors: a correct record with one error put in, to measure whether cross-checks detect it.
-
-The record stays valid by the rules of submissions (``annotation/rounds/submissions.py``): only the image shows the
-error. The same seed plants the same error.
-"""
+"""Planted errors: a correct record with one error put in, to measure whether cross-checks detect it. The record stays
+valid by the rules of submissions: only the image shows the error. The same seed plants the same error."""
 
 import re
 import string

@@ -1,8 +1,5 @@
-"""Pre-annotations: records by a policy, which annotators see as predictions and correct.
-
-They must keep the rules of submissions; a record that breaks them is a typed reject, and its image goes out without
-one. Every call is on the ledger.
-"""
+"""Pre-annotations: records by a policy, which annotators see as predictions and correct. A record that breaks the rules
+of submissions is a typed reject, and its image goes out without one. Every call is on the ledger."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

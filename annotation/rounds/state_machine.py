@@ -227,7 +227,6 @@ def invalid_submission(
 
 
 def email_of(person_id: object, people: Mapping[int, Person]) -> str:
-    """The e-mail address of an account; its number if it is unknown."""
     person = people.get(person_id) if isinstance(person_id, int) else None
     return person.email if person else f"account {person_id}"
 

@@ -1,8 +1,7 @@
 """Submissions of a record's tasks, read and validated again, whatever a page or server checked; states of records.
 
 A submission is read by the terms of its task, with the gate's own function: what the gate accepts is accepted here. Of
-each annotation one version is read: the one that later rounds build on, or the latest; of a check of a planted error
-the first.
+each annotation one version is read (``used_version``).
 """
 
 from __future__ import annotations
@@ -177,7 +176,6 @@ def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) ->
 
 
 def require_no_problems(content: Content) -> None:
-    """Raises ``RowError`` with the reason of the first problem."""
     if content.problems:
         raise RowError(Reason(content.problems[0].reason), " ".join(problem.text for problem in content.problems))
 

@@ -116,7 +116,6 @@ def record_states(
 
 
 def _noted(records: Iterable[Record], stages: dict[str, tuple[str, str]]) -> Iterator[Record]:
-    """The same records; stage and round of each are entered in ``stages``."""
     for record in records:
         stages[record.state.item_id] = (record.state.stage, record.state.round)
         yield record

@@ -117,7 +117,6 @@ class RecordTable(Stage[PoolImage, Record, Annotated]):
 
     @property
     def reads(self) -> Sequence[str]:
-        """The pool, and the pre-annotations if there are any."""
         pre_annotations = self.stages.key(PRE_ANNOTATIONS)
         has_some = self.stages.workspace.tables.exists(pre_annotations)
         return (*(pre_annotations.asset if has_some else ()), *POOL.asset)

@@ -67,7 +67,6 @@ class TaskExchange:
                 self._ensure_project(queue, reset_form=reset_form, recreate=recreate)
 
     def open_checks(self, annotators_check: bool) -> None:
-        """Open cross-checks to annotators, or to accounts with the role checker only."""
         roles = [role for role in ROUND_FORMS["cross_check"].roles if annotators_check or role == "checker"]
         self.server.open_to(self._project("cross_check").project_id, self.campaign.name, "cross_check", roles)
 

@@ -56,10 +56,9 @@ def build_sft(
     """Materialise ``families`` (empty: all) on every shard of a source, ships the datasets, and trains if ``train``.
 
     ``with_rl``: with RL prompts and annotations, all bundled (`make demo`). With ``n_rows`` (in the published mixture)
-    or ``family_quotas``, families stop drafting when they have their rows. ``runs_on``: where the shards' runs and
-    the training execute; datasets are made here. Finished work is skipped. Prints the summary, also after a failed job.
-    Raises ``SourceError``, ``PlacementError`` and ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with
-    the asset's message.
+    or ``family_quotas``, families stop drafting when they have their rows. ``runs_on``: where the shards' runs and the
+    training execute. Finished work is skipped. Prints the summary, also after a failed job. Raises ``SourceError``,
+    ``PlacementError`` and ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with the asset's message.
     """
     with Workspace.from_environment() as workspace:
         recipes = families_of(workspace, source)
@@ -110,10 +109,8 @@ def build_rl(
     source_quotas: Mapping[str, int] | None = None,
     runs_on: str = LOCAL,
 ) -> None:
-    """Materialise every RL stage on every shard of a source, on ``runs_on``, then the RL dataset here.
-
-    Finished work is skipped. Prints the summary, also after a failed job. Raises ``SourceError`` before any work,
-    ``MaterializationFailed`` with the asset's message.
+    """Materialise every RL stage on every shard of a source, on ``runs_on``, then the RL dataset here. Finished work is
+    skipped. Prints the summary, also after a failed job. Raises ``SourceError`` before any work, else as ``build_sft``.
     """
     with Workspace.from_environment() as workspace:
         catalog = catalog_partitions(workspace)
@@ -127,11 +124,8 @@ def build_rl(
 def build_annotated(
     console: Console, *, n_rows: int | None = None, source_quotas: Mapping[str, int] | None = None
 ) -> None:
-    """The annotation tables from the journal, then the RL dataset with the accepted records. Finished work is skipped.
-
-    Prints the summary. Raises ``AnnotationError`` while no record is accepted, ``MaterializationFailed`` with the
-    asset's message.
-    """
+    """The annotation tables from the journal, then the RL dataset with the accepted records; prints the summary. Raises
+    ``AnnotationError`` while no record is accepted, ``MaterializationFailed`` with the asset's message."""
     with Workspace.from_environment() as workspace, open_jobs(console, workspace) as jobs:
         require_pool(workspace.tables)
         jobs.run(ANNOTATION)
@@ -158,7 +152,6 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
 
 
 def catalog_partitions(workspace: Workspace) -> dict[str, str]:
-    """Every partition with the name of its source."""
     return {partition: source for partition, (source, _) in Catalog(workspace.sources).partitions().items()}
 
 
@@ -177,10 +170,8 @@ def partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
 def fill_shards(
     jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
 ) -> None:
-    """Every family on every shard; one with a quota in rounds, until no row is missing or its samples are used up.
-
-    A round's limits follow from the rows that the rounds before accepted, never from which worker was first: the same
-    rows are drafted whatever runs are killed or slow.
+    """Every family on every shard; one with a quota in rounds, until no row is missing or its samples are used up. A
+    round's limits follow from the rows that the rounds before accepted: the same rows whatever runs are killed or slow.
     """
     free = [recipe for recipe in recipes if recipe.family not in family_quotas]
     if stages := _stages(free):
@@ -223,7 +214,6 @@ def _job(recipes: Sequence[Recipe]) -> str:
 
 
 def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
-    """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
     unfinished = jobs.unfinished(RL, partitions, [SAMPLES_KEY, *map(dg.AssetKey, RL_STAGES)])
     jobs.run_shards(RL, dict.fromkeys(unfinished, ShardRun()))
     jobs.run(RL_DATASET, settings={"rl_dataset": mix} if mix else None)

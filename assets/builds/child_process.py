@@ -1,8 +1,5 @@
-"""Run a second build in a child process: Dagster captures output per process.
-
-Its lines are printed whole, each behind a bar. It ends with the command, also if that is killed. It marks finished
-parts, for which the command may wait.
-"""
+"""Run a second build in a child process: Dagster captures output per process. Its lines are printed whole, each behind
+a bar. It ends with the command, also if that is killed, and marks finished parts, for which the command may wait."""
 
 import os
 import time

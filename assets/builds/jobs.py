@@ -87,11 +87,8 @@ class Jobs:
         self._run_on_cluster(self._definitions.resolve_job_def(name), {"": ShardRun(settings=settings)})
 
     def _run_on_cluster(self, job: dg.JobDefinition, work: Mapping[str, ShardRun]) -> None:
-        """Queue a run for each shard and wait for all; Ctrl-C cancels them, a killed command leaves them.
-
-        A shard that failed stops no other. A job without partitions has one, "". Raises ``MaterializationFailed`` with
-        the message of each.
-        """
+        """Queue a run for each shard (of a job without partitions one, "") and wait for all; Ctrl-C cancels them, a
+        killed command leaves them. Raises ``MaterializationFailed`` with the message of each that failed."""
         runs, failures = QueuedRuns(self._instance, job, self.runs_on), list[str]()
         queueing = f"{job.name} … queueing {len(work):,} runs"
         with daemon(self._instance) as watch, self.console.status(queueing) as status:
@@ -114,8 +111,7 @@ class Jobs:
             raise MaterializationFailed("\n".join(failures))
 
     def _note_ended(self, runs: QueuedRuns, failures: list[str]) -> None:
-        """Print the shards that have ended since the last call, and add the reasons of those that failed, and what
-        stages wait for."""
+        """Print the shards that have ended since the last call; add reasons of failures, and what stages wait for."""
         for partition, run in runs.ended():
             _print(self.console, self._instance, partition, run)
             checks = _events(self._instance, run, {dg.DagsterEventType.ASSET_CHECK_EVALUATION})
@@ -255,8 +251,7 @@ def _step_failures(events: Sequence[dg.DagsterEvent]) -> list[str]:
 
 
 def root_cause(failure: Any) -> str:
-    """The message of a failed step to print: the error that was raised for users, else the first one with its class.
-    The whole trace is in the UI."""
+    """The message of a failed step: of the error that was raised for users, else of the first one, with its class."""
     errors, for_users = list(_causes(failure.error)), {kind.__name__ for kind in _subclasses(UserError, SandboxError)}
     if not errors:
         return "failed"

@@ -139,7 +139,6 @@ def _majorities(trial: Workspace, recipe: Recipe) -> list[float]:
 
 
 def _seconds(workspace: Workspace) -> float:
-    """Of all calls to models on record."""
     asked = workspace.ledger.totals().get("policy")
     return asked.seconds if asked else 0.0
 

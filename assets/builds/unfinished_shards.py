@@ -1,8 +1,5 @@
-"""Find the shards on which a job has work left, so that no run is launched for the others.
-
-A run leaves a stage's table as it is if its inputs have not changed. This asks the same of the same stages without a
-run: to start one on a cluster takes seconds of CPU, to read the footers of a shard's tables takes milliseconds.
-"""
+"""Find the shards on which a job has work left, so that no run is launched for the others: to start one on a cluster
+takes seconds of CPU, to read the footers of a shard's tables takes milliseconds."""
 
 from __future__ import annotations
 

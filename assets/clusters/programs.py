@@ -129,14 +129,12 @@ class ChildProcess:
 
     @property
     def description(self) -> str:
-        """The process, for people."""
         return f"this machine, process {self._process.pid}"
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def check(self) -> None:
-        """Raises ``LaunchError`` with the error message of a program that failed."""
         if status := self._process.poll():
             raise LaunchError(self._job.last_words() or f"it ended with exit status {status}")
 
@@ -263,8 +261,7 @@ class StepLog:
         self._context, self._n_logged = context, 0
 
     def update(self, session: dg.PipesSession) -> None:
-        """Log a line for every step since the last call, and observations of at most ``MAX_OBSERVATIONS`` and of
-        every evaluation."""
+        """Log a line for every new step, and observations of at most ``MAX_OBSERVATIONS`` and of every evaluation."""
         messages = session.get_custom_messages()[self._n_logged :]
         self._n_logged += len(messages)
         for message in filter(lambda message: message.get("kind") == _STEP, messages):

@@ -1,8 +1,5 @@
-"""Runs that are queued for a cluster: one per shard, submitted as the UI does it, and waited for.
-
-Dagster's queue, its limits, its monitoring and its repeats do the work; a command adds runs and reads their events. A
-shard whose run is queued or running already, from a command that was killed, is waited for and not submitted again.
-"""
+"""Runs that are queued for a cluster: one per shard, submitted as the UI does it, and waited for. Dagster's queue,
+limits, monitoring and repeats do the work. A shard whose run is queued or running already is not submitted again."""
 
 from __future__ import annotations
 
@@ -45,9 +42,7 @@ class QueuedRuns:
         self._submitted: set[str] = set()
 
     def submit(self, partitions: Sequence[str], only: _Keys = None, run_config: _RunConfig = None) -> int:
-        """Queue one run for each shard, unless an earlier call that did not come to its end has queued it. The shard of
-        a job that has no partitions is "".
-
+        """Queue one run for each shard ("" of a job that has no partitions), unless an earlier call has queued it.
         Returns the number of shards that have to wait, for another call: another run is making one of the assets there.
         """
         keys = sorted(key.to_user_string() for key in only or ())
@@ -92,7 +87,6 @@ class QueuedRuns:
         return len(self._partitions.keys() & set(running))
 
     def cancel(self) -> None:
-        """End all that are queued or running."""
         for run_id in self._partitions.keys() & set(self._instance.get_run_ids(self._filter(UNFINISHED))):
             self._instance.run_coordinator.cancel_run(run_id)
 

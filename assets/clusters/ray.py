@@ -49,7 +49,6 @@ class RayLauncher(RayRunLauncher):
 
     @cached_property
     def client(self) -> JobSubmissionClient:
-        """Raises ``ClusterUnavailable`` where no cluster answers."""
         return connected(self.address)
 
     def launch_run(self, context: LaunchRunContext) -> None:
@@ -91,11 +90,8 @@ def connected(address: str) -> JobSubmissionClient:
 
 
 def dashboard_of(address: str) -> str:
-    """The address at which the cluster behind a ``ray://`` address takes jobs. Raises ``ClusterUnavailable``.
-
-    A process of its own asks: to become a Ray client changes a process for good, and Ray's server of clients
-    sometimes fails to start one, which then waits for ever (ray 2.60).
-    """
+    """The address at which the cluster behind a ``ray://`` address takes jobs. A process of its own asks: a Ray client
+    changes a process for good, and its server may wait for ever (ray 2.60). Raises ``ClusterUnavailable``."""
     reason, url = "", urlsplit(address)
     try:
         socket.create_connection((url.hostname or "", url.port or _CLIENT_PORT), timeout=_CONNECT_SECONDS).close()

@@ -1,7 +1,5 @@
-"""The launcher of all runs, named in ``dagster.yaml``: each run goes where its tag or the environment says.
-
-Kubernetes has a launcher of its own in ``dagster.yaml`` (docs/scale.md).
-"""
+"""The launcher of all runs, named in ``dagster.yaml``: each run goes where its tag or the environment says. Kubernetes
+has a launcher of its own there (docs/scale.md)."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -33,7 +31,6 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:
-        """The entry of ``dagster.yaml``."""
         return self._inst_data
 
     @classmethod
@@ -46,11 +43,9 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
         return cls(inst_data=inst_data)
 
     def launch_run(self, context: LaunchRunContext) -> None:
-        """Record the placement first, so that the run is looked for where it was launched.
-
-        Raises ``PlacementError``, and ``DagsterUserCodeUnreachableError`` while the cluster is unavailable: the one
-        error after which the queue takes a run back (``max_user_code_failure_retries`` in ``dagster.yaml``).
-        """
+        """Record the placement first, so that the run is looked for where it was launched. Raises ``PlacementError``,
+        and ``DagsterUserCodeUnreachableError`` while the cluster is unavailable: the one error after which the queue
+        takes a run back (``max_user_code_failure_retries`` in ``dagster.yaml``)."""
         run = context.dagster_run
         if (runs_on := run.tags.get(RUNS_ON_TAG) or RunSettings.from_environment().on) != LOCAL:
             check_databases(self._instance)

@@ -1,7 +1,5 @@
-"""Runs as jobs of Slurm, each a `sbatch` of Dagster's own command for a run; `squeue` says which still are there.
-
-Slurm itself repeats nothing (``--no-requeue``): Dagster repeats a lost run, under another id.
-"""
+"""Runs as jobs of Slurm, each a `sbatch` of Dagster's own command for a run; `squeue` says which still are there. Slurm
+repeats nothing (``--no-requeue``): Dagster repeats a lost run, under another id."""
 
 import shlex
 import subprocess
@@ -24,7 +22,6 @@ _LOG_CHARACTERS = 2000
 
 
 def slurm_launcher(settings: RunSettings) -> "SlurmRunLauncher":
-    """Raises ``PlacementError`` if no Slurm answers."""
     queued_jobs()
     return SlurmRunLauncher(settings)
 

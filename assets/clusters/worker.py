@@ -25,7 +25,6 @@ def lost(reason: str) -> CheckRunHealthResult:
 
 
 def is_lost(health: CheckRunHealthResult) -> bool:
-    """True if a launcher says that the worker is gone."""
     return health.status == WorkerStatus.FAILED
 
 

@@ -290,11 +290,8 @@ def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path
 def sources_table(
     public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"], *, width: int = _WIDE
 ) -> Table:
-    """Public datasets by name, then the sources of the user.
-
-    A table of less than 120 columns lacks where they come from; one of less than 80 would break words, so that each
-    source has lines of its own.
-    """
+    """Public datasets by name, then the sources of the user. A table of less than 120 columns lacks where they come
+    from; below 80 each source has lines of its own, since a table would break words."""
     sources = list(_described(public, added))
     if width < _NARROW:
         grid = Table.grid(Column(overflow="fold"))

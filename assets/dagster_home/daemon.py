@@ -1,7 +1,5 @@
-"""Dagster's daemon for as long as a command waits for queued runs, unless one is running already.
-
-The daemon launches what is in the queue, notices lost runs and repeats them; beside `darkroom ui` there is one.
-"""
+"""Dagster's daemon for as long as a command waits for queued runs, unless one runs already, as beside `darkroom ui`: it
+launches what is in the queue, notices lost runs and repeats them."""
 
 from __future__ import annotations
 

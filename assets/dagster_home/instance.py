@@ -100,12 +100,8 @@ def close_abandoned_runs(instance: dg.DagsterInstance) -> int:
 
 
 def keep_from_ctrl_c(instance: dg.DagsterInstance) -> None:
-    """Let the processes that copy a step's output end with the step, and not by Ctrl-C.
-
-    Dagster copies what steps print to the terminal and into its logs, with two processes for each stream. They are in
-    the command's process group: Ctrl-C reached them as well, and those that are Python left a traceback each between
-    the command's own lines.
-    """
+    """Let the two processes that copy each stream of a step's output end with the step. They are in the command's
+    process group: by Ctrl-C those that are Python left a traceback each between the command's own lines."""
     manager = instance.compute_log_manager
     capture: Callable[[Sequence[str]], AbstractContextManager[Any]] = manager.capture_logs
 

@@ -67,7 +67,6 @@ class AnnotationSettings(LaunchpadSettings):
         return RecordedCampaign(workspace, read_recording(path))
 
     def origin(self, recorded: RecordedCampaign | None) -> dict[str, Any]:
-        """The origin, for the asset's page."""
         if recorded is None:
             return {"annotations": "campaign of this workspace"}
         note = {"note": recorded.recording.note} if recorded.recording.note else {}

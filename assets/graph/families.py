@@ -1,7 +1,5 @@
-"""Assets: the samples of every source; drafts -> runs -> verdicts -> trajectories, and rejects of every family.
-
-One partition per shard (``demo-0000``), never one per row.
-"""
+"""Assets: the samples of every source; drafts -> runs -> verdicts -> trajectories, and rejects of every family. One
+partition per shard (``demo-0000``), never one per row."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +28,6 @@ _FIRST = "crop"
 
 
 def samples_asset() -> dg.AssetsDefinition:
-    """The asset that reads sources."""
     return stage_asset(
         SAMPLES, SPECS["samples"], _read_shard, record=Sample, deps=(), group="source", partitions=SHARDS
     )

@@ -45,7 +45,6 @@ def rl_stage(work: StageInputs, asset: str) -> Any:
 
 
 def work_on_rl(work: StageInputs, asset: str) -> StageReport:
-    """One RL stage. Raises what ``Shard.materialize`` raises."""
     return _shard(work).materialize(rl_stage(work, asset))
 
 

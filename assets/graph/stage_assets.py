@@ -96,11 +96,9 @@ def stage_asset(
     metadata: Mapping[str, Any] | None = None,
     priority: int = 0,
 ) -> dg.AssetsDefinition:
-    """The asset of one stage, whose rows are ``record``; ``perform`` materialises it with the launchpad's
-    ``settings``. Its last name is the tag ``darkroom/stage``, by which all families' runs or rejects are selected.
-
-    ``priority``: in a run, higher for later stages: a family is finished before the next one begins.
-    """
+    """The asset of one stage, whose rows are ``record``; ``perform`` materialises it with the launchpad's ``settings``.
+    Its last name is the tag ``darkroom/stage``, by which all families' runs or rejects are selected. ``priority``: in a
+    run, higher for later stages: a family is finished before the next one begins."""
     # dagster takes the schema of a Config class here, its annotation lists other types only
     schema: Any = settings.to_config_schema() if settings else None
 

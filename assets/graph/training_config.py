@@ -1,7 +1,5 @@
 """The launchpad's settings of training, from the programs' own settings models, and the command lines that follow.
-
-Unset values are the program's own defaults or its recipe's; for the tiny model of the demo they are chosen here.
-"""
+Unset values are the program's own defaults or its recipe's; for the tiny model of the demo they are chosen here."""
 
 from collections.abc import Mapping
 from pathlib import Path

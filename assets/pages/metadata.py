@@ -91,7 +91,6 @@ def judging_metadata(judging: JudgeStats) -> Metadata:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> dg.MetadataValue:
-    """Rows with the names of their columns."""
     return dg.MetadataValue.table([dg.TableRecord(dict(zip(head, row, strict=True))) for row in rows])
 
 

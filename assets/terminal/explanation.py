@@ -40,7 +40,6 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
 
 
 def print_candidates(console: Console, error: RowAmbiguous) -> None:
-    """Prints the rows that match an ambiguous name."""
     rows = ((subject.kind, Text(subject.id), Text(subject.where)) for subject in error.candidates)
     console.print(table(("kind", "id", "where"), rows, header_style="table.header"))
 

@@ -1,7 +1,5 @@
-"""Lines of a run in the terminal: one for each finished asset, and the run's status.
-
-A terminal shows the status in one line that changes; a file or a pipe gets a line every few seconds.
-"""
+"""Lines of a run in the terminal: one for each finished asset, and the run's status, which is one line that changes; a
+file or a pipe gets a line every few seconds."""
 
 import time
 from collections import defaultdict

@@ -13,7 +13,6 @@ _N_REJECTS = 10
 
 
 def print_check(console: Console, checked: SourceCheck, page: Path) -> None:
-    """Print the whole trial."""
     n_samples = len(checked.samples)
     console.print(f"{checked.n_rows:,} rows: {n_samples:,} samples, {len(checked.rejects):,} not", highlight=False)
     uses = [(use.role, use.columns, f"{use.n_filled} of {n_samples}", Text(use.example)) for use in checked.columns]

@@ -151,7 +151,6 @@ def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
 
 
 def _totals(workspace: Workspace, keys: Sequence[TableKey]) -> tuple[int, ...]:
-    """Rows in, rows out, and rows that are not applicable."""
     facts = [workspace.tables.facts(key) for key in workspace.tables.existing(keys)]
     return tuple(sum(fact.get(name, 0) for fact in facts) for name in ("n_in", "n_out", "n_not_applicable"))
 

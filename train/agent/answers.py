@@ -110,12 +110,9 @@ class Agent:
         return self._evaluated.policy.identity.model
 
     async def answer(self, sample: Sample, number: int, seed: int | None) -> Answer:
-        """Give the ``number``-th answer to a question.
-
-        Raises ``ServiceError``: invalid_request where the protocol cannot put the question, unreadable_image where it
-        failed and an image does not decode, infrastructure_failed where the endpoint or the sandbox failed and the
-        model is not to blame.
-        """
+        """Give the ``number``-th answer to a question. Raises ``ServiceError``: invalid_request where the protocol
+        cannot put it, unreadable_image where an image does not decode, infrastructure_failed where the endpoint or the
+        sandbox failed."""
         evaluated = self._evaluated if seed is None else replace(self._evaluated, seed=seed)
         question = Question(sample.source, sample)
         try:

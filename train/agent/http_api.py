@@ -79,10 +79,8 @@ class ChatRequest(BaseModel):
 
 
 def question_of(request: ChatRequest, store: ImageStore) -> Sample:
-    """Read the question: texts of system and user in their order, then the images, which are stored.
-
-    Raises ``ServiceError`` (invalid_request, unreadable_image).
-    """
+    """Read the question: texts of system and user in their order, then the images, which are stored. Raises
+    ``ServiceError`` (invalid_request, unreadable_image)."""
     users = [message for message in request.messages if message.role == "user"]
     if len(users) != 1 or request.messages[-1].role != "user":
         roles = ", ".join(message.role for message in request.messages)

@@ -1,5 +1,2 @@
-"""RL rows with their sandbox and rewards for other trainers: ``darkroom environment serve``.
-
-A trainer resets an episode to a row, sends what its model writes, and reads observations and in the end the reward: the
-rollout loop, protocol, sandbox, graders and methods are those of ``darkroom.train.grpo``.
-"""
+"""RL rows with their sandbox and rewards for other trainers: ``darkroom environment serve``. A trainer resets an
+episode to a row, sends what its model writes, and reads observations and in the end the reward."""

@@ -63,7 +63,6 @@ class Episode:
 
     @property
     def outcome(self) -> RolloutOutcome | None:
-        """The outcome, for rewards; None while it goes on."""
         return None if self._finished is None else self.active.outcome(self._finished)
 
     async def step(self, text: str, *, finished: bool) -> StepResult:
@@ -153,11 +152,8 @@ class Episodes:
             raise ServiceError("invalid_request", str(error)) from error
 
     async def score(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """Score finished episodes of one row, as one group, as ``darkroom.train.grpo`` does.
-
-        Raises ``ServiceError``: invalid_request where one goes on or they are of different rows, infrastructure_failed
-        where a judge does not answer.
-        """
+        """Score finished episodes of one row, as one group. Raises ``ServiceError``: invalid_request where one goes on
+        or they are of different rows, infrastructure_failed where a judge does not answer."""
         outcomes = [self.registry.get(name).outcome for name in names]
         whole = [outcome for outcome in outcomes if outcome is not None]
         if len(whole) < len(outcomes) or len({outcome.question.sample.sample_id for outcome in whole}) != 1:

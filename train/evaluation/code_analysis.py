@@ -53,11 +53,8 @@ _IMAGE = re.compile(r"image|img|pic|photo", re.IGNORECASE)
 
 
 def tools_of(code: str, observation: Observation, *, untouched: bool = False) -> frozenset[Tool]:
-    """The kinds of ``code`` with ``observation``; at least one.
-
-    ``untouched``: every observed image is an unchanged one of the question, measured on pixels
-    (``observed_images.py``): then nothing was cropped, rotated or enhanced, whatever the code calls.
-    """
+    """The kinds of ``code`` with ``observation``; at least one. ``untouched``: every observed image is an unchanged one
+    of the question, measured on pixels: then nothing was cropped, rotated or enhanced, whatever the code calls."""
     tree = parsed(code)
     if tree is None:
         return frozenset({Tool.OTHER})
@@ -158,7 +155,6 @@ class _Numbers:
                     self._values[name.id] = value
 
     def all(self, nodes: Sequence[ast.expr]) -> list[float] | None:
-        """The values of ``nodes``; None where one cannot be computed."""
         values = [self.value(node) for node in nodes]
         return None if None in values else [value for value in values if value is not None]
 

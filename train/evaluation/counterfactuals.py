@@ -50,8 +50,7 @@ class Counterfactual:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Proportions of controls that change the answer: of all with an answer, and of those whose rollout was right or
-    wrong. ``n_unanswered`` controls have no answer."""
+    """Proportions of controls that change the answer: of all with an answer, of right and of wrong rollouts."""
 
     changed: Estimate
     changed_right: Estimate

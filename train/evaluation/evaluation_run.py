@@ -184,8 +184,7 @@ def n_processes() -> int:
 
 
 def roll_out_share(run: EvaluationRun, question_sets: Sequence[QuestionSet]) -> None:
-    """Roll out this process's questions, then wait for the other processes to finish theirs. Raises ``TrainError`` as
-    ``EvaluationRun.run`` does."""
+    """Roll out this process's questions, then wait for the other processes. Raises as ``EvaluationRun.run``."""
     import torch.distributed as dist  # heavy, and for several processes only
 
     rank, n = int(os.environ["RANK"]), n_processes()

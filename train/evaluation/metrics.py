@@ -80,11 +80,9 @@ _NOT_EXECUTED = frozenset({"blocked", "protocol"})
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """``right``: share of right answers; ``value``: the benchmark's own score (ANLS), the same where it has none.
-
-    ``pass_at`` has the unbiased pass@k for k = 1, 2, 4, … up to the rollouts of a question; ``circular`` the share of
-    questions that are right in all their forms, where there are several.
-    """
+    """``right``: share of right answers; ``value``: the benchmark's own score (ANLS), the same where it has none;
+    ``pass_at``: the unbiased pass@k for k = 1, 2, 4, …; ``circular``: the share of questions right in all their forms,
+    if several."""
 
     right: Estimate
     value: Estimate
@@ -107,8 +105,7 @@ class Bucket:
 @dataclass(frozen=True, slots=True)
 class Code:
     """``tool_use``: share of rollouts that call a tool (Look Less, Reason More, table 1). FIGR §4.4: ``ratio``, share
-    of rollouts with executed code; ``pass_rate``, share of code rounds without error; ``lines``, non-empty lines per
-    round."""
+    with executed code; ``pass_rate``, share of code rounds without error; ``lines``, non-empty lines per round."""
 
     tool_use: Estimate
     ratio: Estimate
@@ -212,7 +209,6 @@ def tokens_seen(rollouts: Sequence[ScoredRollout], vision: VisionModel) -> dict[
 
 
 def broken(rollouts: Sequence[ScoredRollout]) -> dict[str, int]:
-    """Rollouts without an answer, by reason."""
     reasons = Counter(str(scored.rollout.error.reason) for scored in rollouts if scored.rollout.error is not None)
     return dict(reasons.most_common())
 

@@ -1,9 +1,6 @@
-"""Images of a rollout's observations, traced to regions of the question's images, measured on pixels.
-
-A crop inside a figure (``plt.imshow``, as PyVision does) matches the original only without the white around it, its
-frame, ticks and titles. Its panels are found with a frame, whatever their content, and without one as far as they
-differ from the figure's own colour.
-"""
+"""Images of a rollout's observations, traced to regions of the question's images, measured on pixels. A crop inside a
+figure (``plt.imshow``, as PyVision does) matches only without the white around it, frame, ticks and titles. Panels are
+found with a frame, whatever their content, and without one as far as they differ from the figure's own colour."""
 
 import asyncio
 import re

@@ -107,8 +107,7 @@ class SeenImage:
 
 @dataclass(frozen=True, slots=True)
 class RolloutRow:
-    """A row of ``rollouts.parquet``: question and outcome; a trajectory's columns follow. ``seen``: every image of the
-    observations."""
+    """A row of ``rollouts.parquet``; a trajectory's columns follow. ``seen``: every image of the observations."""
 
     benchmark: str
     category: str
@@ -136,7 +135,6 @@ def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -
 
 
 def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> Trajectory:
-    """The rollout as a trajectory, with its scores as checks."""
     plain = trajectory_of(scored.question, scored.task, scored.rollout, evaluated)
     return replace(plain, checks=tuple(_checks(scored, findings)))
 
@@ -227,8 +225,7 @@ COLUMNS = (
 
 
 def export(folder: Path, formats: Collection[ExportFormat]) -> None:
-    """Write the files of ``formats`` into an evaluation's folder, each whole or not at all. Made of
-    ``rollouts.parquet`` alone, so that a complete evaluation needs no second run."""
+    """Write the files of ``formats``, each whole or not at all, from the folder's ``rollouts.parquet`` alone."""
     if ExportFormat.CSV not in formats:
         return
     # with the mark by which spreadsheets recognise UTF-8

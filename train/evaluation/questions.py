@@ -1,8 +1,5 @@
-"""Questions of an exported dataset, a benchmark or a source, each with its scoring rule.
-
-A question may come in several forms (HR-Bench rotates its choices): forms with the same images, text and choices are
-one ``group``, and only groups are statistically independent.
-"""
+"""Questions of an exported dataset, a benchmark or a source, each with its scoring rule. Forms of one question with the
+same images, text and choices are one ``group`` (HR-Bench rotates choices): only groups are independent."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -34,11 +31,8 @@ from darkroom.train.runs.options import require_dataset
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A sample with its scoring rule. ``grader`` None: the first rule that can parse the answer.
-
-    ``variants`` names the question that this is a version of; ``figures`` the benchmark's own figures. ``protocol`` and
-    ``mode`` are set where the question comes with them (rows of an SFT dataset).
-    """
+    """A sample with its scoring rule. ``grader`` None: the first rule that can parse the answer. ``variants`` names the
+    question that this is a version of; ``figures`` the benchmark's own. SFT rows set ``protocol`` and ``mode``."""
 
     benchmark: str
     sample: Sample

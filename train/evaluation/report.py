@@ -18,7 +18,6 @@ _EDGE = re.compile(r"(?<!\\)\|")
 
 
 def report(record: Mapping[str, Any]) -> str:
-    """Render ``report.md``: policy and questions, every figure, a glossary."""
     return _templates().get_template("report.md.jinja").render(record) + "\n"
 
 

@@ -123,12 +123,10 @@ class Findings:
 
     @property
     def counted(self) -> list[ScoredRollout]:
-        """Rollouts without an infrastructure failure."""
         return [scored for scored in self.rollouts if not scored.failed]
 
     @property
     def failed(self) -> list[ScoredRollout]:
-        """Rollouts lost to an endpoint or sandbox failure; the next run retries them."""
         return [scored for scored in self.rollouts if scored.failed]
 
     def by_boxes(self, scored: ScoredRollout, observed: ObservedImage) -> bool:
@@ -238,11 +236,9 @@ def hallusionbench(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
 
 
 def wemath(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
-    """Figures of problems with all their steps (Qiao et al., arXiv 2407.01284, §2.3 and the authors' evaluation).
-
-    IK: problem and a step wrong. IG: the problem wrong, all steps right. CM: problem and steps right (loose: one step).
-    RM: the rest of the right problems, as a share of these. The score is CM + IG / 2.
-    """
+    """Figures of problems with all their steps (Qiao et al., arXiv 2407.01284, §2.3 and the authors' evaluation). IK:
+    problem and a step wrong. IG: the problem wrong, all steps right. CM: problem and steps right (loose: one step). RM:
+    the rest of the right problems, as a share of these."""
     problems: dict[Any, dict[str, bool]] = defaultdict(dict)
     for scored in rollouts:
         row = details_of(scored.question.sample)

@@ -1,8 +1,5 @@
-"""The evaluated policy (an endpoint, a checkpoint folder, or the oracle of a family), its rollouts and their scores.
-
-Scores are given by rule, by a judge for free text, or as the benchmark counts. Turns and executions are on the ledger
-and never paid for twice.
-"""
+"""The evaluated policy (an endpoint, a checkpoint folder, or the oracle of a family), its rollouts and their scores: by
+rule, by a judge for free text, or as the benchmark counts. Turns and executions are on the ledger."""
 
 import asyncio
 from collections.abc import Callable
@@ -223,15 +220,13 @@ def _frames(settings: EvaluationSettings, store: ImageStore) -> Callable[[Sample
 
 
 def open_judge(settings: EvaluationSettings, store: ImageStore) -> Policy | None:
-    """Open the judge of free answers and crops; None without a judge endpoint."""
     if not settings.judge_url:
         return None
     return NamedJudge(JudgeSettings(base_url=settings.judge_url, model=settings.judge_model).endpoint, store)
 
 
 def vision_of(settings: EvaluationSettings) -> VisionModel:
-    """The vision model that visual tokens are counted for: from a checkpoint's processor, at an endpoint by name. The
-    oracle counts as Qwen2.5-VL."""
+    """The vision model that visual tokens are counted for; the oracle counts as Qwen2.5-VL."""
     if settings.model and not settings.url:
         from darkroom.train.models.loading import load_processor
 

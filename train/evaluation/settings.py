@@ -1,7 +1,5 @@
-"""The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers.
-
-The settings of the agent: those of an evaluated policy, which mean the same.
-"""
+"""The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers; and
+those of the agent, which mean the same."""
 
 from enum import StrEnum
 from pathlib import Path

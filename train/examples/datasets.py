@@ -76,10 +76,8 @@ def _questions(files: Sequence[Path]) -> set[str]:
 
 
 def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, Any]], *, decode: bool = True) -> Dataset:
-    """Turn every row of ``dataset`` into ``present(row)`` when it is read, never before.
-
-    Without ``decode`` a row's images are as they are stored, ``{"bytes": …, "path": …}``. A stored column of messages
-    would have to pass through Arrow, which fills every part with None for the keys that other parts have.
+    """Turn every row of ``dataset`` into ``present(row)`` when it is read, since Arrow would fill every part of a
+    message with None for others' keys. Without ``decode`` images are as they are stored, ``{"bytes": …, "path": …}``.
     """
 
     def transform(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:

@@ -90,11 +90,9 @@ Span = tuple[int, int]
 
 def collate(examples: Sequence[Mapping[str, Any]], *, processor: Any, template: str) -> dict[str, Any]:
     """Encode ``examples`` (``messages``, and ``images`` in the order of their placeholders) as tensors (rows, tokens).
-
-    The same as TRL's ``DataCollatorForVisionLanguageModeling`` with ``assistant_only_loss``, tensor by tensor (a test
-    compares them). That one finds the trained tokens in a loop over every token and span: half a second for a row of
-    7,000 tokens, before every step. Raises ``ValueError`` when the placeholders are not as many as the images.
-    """
+    The same as TRL's ``DataCollatorForVisionLanguageModeling`` with ``assistant_only_loss``, tensor by tensor, without
+    its loop over every token: half a second a row of 7,000. Raises ``ValueError`` for placeholders that are not as many
+    as the images."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     rendered: Any = render_jinja_template(
@@ -140,12 +138,9 @@ def _shifted(spans: Sequence[Span], replaced: Sequence[Mapping[str, Span]]) -> l
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reader of rows of a shipped dataset for one model.
-
-    ``train_observations`` is an ablation, the loss of a trainer without masks: every token after the question counts,
-    observations and their markers as well, whatever the rows' loss policy; only the tokens that stand for images have
-    no label. A model trained so learns to write observations itself. The other two: ``ablated``.
-    """
+    """Reader of rows of a shipped dataset for one model. ``train_observations`` is an ablation, the loss of a trainer
+    without masks: every token after the question counts, observations and their markers as well, whatever the rows'
+    loss policy, but not the tokens that stand for images. The other two: ``ablated``."""
 
     processor: Any
     template: str

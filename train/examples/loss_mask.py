@@ -1,8 +1,4 @@
-"""The loss mask of a row, token by token, for the terminal and as a self-contained HTML page.
-
-``darkroom inspect-mask`` prints a row as the model reads it: trained text in green, everything else dim, image tokens
-counted.
-"""
+"""The loss mask of a row, token by token, for the terminal (``darkroom inspect-mask``) and as a self-contained page."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -47,7 +43,6 @@ class Run(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text; ``<|image_pad|>×16`` stands for sixteen image tokens."""
         if self.kind == "image":
             return f"<|image_pad|>×{len(self.pieces)}"
         return "".join(piece.text for piece in self.pieces)

@@ -1,8 +1,5 @@
-"""Trains the phases in order, each from the weights of the one before.
-
-A finished phase leaves weights and steps in its folder below ``Staging.steps``; a restart skips it and resumes the
-interrupted phase from its last checkpoint.
-"""
+"""Trains the phases in order, each from the weights of the one before. A finished phase leaves weights and steps in its
+folder below ``Staging.steps``; a restart skips it and resumes the interrupted phase from its last checkpoint."""
 
 import gc
 import json
@@ -37,10 +34,7 @@ from darkroom.train.runs.trainer_callbacks import EvaluatesPeriodically, report_
 
 def held_out_loss(trainer: Any, rows: Sequence[Any], reader: RowReader, *, size: int) -> dict[str, float]:
     """``eval_loss`` (negative log-likelihood) and ``eval_mean_token_accuracy``: means over all trained tokens of the
-    rows, whatever their division into forward passes.
-
-    ``rows`` are those of the dataset; each process reads its share of them, ``size`` at a time.
-    """
+    rows, whatever their division into forward passes. Each process reads its share of ``rows``, ``size`` at a time."""
     accelerator = trainer.accelerator
     sums = torch.zeros(3, dtype=torch.float64, device=accelerator.device)
     processes = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}
@@ -57,12 +51,9 @@ def held_out_loss(trainer: Any, rows: Sequence[Any], reader: RowReader, *, size:
 
 
 class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer):
-    """TRL's trainer, whose loss of a step is the mean over all its trained tokens, whatever the size of its passes.
-
-    TRL 1.16 does so only for models that declare the loss argument ``num_items_in_batch``, which the Qwen-VL models do
-    not: without it a row of five trained tokens weighs as much as one of five hundred, and the result depends on how a
-    batch is divided.
-    """
+    """TRL's trainer, whose loss of a step is the mean over all its trained tokens, whatever the size of its passes. TRL
+    1.16 does so only for models with the loss argument ``num_items_in_batch``, which the Qwen-VL models lack: a row of
+    five trained tokens would weigh as much as one of five hundred, depending on how a batch is divided."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         loading.score_only_trained_tokens()

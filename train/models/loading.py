@@ -70,12 +70,9 @@ def has_gpu() -> bool:
 
 
 def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation: str | None = None) -> Any:
-    """Load the model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``.
-
-    Raises ``TrainError`` where this machine has no such ``attn_implementation`` (transformers' names).
-
-    A training of all weights does: of bfloat16 weights 98 in 100 stay where they are in 20 steps of 1e-6, because the
-    step is smaller than half the distance to the next number. Computation is in bfloat16 either way.
+    """Load the model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``, as for training all
+    weights: of bfloat16 weights 98 in 100 stay where they are in 20 steps of 1e-6, smaller than half the distance to
+    the next number. Raises ``TrainError`` where this machine has no such ``attn_implementation`` (transformers' names).
     """
     import torch
     from transformers import AutoModelForImageTextToText
@@ -96,11 +93,8 @@ def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation
 
 
 def score_only_trained_tokens() -> None:
-    """Keep TRL's output head on a CPU from scoring the tokens without a label: half of a small model's training.
-
-    TRL leaves them out on Triton devices alone, since on others the head might be compiled anew for each number of
-    tokens; on a CPU nothing is compiled.
-    """
+    """Keep TRL's output head on a CPU from scoring the tokens without a label: half of a small model's training. TRL
+    leaves them out on Triton alone, since elsewhere the head might be compiled anew for each number of tokens."""
     from trl.kernels import chunked_logprob
     from trl.trainer import utils
 
@@ -150,12 +144,9 @@ def context_length(folder: Path) -> int:
 def save_checkpoint(
     trainer: Any, processor: Any, folder: Path, *, base: Path, chat_template: str, best: Path | None = None
 ) -> None:
-    """Write model and processor as one loadable folder; LoRA weights are merged into the model.
-
-    Called by every process; the first one writes. ``base`` is the model that training began with, ``chat_template`` the
-    one it came with. ``best`` is a folder that ``trainer.save_model`` wrote, whose weights are written instead of those
-    of the last step.
-    """
+    """Write model and processor as one loadable folder, in the first of all processes; LoRA weights are merged.
+    ``base`` is the model that training began with, ``chat_template`` its template, ``best`` a folder that
+    ``trainer.save_model`` wrote, whose weights are written instead of those of the last step."""
     if hasattr(trainer.model, "merge_and_unload") and trainer.args.should_save:
         if best is not None:
             from peft import load_peft_weights, set_peft_model_state_dict
@@ -176,7 +167,6 @@ def save_checkpoint(
 
 
 def suppressed_tokens(processor: Any) -> list[int]:
-    """Ids of ``VISION_TOKENS`` that the tokenizer has."""
     vocabulary = processor.tokenizer.get_vocab()
     return [vocabulary[token] for token in VISION_TOKENS if token in vocabulary]
 
@@ -201,10 +191,8 @@ _NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processo
 
 
 def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path | None = None) -> None:
-    """Write ``processor``; the settings of its videos are those of ``base``, the model that training began with.
-
-    transformers 5 reads ``processor_config.json``, version 4 the two files beside it. ``auto_map`` stays: transformers
-    without torchvision loads the image-only class with ``trust_remote_code=True``.
+    """Write ``processor`` with the video settings of ``base``, the model that training began with: transformers 5 reads
+    ``processor_config.json``, version 4 the files beside it. ``auto_map`` stays, for transformers without torchvision.
     """
     processor.save_pretrained(folder)
     path = folder / "processor_config.json"

@@ -103,11 +103,9 @@ class LocalPolicy:
         """Do nothing: the folder was checked when the policy was made."""
 
     async def write(self, turn: CompletionRequest) -> Completion:
-        """Write the next turn; of a conversation that fills the model's context an empty one, cut off.
-
-        Raises ``PolicyError`` for an image of the question that the model's processor does not take, ``RowError``
-        (unsuitable) for one that code showed: a retry would not help.
-        """
+        """Write the next turn; of a conversation that fills the model's context an empty one, cut off. Raises
+        ``PolicyError`` for an image of the question that the processor does not take, ``RowError`` (unsuitable) for one
+        of code."""
         for image in _images(turn):
             if is_too_thin(image.width, image.height):
                 evidence = f"an image of {image.width}x{image.height} pixels is too thin to be shown"
@@ -219,11 +217,8 @@ def _images(turn: CompletionRequest) -> list[Any]:
 
 
 class SeededSampler(LogitsProcessor):
-    """Sampler from the softmax that takes the greatest logit after noise; every row has a generator of its own.
-
-    The logarithm of an exponential variable, negated, is Gumbel's: the argmax of logits with such noise is a sample of
-    their softmax. Rows do not depend on one another, however they are batched.
-    """
+    """Sampler from the softmax: the greatest logit after Gumbel's noise (the negated logarithm of an exponential
+    variable). Every row has a generator of its own: rows do not depend on one another, however they are batched."""
 
     def __init__(
         self, seeds: Sequence[int], temperature: float, top_p: float, device: torch.device, *, top_k: int | None = None

@@ -25,7 +25,6 @@ CONFIGURATIONS = "train/launch"
 
 
 def is_sharded(trainer: Any) -> bool:
-    """True if the weights of a trainer's model are divided among the processes."""
     deepspeed = trainer.accelerator.state.deepspeed_plugin
     return bool(trainer.is_fsdp_enabled) or (deepspeed is not None and deepspeed.zero_stage == 3)
 
@@ -74,12 +73,9 @@ def note_on_launch(trainer: Any) -> str:
 
 
 def always_sees(model: Any) -> None:
-    """Make the vision tower run in every forward pass but those of single further tokens, images or none.
-
-    A batch without images sees a grey image of one token, which is multiplied by 0 and changes nothing; the gradients
-    of the tower are 0 then, not missing. A missing one would leave the other processes waiting. The tower runs where it
-    runs for a batch with images: ``generate`` encodes them before the first forward pass, training within it.
-    """
+    """Make the vision tower run in every forward pass but those of single further tokens, as it runs for a batch with
+    images. A batch without sees a grey image of one token, which is multiplied by 0: the gradients of the tower are 0
+    then, not missing, which would leave the other processes waiting."""
     core = next(part for part in model.modules() if hasattr(part, "visual") and hasattr(part, "language_model"))
     has_run = False
 
@@ -108,22 +104,17 @@ def always_sees(model: Any) -> None:
 
 
 class Lockstep:
-    """Lockstep of processes that share sharded weights: they take their turns together, each a collective operation.
-
-    The rollouts of one process may need more turns than those of another. Before each turn all processes report if
-    they have one to write; one without writes an ``empty_turn`` of a single token, which is not read, until none has
-    any. Without this the processes would wait for one another for ever.
-    """
+    """Lockstep of processes that share sharded weights: they take their turns together, each a collective operation,
+    for which they would otherwise wait for ever. Before each turn all processes report if they have one to write; one
+    without writes an ``empty_turn`` of a single token, which is not read, until none has any."""
 
     def __init__(self, accelerator: Any, empty_turn: Callable[[], None]) -> None:
         self._accelerator, self._empty_turn = accelerator, empty_turn
 
     def begin_turn(self) -> None:
-        """Wait for all processes before this one writes a turn."""
         self._anyone_writes(True)
 
     def finish(self) -> None:
-        """Write empty turns until no process has any turn to write."""
         while self._anyone_writes(False):
             self._empty_turn()
 

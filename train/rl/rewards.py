@@ -69,12 +69,9 @@ def correctness(answer: str | None, sample: Sample, grader: Grader | None = None
 
 
 def thyme(result: float, addition: float, format: float, *, weight: float = 0.5) -> float:
-    """Thyme §4.4: ``r = result · (1 + 0.5 · consistency) + 0.5 · format``; 0 to 2.
-
-    The ablations of appendix C.5.2 put another ``addition``, in [0, 1], in the place of consistency: the code reward
-    (more code, no better answers), or a judge's score of the thinking (easy to exploit, worse than none). It counts
-    only where the result does: a wrong answer gains nothing, and a result of -1 (``thyme_result``, variant code) stays.
-    """
+    """Thyme §4.4: ``r = result · (1 + 0.5 · consistency) + 0.5 · format``; 0 to 2. The ablations of appendix C.5.2 put
+    another ``addition``, in [0, 1], in the place of consistency: the code reward, or a judge's score of the thinking.
+    It counts only for a right answer; a result of -1 (``thyme_result``, variant code) stays."""
     return result + weight * max(result, 0.0) * addition + 0.5 * format
 
 
@@ -109,10 +106,8 @@ def tapo(
     accuracy: float, tool_scores: Sequence[float], *, weight_accuracy: float, weight_tool: float, format: float = 0.0
 ) -> float:
     """CodeV eqs. 5 and 6: ``R = λ_acc · r_acc + λ_tool · mean(r_t)`` over the rounds with code (0 if none).
-
     ``tool_scores`` is one per round with code: the judge's 0..1, or less than 0 for a redline. ``format`` is added as
-    it is (eq. 5 has none, figure 9 at most 0.3). Raises ``ValueError`` unless ``|λ_tool| < |λ_acc|``, as demanded.
-    """
+    it is (eq. 5 has none, figure 9 at most 0.3). Raises ``ValueError`` unless ``|λ_tool| < |λ_acc|``."""
     if not abs(weight_tool) < abs(weight_accuracy):
         raise ValueError(
             f"TAPO needs |weight_tool| < |weight_accuracy|, so that the answer dominates; found {weight_tool} and "
@@ -122,11 +117,9 @@ def tapo(
 
 
 def instruction_following(used_tool: bool, mode: str, *, b1: float = 1.2, c1: float = 1.0) -> float:
-    """Look Less, Reason More eq. 5: ``+b1`` for a rollout that did as its prompt said, else ``-c1`` (table A2).
-
-    The whole rollout must obey, as the paper's text says: by eq. 5 alone *one* step would do, and every rollout has one
-    without a tool. Raises ``ValueError`` for a ``mode`` other than ``forced`` and ``forbidden``.
-    """
+    """Look Less, Reason More eq. 5: ``+b1`` for a rollout that did as its prompt said, else ``-c1`` (table A2). The
+    whole rollout must obey, as the text says: by eq. 5 *one* step would do, and every rollout has one without a tool.
+    Raises ``ValueError`` for a ``mode`` other than ``forced`` and ``forbidden``."""
     if mode not in ("forced", "forbidden"):
         raise ValueError(f"instructions are followed in the modes forced and forbidden; found {mode!r}")
     return b1 if used_tool == (mode == "forced") else -c1
@@ -148,10 +141,7 @@ def alignment(
     c3: float = 1.0,
 ) -> float:
     """Look Less, Reason More eq. 6 (table A2): ``+b2`` right and as needed, ``+b3`` right though not as needed, ``-c2``
-    wrong though as needed, ``-c3`` wrong and not as needed.
-
-    Raises ``ValueError`` unless ``b2 > b3 > 0`` and ``c3 > c2 > 0``.
-    """
+    wrong though as needed, ``-c3`` wrong and not. Raises ``ValueError`` unless ``b2 > b3 > 0`` and ``c3 > c2 > 0``."""
     if not (b2 > b3 > 0 and c3 > c2 > 0):
         raise ValueError(f"alignment needs b2 > b3 > 0 and c3 > c2 > 0; found b2={b2}, b3={b3}, c2={c2}, c3={c3}")
     right, wrong = (b2, c2) if used_tool == necessary else (b3, c3)

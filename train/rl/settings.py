@@ -1,7 +1,5 @@
-"""The settings of a GRPO checkpoint besides its dataset and its model, and the terms that a paper names for it.
-
-``darkroom.train.rl.methods.settings_of`` fills unset ones from the method's terms.
-"""
+"""The settings of a GRPO checkpoint besides its dataset and its model, and the terms that a paper names for it, which
+fill unset ones (``darkroom.train.rl.methods.settings_of``)."""
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 

@@ -1,9 +1,6 @@
-"""Output folders of training: written as a whole or not at all, identified by the digest of their inputs.
-
-``<output>/training.json`` carries the digest of the inputs (dataset, model, arguments). With
-the same digest there, training is skipped. Until it is complete a checkpoint grows in ``.<name>.part`` beside the
-output; a restart with the same inputs resumes from the trainer's last checkpoint there.
-"""
+"""Output folders of training: written as a whole or not at all, identified by the digest of their inputs (dataset,
+model, arguments) in ``training.json``: with the same digest there, training is skipped. A checkpoint grows in
+``.<name>.part`` beside the output; a restart with the same inputs resumes from the trainer's last checkpoint there."""
 
 import json
 import shutil
@@ -73,7 +70,6 @@ class Staging:
         return str(complete[-1]) if complete else None
 
     def publish(self) -> None:
-        """Put ``final`` in the output's place and clear the rest."""
         if self.writes:
             replace_folder(self.output, self.final)
             shutil.rmtree(self.folder)

@@ -139,11 +139,8 @@ def _opened(output: Path, name: str) -> Image.Image:
 
 
 def metadata(record: Mapping[str, Any], output: Path, *, column: str, figure: bytes) -> dict[str, Any]:
-    """The asset metadata of a ``training.json``: columns, steps, plots, rollouts, inputs and code version.
-
-    Images are Markdown with data URLs, since Dagster's UI serves no files. Markdown of a thousand characters and
-    more is shown behind a link.
-    """
+    """The asset metadata of a ``training.json``: columns, steps, plots, rollouts, inputs and code version. Images are
+    data URLs, since Dagster's UI serves no files; Markdown of a thousand characters and more is behind a link."""
     steps, panels = record["steps"], output / history.PANELS
     there = history.number_columns(steps)
     columns = [column, *(name for name in history.COLUMNS["plotted"] if name in there and name != column)]

@@ -96,12 +96,10 @@ def step_table(steps: Steps) -> str:
 
 
 def embedded(image: bytes, alt: str) -> str:
-    """Embed a PNG as a Markdown image that needs no file."""
     return f"![{alt}]({data_url(image)})"
 
 
 def number_columns(steps: Steps) -> list[str]:
-    """The columns that hold numbers, in the order of their first step."""
     names = dict.fromkeys(name for step in steps for name in step if name not in _AXES)
     return [name for name in names if any(is_number(step.get(name)) for step in steps)]
 

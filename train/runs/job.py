@@ -1,7 +1,5 @@
-"""The run of every training program: skip it for known inputs, else train beside the output, then publish.
-
-Nothing that trains is imported here: a run with nothing to do ends within a second or two.
-"""
+"""The run of every training program: skip it for known inputs, else train beside the output, then publish. Nothing that
+trains is imported here: a run with nothing to do ends within a second or two."""
 
 import json
 import time

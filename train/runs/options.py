@@ -69,7 +69,6 @@ def local_datasets(names: Sequence[str]) -> list[Path]:
 
 
 def require_dataset(folder: Path) -> None:
-    """Raise ``TrainError`` where no folder of a dataset is."""
     if not folder.is_dir():
         how = "darkroom materialize SOURCE, or name the folder of a dataset; for an RL dataset darkroom rl SOURCE"
         raise TrainError(f"no dataset folder {folder}. Run: {how}")
@@ -163,10 +162,8 @@ def _value(name: str, text: str) -> Any:
 
 
 def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPrompt | None:
-    """Open the prompt of ``--prompt``; None without.
-
-    Raises ``PromptError`` for an unknown one, ``TrainError`` for one of another ``protocol``.
-    """
+    """Open the prompt of ``--prompt``; None without. Raises ``PromptError`` for an unknown one, ``TrainError`` for one
+    of another ``protocol``."""
     if not name:
         return None
     wording = paper_prompt(name)

@@ -80,7 +80,6 @@ def reporting() -> Iterator[RunReporter]:
 
 
 def is_number(value: Any) -> bool:
-    """True if a logged value is finite and can be plotted."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

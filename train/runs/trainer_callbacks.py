@@ -1,9 +1,6 @@
-"""Callbacks of trainers: reports of steps, evaluations on held-out rows, early stop, and the weights of the best
-evaluation.
-
-The best weights are in ``best-<step>`` beside the trainer's checkpoints, as ``save_model`` writes them. Those that a
-restart point names stay until the next restart point is complete.
-"""
+"""Callbacks of trainers: reports of steps, evaluations on held-out rows, early stop, and the best evaluation's weights,
+in ``best-<step>`` beside the checkpoints, as ``save_model`` writes them. Those that a restart point names stay until
+the next restart point is complete."""
 
 import shutil
 from collections.abc import Callable, Mapping

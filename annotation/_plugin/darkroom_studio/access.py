@@ -1,11 +1,9 @@
 """The access table ``access.yaml``: who may call a route, with which parameters, and what they get of its answer.
 
-Pure: it decides on names and values, and knows neither Django nor Label Studio.
-
     - {route: "api/tasks/<int:pk>/", methods: [GET], parameters: {project}, own: {pk: task}, answer: task}
 
-A route is Django's own, as its resolver names it, so that no spelling of an address is classified differently from the
-view that answers it. A route that is not in the table is closed to everybody but staff.
+A route is named as Django's resolver names it, so that no spelling of an address is classified differently from the
+view that answers it. One that is not in the table is closed to everybody but staff.
 """
 
 from __future__ import annotations
@@ -72,7 +70,6 @@ class AccessTable:
         return cls(rules, {name: AnswerShape(**row) for name, row in content["answers"].items()})
 
     def find(self, route: str, method: str) -> AccessRule | None:
-        """The rule for people without staff rights; None: closed."""
         return next((rule for rule in self.rules.get(route, ()) if method in rule.methods), None)
 
     def shaped(self, value: Any, name: str, *, person_id: int, email: str) -> Any:

@@ -1,8 +1,6 @@
-"""Checkers' own answers, settled before they see a record: ``POST /darkroom/tasks/<n>/answer {"answer": …}``.
-
-The first one of a person on a task stays, whatever comes later. They have a table of their own: Label Studio saves
-whole tasks and deletes drafts, and would lose an answer stored in either.
-"""
+"""Checkers' own answers, settled before they see a record: ``POST /darkroom/tasks/<n>/answer {"answer": …}``. The first
+one of a person on a task stays. They have a table of their own: Label Studio saves whole tasks and deletes drafts, and
+would lose an answer stored in either."""
 
 from __future__ import annotations
 

@@ -118,7 +118,6 @@ def _by_field(results: Any, fields: Collection[str], content: Content) -> dict[s
 
 
 def _text(name: str, entries: Sequence[Mapping[str, Any]], content: Content) -> str:
-    """The text of a field, lines joined; empty without any."""
     parts = [part for entry in entries for part in _strings(name, entry["value"].get("text"), content)]
     return "\n".join(parts).strip()
 
@@ -221,7 +220,6 @@ def _check_record(content: Content, rules: Mapping[str, Any], filled: Collection
 
 
 def is_visible(text: str) -> bool:
-    """Look for a printable character that is no space."""
     return any(letter.isprintable() and not letter.isspace() for letter in text)
 
 
@@ -237,10 +235,8 @@ def shown_size(width: int, height: int) -> tuple[int, int]:
 
 
 def to_corners(value: Mapping[str, Any], original_width: int, original_height: int) -> Corners:
-    """The smallest box of whole pixels that covers the rectangle, clipped to the image.
-
-    Raises ``ValueError`` for a rectangle that is rotated, empty or outside of the image, and for non-finite numbers.
-    """
+    """The smallest box of whole pixels that covers the rectangle, clipped to the image. Raises ``ValueError`` for a
+    rectangle that is rotated, empty or outside of the image, and for non-finite numbers."""
     if original_width <= 0 or original_height <= 0:
         raise ValueError(f"expected a positive image size; found {original_width}x{original_height}")
     if value.get("rotation"):
@@ -276,5 +272,4 @@ def _percent(value: Mapping[str, Any], name: str) -> float:
 
 
 def _shown(value: Any) -> str:
-    """The first hundred characters of any JSON."""
     return repr(value)[:100]

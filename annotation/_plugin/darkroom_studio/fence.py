@@ -1,8 +1,5 @@
-"""The fence (Django middleware): routes that the access table does not open are closed to people without staff rights.
-
-Label Studio's community edition gives every member every permission (issues 742, 859): delete a project, import,
-export, read who annotated what.
-"""
+"""The fence (Django middleware): routes that the access table does not open are closed to people without staff rights,
+since Label Studio's community edition gives every member every permission (issues 742, 859)."""
 
 from __future__ import annotations
 

@@ -38,11 +38,8 @@ def is_own(kind: Owned, number: Any, user: Any) -> bool:
 
 
 def _task(number: int, user: Any) -> bool:
-    """Check that the label stream gave the task to the user.
-
-    Not every task of an open project: whoever reads them one by one sees which image comes twice, and so which of its
-    checks has a planted error.
-    """
+    """Check that the label stream gave the task to the user. Not every task of an open project: whoever reads them one
+    by one sees which image comes twice, and so which of its checks has a planted error."""
     begun = (TaskLock.objects.filter(user=user), own_annotations(user), AnnotationDraft.objects.filter(user=user))
     if any(rows.filter(task_id=number).exists() for rows in begun):
         return True
@@ -58,7 +55,6 @@ def own_annotations(user: Any) -> Any:
 
 
 def has_worked(project_id: int, user: Any) -> bool:
-    """Look for a draft or a submission of the user in a project."""
     drafts = AnnotationDraft.objects.filter(task__project_id=project_id, user=user)
     return bool(own_annotations(user).filter(project_id=project_id).exists() or drafts.exists())
 

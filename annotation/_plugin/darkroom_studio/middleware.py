@@ -1,8 +1,5 @@
-"""Validation of submissions, and the plug-in's part of pages (Django middleware).
-
-A submission that breaks the rules is answered with the errors, and the form keeps its content. Pages get style and
-scripts, fewer controls for annotators, and errors as pages.
-"""
+"""Validation of submissions, and the plug-in's part of pages (Django middleware). A submission that breaks the rules is
+answered with the errors, and the form keeps its content."""
 
 from __future__ import annotations
 

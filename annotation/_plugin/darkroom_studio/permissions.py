@@ -1,8 +1,5 @@
-"""Roles, and the rounds that each may open.
-
-A project names its round in its description, ``darkroom <round> …``, and the roles if not all of the round's have it:
-``darkroom cross_check:checker …``. Roles are Django groups ``darkroom:<role>``.
-"""
+"""Roles (Django groups ``darkroom:<role>``), and the rounds that each may open. A project's description names its
+round, and the roles if not all of the round's have it: ``darkroom cross_check:checker …``."""
 
 from __future__ import annotations
 
@@ -38,7 +35,6 @@ def open_roles(project: Any) -> tuple[str, ...]:
 
 
 def is_open(project: Any, user: Any) -> bool:
-    """Check that the user may see the project; other teams' projects are not restricted."""
     return user.is_staff or not round_of(project) or role_of(user) in open_roles(project)
 
 

@@ -24,11 +24,8 @@ LOG_PAGE = 10_000
 
 
 def read_body(body: bytes, encoding: str | None) -> Any:
-    """Parse the JSON of a request, in UTF-8: Label Studio's parser knows other encodings, which could hide keys.
-
-    Raises ``ValueError`` for everything else, for JSON that is nested too deep, and for a number beyond a float: Label
-    Studio stores it, and fails whenever the task is read again.
-    """
+    """Parse the JSON of a request, in UTF-8: Label Studio's parser knows other encodings, which could hide keys. Raises
+    ``ValueError``, also for deep nesting, and for a number beyond a float, with which the task could never be read."""
     if (encoding or "utf-8").lower() != "utf-8":
         raise ValueError("not in UTF-8")
     try:
@@ -47,11 +44,8 @@ def _finite(text: str) -> float:
 def find_submission_errors(
     body: Any, rules: Mapping[str, Any], *, method: str, query: Mapping[str, str], stored: Any = None, settled: str = ""
 ) -> list[str]:
-    """Error messages for a request that submits (POST) or edits: ``body`` is its JSON, ``query`` its parameters.
-
-    ``stored`` is the result that an edited annotation has: an edit without one may turn a skip into a submission.
-    ``settled`` is the answer that a checker gave before the record was shown.
-    """
+    """Error messages for a request that submits (POST) or edits: ``body`` is its JSON, ``query`` its parameters,
+    ``stored`` the result of an edited annotation, without which an edit may turn a skip into a submission."""
     if not isinstance(body, dict):
         return ["Send the submission as a JSON object."]
     if method == "POST" and "was_cancelled" in query:  # Label Studio's parameter counts more than the body

@@ -66,7 +66,6 @@ class SizesOnly:
 
 
 def without_pixels(reader: RowReader) -> RowReader:
-    """Copy a reader, of sizes only."""
     processor = copy.copy(reader.processor)
     processor.image_processor = SizesOnly(reader.processor.image_processor)
     return replace(reader, processor=processor)
@@ -113,9 +112,7 @@ def examine(
     gate: ConformanceGate, reports: Path, *, writes: bool = True, progress: Progress | None = None
 ) -> Conformance:
     """Check all rows, or read their verdicts from ``reports`` if they are there. ``writes`` is true for the first
-    process only.
-
-    Raises ``TrainError`` when the rows have other tokens with their pixels than without: then the gate is wrong.
+    process only. Raises ``TrainError`` when the gate is wrong: rows have other tokens with their pixels than without.
     """
     key = gate.key
     path = reports / f"{key[:16]}.parquet"

@@ -260,11 +260,8 @@ _WORD = re.compile(r"\w+")
 
 def measured_lines(code: str, output: str) -> str:
     """Select the lines of ``output`` with a word or number that no literal of ``code`` has; empty where there is none.
-
-    CodeV's judge sees no text of the model's own (§4.3). A line whose words and numbers all stand in the code's
-    literals was written, not measured (``print("It is red")``). Words that are put together from pieces or character
-    codes pass for measured; the judge's rules are for those.
-    """
+    Others were written, not measured (``print("It is red")``): CodeV's judge sees no text of the model's own (§4.3).
+    Words that are put together from pieces or character codes pass; the judge's rules are for those."""
     tree = parsed(code)
     if tree is None:
         return ""

@@ -49,12 +49,9 @@ class JudgeSettings(EndpointSettings):
 
     @classmethod
     def for_training(cls, environment: Mapping[str, str] = os.environ) -> JudgeSettings | None:
-        """Read ``DARKROOM_JUDGE``; None for the embedded judge, which cannot read rollouts, and where only the policy
-        is set and is a checkpoint in its own process.
-
-        Raises, naming the variable, ``PolicyUnavailable`` for a value that does not fit, ``TrainError`` for an endpoint
-        that is not set.
-        """
+        """Read ``DARKROOM_JUDGE``; None for the embedded judge, which cannot read rollouts, and where only a policy in
+        its own process is set. Raises ``PolicyUnavailable``, naming the variable, ``TrainError`` for an endpoint that
+        is not set."""
         settings = cls.from_environment("JUDGE", environment, kind="oracle")
         variables = cls.variables("DARKROOM_JUDGE")
         own_kind = variables["kind"]

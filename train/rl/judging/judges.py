@@ -96,11 +96,8 @@ async def answer(
 
 async def answer_share(text: str, sample: Sample, policy: Policy, *, n_votes: int = 1) -> Opinion:
     """Grade the part of the sample's answer that ``text`` states: 0.0 to 1.0 in tenths, the mean of all votes (MM-Vet,
-    §3.2).
-
-    In the sample's answer ``<AND>`` stands between parts that must all be there, ``<OR>`` between alternatives. Text
-    that addresses the judge scores nothing, and costs nothing.
-    """
+    §3.2). In the sample's answer ``<AND>`` stands between parts that must all be there, ``<OR>`` between alternatives.
+    Text that addresses the judge scores nothing, and costs nothing."""
     if not text.strip() or rejection_reason(text, sample.answer):
         return Opinion(0.0)
     expected = sample.answer.replace("<AND>", " AND ").replace("<OR>", " OR ")
@@ -145,11 +142,9 @@ async def text_evidence(
 async def evidence(
     question: str, image: ImageRef, policy: Policy, *, n_votes: int = 1, rubric: Rubric = "strict"
 ) -> Opinion:
-    """Grade an image from code as evidence for the question: CodeV's tool judge (§4.3, template 13.2).
-
-    It sees the question and the image, never code or thought. The score is the mean of all votes' ``MATCHES``; a round
-    with several images has that of the best one: CodeV rewards *any* useful evidence.
-    """
+    """Grade an image from code as evidence for the question: CodeV's tool judge (§4.3, template 13.2), which never sees
+    code or thought. The score is the mean of all votes' ``MATCHES``; a round with several images has that of the best
+    one: CodeV rewards *any* useful evidence."""
     slots, scores = {"question": escaped(question)}, MATCHES[rubric]
     return await _graded(
         EVIDENCE, slots, policy, n_votes, form=_EvidenceGrade, score=lambda grade: scores[grade.match], images=(image,)

@@ -1,7 +1,5 @@
-"""The interface of a method of reinforcement learning: its settings, the rollouts it scores, and their scores.
-
-A method is one paper's. The loss that its ``loss_type`` names is computed in ``rollouts/loss.py``.
-"""
+"""The interface of a method of reinforcement learning: its settings, the rollouts it scores, and their scores. The loss
+that its ``loss_type`` names is computed in ``rollouts/loss.py``."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -31,7 +31,6 @@ class ThymeMethod(Method):
     wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
-        """Score by Thyme §4.4."""
         added = await self._added(outcome, judges) if correct else 0.0  # it would count for nothing
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
         is_correct = None if outcome.answer is None else bool(correct)
@@ -63,11 +62,9 @@ async def _follows(outcome: RolloutOutcome, judges: Judges) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CodeVMethod(Method):
-    """Every round with code has a tool score: a redline's, else the evidence of its best image or measured output.
-
-    The paper demands ``|weight_tool| < |weight_accuracy|`` and names neither; of a format (figure 9: at most 0.3) eq. 5
-    knows nothing. With a ``weight_tool`` of 0 no judge is asked about images.
-    """
+    """Every round with code has a tool score: a redline's, else the evidence of its best image or measured output. The
+    paper demands ``|weight_tool| < |weight_accuracy|`` and names neither; eq. 5 lacks a format (figure 9: at most 0.3).
+    With a ``weight_tool`` of 0 no judge is asked about images."""
 
     weight_accuracy: float = 1.0
     weight_tool: float = 0.5
@@ -98,7 +95,6 @@ class CodeVMethod(Method):
         return [replace(score, reward=0.0) for score in scores]
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
-        """Score by CodeV eqs. 5 and 6."""
         rounds = outcome.rollout.rounds
         crossed = redlines(rounds, [pixel_ref(image) for image in outcome.question_images])
         is_dense = self.weight_tool and not (self.only_visual_search and outcome.question.visual_search is False)

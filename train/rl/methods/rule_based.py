@@ -28,7 +28,6 @@ class PyVisionMethod(Method):
     terms, sources = printed_terms("pyvision")
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
-        """The prompt of the field ``mode``."""
         return (self.mode,) * n_rollouts
 
     @property
@@ -47,7 +46,6 @@ class PyVisionMethod(Method):
         return RUN_OUT | {"error", "blocked"} if self.variant == "paper" else RUN_OUT
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
-        """Score by PyVision-RL eq. 1."""
         n_failed = outcome.n_calls - outcome.n_ok
         reward = rewards.pyvision(
             bool(correct), outcome.n_calls, n_failed=n_failed, per_call=self.reward_per_call, variant=self.variant
@@ -100,7 +98,6 @@ class AdaptiveMethod(Method):
         return tuple(mode for mode, n in parts.items() for _ in range(n * n_rollouts // n_parts))
 
     async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
-        """Score by eqs. 4 to 9."""
         rated = await rate(group, judges)
         flags = [outcome.used_tool for outcome in group if outcome.mode == "free"]
         steady = rewards.consistency_penalty(flags, gamma=self.gamma)
@@ -151,7 +148,6 @@ class FigrMethod(Method):
         return self.visual_feedback
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
-        """Score by FIGR eqs. 4 to 6 and 11."""
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
         suitable = outcome.question.suitable if self.by_suitability else True
         ran = [turn.observation for turn in outcome.rollout.rounds if turn.observation.status == "ok"]

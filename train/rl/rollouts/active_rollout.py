@@ -201,11 +201,8 @@ Write = Callable[[Sequence[ActiveRollout]], Sequence[GeneratedTurn]]
 
 
 class BatchedTurns:
-    """A ``TurnWriter`` that writes all turns together once every active rollout waits for the model.
-
-    Code starts as soon as it is complete, while other turns of the batch are still generated. Batches and the order of
-    their rows are the same in every run, whichever code ends first.
-    """
+    """A ``TurnWriter`` that writes all turns together once every active rollout waits for the model; complete code
+    starts meanwhile. Batches and the order of their rows are the same in every run, whichever code ends first."""
 
     def __init__(self, write: Write, rollouts: Sequence[ActiveRollout]) -> None:
         self._write, self._n_active = write, len(rollouts)

@@ -51,11 +51,8 @@ class _Lease:
 
 @dataclass(slots=True)
 class PromptGroups:
-    """The groups that rollouts share, by prompt and its names of the images. Safe to use from several threads.
-
-    A group is opened outside of the lock: decoding a large image takes a while, and the thread that generates uses
-    ``threads`` for every execution.
-    """
+    """The groups that rollouts share, by prompt and its names of the images. Thread-safe; a group is opened outside of
+    the lock: decoding a large image takes a while, and every execution needs ``threads``."""
 
     limits: Limits = field(default_factory=Limits)
     _threads: ThreadPoolExecutor | None = None

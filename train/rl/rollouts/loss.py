@@ -50,12 +50,9 @@ def rows_of_groups(batch: Batch, groups: Sequence[int], *, size: int) -> Batch:
 
 def weight_tokens(batch: Batch, *, size: int, loss_type: LossType) -> Batch:
     """Weigh the tokens for TRL's loss ``dapo``, which divides a sum over the mask by ``num_items_in_batch``: of this
-    process.
-
-    The mask weighs each token as ``loss_type`` does among the rollouts of its group of ``size`` and among the groups
-    that have any: in the clipped objective and in the KL. Rollouts and groups without a token in the loss, the broken
-    ones, count in no mean; of TRL's own losses, ``grpo`` counts them.
-    """
+    process. In the clipped objective and in the KL each token weighs as ``loss_type`` says among the rollouts of its
+    group of ``size`` and among the groups. Rollouts and groups without a token in the loss, the broken ones, count in
+    no mean; of TRL's own losses, ``grpo`` counts them."""
     mask: torch.Tensor = batch["completion_mask"]
     if "tool_mask" in batch:
         mask = mask * batch["tool_mask"]

@@ -1,7 +1,5 @@
-"""The prompts of GRPO, from either of the datasets that Darkroom ships, and the checks of them before the first step.
-
-The ``rl`` dataset says how answers are graded and whether a drawing would help. Of an ``sft`` dataset every sample's
-question is used once, without its trajectory. Both: ``pipelines/publishing/features.py``.
+"""The prompts of GRPO, from either of the datasets that Darkroom ships (``pipelines/publishing/features.py``), and
+their checks before the first step. Of an ``sft`` dataset every sample's question is used once, without its trajectory.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,10 +33,8 @@ _DECODED = Image()
 
 
 def open_prompts(folder: Path, part: Part = "train") -> Dataset:
-    """Open the rows of a part of a dataset folder, one per sample, their images as stored bytes.
-
-    Raises ``DatasetError`` for wrong columns, ``TrainError`` for no rows.
-    """
+    """Open the rows of a part of a dataset folder, one per sample, their images as stored bytes. Raises
+    ``DatasetError`` for wrong columns, ``TrainError`` for no rows."""
     files = dataset_files(folder, part=part)
     kinds = {kind_of(file): file for file in files}
     if len(kinds) > 1:

@@ -1,8 +1,5 @@
-"""Watches a turn while it is generated: greedy inside code, stopped at its end and at repetition.
-
-GRPO-ATS (Thyme §4.3): temperature 0 inside code, the trainer's temperature outside. With transformers this is a logits
-processor that leaves only the most likely token; with vLLM, ``vllm_engine.py``.
-"""
+"""Watches a turn while it is generated: greedy inside code, stopped at its end and at repetition. GRPO-ATS (Thyme §4.3)
+has temperature 0 inside code: here by a logits processor of transformers, for vLLM in ``vllm_engine.py``."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -47,10 +44,8 @@ class TurnWatcher:
         repetition: Repetition | None = None,
         on_code: Callable[[str], None] | None = None,
     ) -> None:
-        """``n_left`` tokens may be written; ``ends`` are the tokens that end a turn.
-
-        ``repetition`` goes on over all turns of a rollout. ``on_code`` receives complete code at once, so that it
-        can run while other turns of the batch are still generated.
+        """``n_left`` tokens may be written; ``ends`` are the tokens that end a turn. ``repetition`` goes on over all
+        turns of a rollout. ``on_code`` receives complete code at once, to run it while other turns are still generated.
         """
         self._backend, self._stream = tokenizer.backend_tokenizer, protocol.stream()
         self._decoder = DecodeStream(skip_special_tokens=True)
@@ -130,10 +125,7 @@ def watched(
     model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_step: bool = False
 ) -> AbstractContextManager[None]:
     """Let ``model`` generate with these watchers, and with temperature 0 inside code where it is ``adaptive``.
-
-    ``in_step``: until the last of all processes has finished. transformers 5.23 does so by itself for ZeRO-3, not for
-    models that accelerate shards with FSDP 2.
-    """
+    ``in_step``: until the last process has finished, as transformers 5.23 does by itself for ZeRO-3, not for FSDP 2."""
     generate, greedy = model.generate, [GreedyInCode(watchers)] if adaptive else []
     together = {"synced_gpus": True} if in_step else {}
 

@@ -37,10 +37,8 @@ class GroupSelection(NamedTuple):
 
 def group_relative(rewards: Rewards, *, scale: Scale = "none") -> list[float]:
     """The advantages: every rollout's reward less the mean of its group (PyVision-RL eq. 2, CodeV §4.3, FIGR eq. 8).
-
-    ``scale="group"`` divides by the group's standard deviation, as GRPO does and PyVision-RL §3.4 advises against. A
-    group of equal rewards has advantages of 0 either way. Raises ``ValueError`` for rewards that are not finite.
-    """
+    ``scale="group"`` divides by the group's standard deviation, as GRPO does and PyVision-RL §3.4 advises against.
+    Groups of equal rewards have advantages of 0. Raises ``ValueError`` for rewards that are not finite."""
     whole = _whole(rewards)
     spread = _spread(whole)
     if not spread:
@@ -109,13 +107,11 @@ class Scores:
     advantages: tuple[float, ...] = ()
 
     def with_advantages(self, size: int, *, scale: Scale) -> Scores:
-        """With every rollout's advantage in its group of ``size``."""
         advantages = chain.from_iterable(group_relative(group, scale=scale) for group in self._groups(size))
         return replace(self, advantages=tuple(advantages))
 
     @property
     def untrained(self) -> list[bool]:
-        """One flag per rollout, True if it is left out of the loss."""
         return [reward is None for reward in self.rewards]
 
     def select_groups(self, size: int, *, keep: int, ranked: bool = True) -> tuple[list[int], list[bool]]:

@@ -33,11 +33,9 @@ from darkroom.train.runs.trainer_callbacks import report_steps
 
 def held_out_accuracy(trainer: Any, rows: Sequence[Any], *, size: int) -> dict[str, float]:
     """``eval_accuracy``, ``eval_answered``, ``eval_tool_use`` (proportions of the rollouts that are not broken) and
-    ``eval_broken_rate``: one greedy rollout a question, graded by the row's grader, as in training.
-
-    A rollout is broken where the sandbox failed; code that exceeds its time is not. Each process takes its share of the
-    rows, ``size`` at a time. Raises ``JudgeDown``, and ``TrainError`` where every rollout is broken.
-    """
+    ``eval_broken_rate`` (the sandbox failed; code that exceeds its time is not broken): one greedy rollout a question,
+    graded by the row's grader. Each process takes its share of the rows, ``size`` at a time. Raises ``JudgeDown``, and
+    ``TrainError`` where every rollout is broken."""
     accelerator = trainer.accelerator
     counts = torch.zeros(5, dtype=torch.float64, device=accelerator.device)
     processes = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}

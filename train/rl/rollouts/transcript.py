@@ -1,7 +1,5 @@
-"""A rollout as the model reads it: tokens, and the patches of its images, each image of a batch processed once.
-
-Tokens are never decoded and encoded again: the sampled tokens are the trained ones.
-"""
+"""A rollout as the model reads it: tokens, and the patches of its images, each image of a batch processed once. Tokens
+are never decoded and encoded again: the sampled tokens are the trained ones."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -89,10 +87,8 @@ _PLAIN = {"RGB", "L"}
 
 @contextmanager
 def processed_once(image_processor: Any) -> Iterator[None]:
-    """Cache the patches of ``image_processor`` by pixels; its results are the same as without.
-
-    A step processes the same images repeatedly: all rollouts of a prompt have the prompt's, every turn those of the
-    turns before it, the update all of them. They are copies, so the key is their pixels.
+    """Cache the patches of ``image_processor`` by pixels; its results are the same as without. All rollouts of a prompt
+    have the prompt's images, every turn those before it, the update all of them, as copies: so the key is their pixels.
     """
     image_processor.preprocess = _PatchCache(image_processor.preprocess).preprocess
     try:

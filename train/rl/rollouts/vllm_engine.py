@@ -159,11 +159,8 @@ class VllmServer:
 
 
 def require_nccl() -> None:
-    """Raise ``TrainError`` where vLLM cannot send weights from this process.
-
-    vLLM 0.31 itself sends nothing then and reports nothing; a server that receives nothing generates with what its
-    memory happens to hold (seen with NCCL 2.28).
-    """
+    """Raise ``TrainError`` where vLLM cannot send weights from this process: vLLM 0.31 itself sends nothing then and
+    reports nothing, and the server generates with what its memory happens to hold (seen with NCCL 2.28)."""
     from vllm import envs
     from vllm.distributed.device_communicators.pynccl_wrapper import NCCLLibrary
 
@@ -218,11 +215,9 @@ def prepare_vllm() -> None:
 
 
 class ServerTurns:
-    """A ``TurnWriter`` that requests the turns of each rollout by itself: no rollout waits for another one.
-
-    A turn's seed follows from the training's seed, step, prompt, rollout and round, that of a request also from its
-    number in the turn. So rollouts do not depend on the order in which requests and code end, as far as the engine is
-    deterministic: vLLM's arithmetic differs with what else is in its batch, unless it runs batch invariant.
+    """A ``TurnWriter`` that requests the turns of each rollout by itself: no rollout waits for another one. A turn's
+    seed follows from the training's seed, step, prompt, rollout and round, that of a request also from its number in
+    the turn, so that the order in which requests and code end has no effect, as far as the engine runs batch invariant.
     """
 
     def __init__(
