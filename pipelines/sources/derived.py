@@ -46,7 +46,7 @@ class DerivedColumn(BaseModel, extra="forbid", frozen=True):
         return text
 
 
-class DerivingColumns(BaseModel):
+class DerivingColumns(BaseModel, frozen=True):
     """Fields of a mapping of which some may be derived. In YAML a rule stands in its field; here, the rule's name."""
 
     derived: dict[str, DerivedColumn] = {}

@@ -48,7 +48,7 @@ NEEDED: Mapping[OwnFigures, tuple[str, ...]] = {
 """The columns of ``columns.details`` that figures are computed from; the others take the category."""
 
 
-class BenchmarkConfig(SourceConfig):
+class BenchmarkConfig(SourceConfig, frozen=True):
     """One benchmark file."""
 
     scoring: Scoring = "grader"
