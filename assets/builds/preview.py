@@ -1,6 +1,7 @@
 """Before a build: a few rows of every family from source to verdict, and what many rows will become and cost."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +27,8 @@ from darkroom.pipelines.inspection.gallery import read_rejects, write_entries
 from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_trajectory
 from darkroom.pipelines.models.messages import Text
 from darkroom.pipelines.models.policies.settings import Role
-from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.models.tasks import PreparedSample
+from darkroom.pipelines.records import Draft, Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.catalog import Catalog
@@ -144,11 +146,12 @@ def _seconds(workspace: Workspace) -> float:
 
 
 def _entries(trial: Workspace, recipes: Sequence[Recipe]) -> Iterator[Entry]:
-    """The accepted rows, then the rejects, each with its prompt."""
+    """The accepted rows, then the rejects, each with the prompt of its draft."""
     prompts: dict[tuple[str, str], str] = {}
     for recipe in recipes:
         samples = {row.sample_id: row for row in trial.tables.read(TableKey(SAMPLES, recipe.family), Sample)}
-        prompts |= {(recipe.family, name): _prompt_of(recipe, row, trial) for name, row in samples.items()}
+        for draft in trial.tables.read(TableKey((recipe.family, STAGES[0]), recipe.family), Draft):
+            prompts[recipe.family, draft.sample_id] = _prompt_of(recipe, samples[draft.sample_id], draft)
         for trajectory in trial.tables.read(TableKey((recipe.family, STAGES[-1]), recipe.family), Trajectory):
             shown = entry_of_trajectory(trajectory, samples[trajectory.sample_id], trial.images)
             yield replace(shown, content={**shown.content, "prompt": prompts[recipe.family, trajectory.sample_id]})
@@ -157,11 +160,8 @@ def _entries(trial: Workspace, recipes: Sequence[Recipe]) -> Iterator[Entry]:
         yield replace(shown, content={**shown.content, "prompt": prompts.get((reject.family, reject.sample_id), "")})
 
 
-def _prompt_of(recipe: Recipe, sample: Sample, trial: Workspace) -> str:
-    """The texts before the first turn; none of a sample that was rejected before it was asked."""
-    try:
-        prepared = recipe.prepared(sample, trial.images)
-    except RowError:
-        return ""
+def _prompt_of(recipe: Recipe, sample: Sample, draft: Draft) -> str:
+    """The texts before the draft's first turn."""
+    prepared = PreparedSample(draft.images, json.loads(draft.hint), draft.mode)
     parts = (part for said in opening_of(recipe, sample, prepared, recipe.prompt) for part in said.parts)
     return "\n\n".join(part.text for part in parts if isinstance(part, Text))
