@@ -73,13 +73,13 @@ def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
     """The settings that `darkroom serve` prints."""
     home = tmp_path_factory.mktemp("server")
     words = ["serve", str(model), "--engine", "transformers", "--port", str(free_port()), "--", "--default-seed", "0"]
-    with subprocess.Popen(
-        [Path(sys.executable).with_name("darkroom"), *words],
-        env=clean_environment(home),
-        stdout=subprocess.PIPE,
-        stderr=(home / "log").open("w"),
-        text=True,
-    ) as process:
+    command = [Path(sys.executable).with_name("darkroom"), *words]
+    with (
+        (home / "log").open("w") as log,
+        subprocess.Popen(
+            command, env=clean_environment(home), stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
         try:
             assert process.stdout is not None
             lines = [process.stdout.readline() for _ in range(4)]
