@@ -18,6 +18,7 @@ from darkroom.pipelines.models.protocols.protocol import render
 from darkroom.pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
 from darkroom.pipelines.records import Draft, Provenance, Sample, Usage, to_row
 from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.selection.sampling import Candidate, difficulty, ordered
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.stage_runs import code_version
@@ -168,6 +169,8 @@ class Drafts(RecipeStage[Sample, Draft]):
             stage="plan",
         )
         completion = await _written(self.planner or self.writer, task, (), spent, schema=plan.schema)
+        if not completion.finished:
+            raise RowError(Reason.TRUNCATED_TURN, "the token limit cut the plan off")
         return plan.read(completion.text, sample)
 
 
