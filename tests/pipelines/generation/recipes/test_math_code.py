@@ -10,6 +10,7 @@ import pytest
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes.math_code import read_solution, recipe
 from darkroom.pipelines.models.policies import (
+    Completion,
     CompletionRequest,
     oracle_script,
 )
@@ -140,6 +141,14 @@ def test_the_drafting_policy_solves_and_the_converting_policy_reads_its_solution
 
 def test_a_wrong_solution_is_no_row(few: Family) -> None:
     assert reasons(few, lambda turn: r"\boxed{nonsense}", oracle_script(recipe.family)) == {"wrong_plan": 4}
+
+
+def test_a_solution_that_the_token_limit_cut_off_is_a_truncated_turn(few: Family) -> None:
+    def cut_off(turn: CompletionRequest) -> Completion:
+        return Completion(f"\\boxed{{{turn.task.sample.answer}}}, and", finished=False)
+
+    report = few.draft(oracle(recipe), Scripted(cut_off))
+    assert report.reasons == {"truncated_turn": 4}
 
 
 def test_nonsense_of_the_converter_is_a_typed_reject(few: Family) -> None:
