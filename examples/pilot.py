@@ -3,9 +3,9 @@
     export DARKROOM_POLICY=openai DARKROOM_POLICY_URL=http://gpu:8000/v1 DARKROOM_POLICY_MODEL=…
     python examples/pilot.py photos 200 pilot.md
 
-What the endpoints can do; of each family yield, rejects by reason and check, tokens and seconds per accepted row, and
-how far the judge's votes agree (DARKROOM_JUDGE_VOTES above 1); a gallery with every row. Calls stay in the ledger: a
-build, and the pilot run again, pay for none of them.
+What the endpoints can do; of each family yield, rejects by reason and check, tokens and seconds of new calls per
+accepted row, and how far the judge's votes agree (DARKROOM_JUDGE_VOTES above 1); a gallery with every row. Calls stay
+in the ledger: a build, and the pilot run again, pay for none of them.
 """
 
 import os

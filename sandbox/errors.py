@@ -108,7 +108,7 @@ OPTIONAL = frozenset({DELEGATED_CGROUPS, LIBRARIES_OF_EXTRAS})
 
 
 def remedy(lack: str, *, otherwise: str = "a working start") -> str:
-    """What to do where a protection is missing, or this machine has too little (by the name of the error number)."""
+    """Tell what helps where a protection is missing, or this machine has too little (by the error number's name)."""
     remedies = _remedies()
     return remedies.get(lack, remedies[otherwise]).format_map(remedies)
 

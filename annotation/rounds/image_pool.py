@@ -51,6 +51,7 @@ class CandidateFile:
 
 
 def require_pool(tables: Tables, pool: TableKey = POOL) -> None:
+    """Raises ``AnnotationError`` before a campaign's first sync."""
     if not tables.exists(pool):
         raise AnnotationError("the campaign has handed out nothing yet. Run: darkroom annotate sync")
 
@@ -183,6 +184,7 @@ def left_out(workspace: Workspace) -> list[Reject]:
 
 
 def require_size(image: ImageRef, campaign: Campaign) -> None:
+    """Raises ``RowError`` for an image that is too small for the campaign."""
     if max(image.width, image.height) <= campaign.min_side:
         evidence = f"{image.width}x{image.height}; the longer side needs more than {campaign.min_side} pixels"
         raise RowError(Reason.TOO_SMALL_IMAGE, evidence)

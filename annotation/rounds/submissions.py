@@ -176,6 +176,7 @@ def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) ->
 
 
 def require_no_problems(content: Content) -> None:
+    """Raises ``RowError`` with the reason of the first problem."""
     if content.problems:
         raise RowError(Reason(content.problems[0].reason), " ".join(problem.text for problem in content.problems))
 

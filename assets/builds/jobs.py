@@ -63,7 +63,7 @@ class Jobs:
         self._read: set[str] = set()
 
     def run(self, name: str, **chosen: Any) -> None:
-        """Run a job here, with the partition, settings and assets of ``materialize``. Raises as that."""
+        """Run a job here, ``chosen`` as in ``materialize``. Raises ``MaterializationFailed``."""
         job = self._definitions.resolve_job_def(name)
         self._pending += materialize(job, self._instance, self.console, on_asset=self._on_asset, **chosen)
 

@@ -122,11 +122,10 @@ def _print_yield(trial: Workspace, recipe: Recipe, n_read: int, *, seconds: floa
         reasons = sum((Counter(step.reasons) for step in funnel.steps), Counter[str]())
         figures = {"tried": n_tried, "accepted": funnel.n_accepted, **reasons}
         counts = ", ".join(f"{n:,} {what}" for what, n in figures.items())
-        line = (
-            f"{counts}; {used.calls:,} calls, {used.n_tokens:,} tokens, ${used.cost_usd:.2f}, {seconds:,.0f} s of calls"
-        )
+        line = f"{counts}; {used.calls:,} calls, {used.n_tokens:,} tokens, ${used.cost_usd:.2f}"
         if funnel.n_accepted:
-            line += f"; {funnel.tokens_per_row:,.0f} tokens, {seconds / funnel.n_accepted:,.1f} s per accepted row"
+            new = seconds / funnel.n_accepted
+            line += f"; per accepted row {funnel.tokens_per_row:,.0f} tokens, {new:,.1f} s of new calls"
         if shares := _majorities(trial, recipe):
             line += f"; {fmean(shares):.0%} of the judge's votes agree"
     print_line(f"{recipe.family}: {line}")

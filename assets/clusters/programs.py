@@ -135,6 +135,7 @@ class ChildProcess:
         return self._process.poll() is not None
 
     def check(self) -> None:
+        """Raises ``LaunchError`` with the error message of a program that failed."""
         if status := self._process.poll():
             raise LaunchError(self._job.last_words() or f"it ended with exit status {status}")
 

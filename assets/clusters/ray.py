@@ -49,6 +49,7 @@ class RayLauncher(RayRunLauncher):
 
     @cached_property
     def client(self) -> JobSubmissionClient:
+        """Raises ``ClusterUnavailable`` where no cluster answers."""
         return connected(self.address)
 
     def launch_run(self, context: LaunchRunContext) -> None:

@@ -22,6 +22,7 @@ _LOG_CHARACTERS = 2000
 
 
 def slurm_launcher(settings: RunSettings) -> "SlurmRunLauncher":
+    """Raises ``PlacementError`` if no Slurm answers."""
     queued_jobs()
     return SlurmRunLauncher(settings)
 

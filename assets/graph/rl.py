@@ -45,6 +45,7 @@ def rl_stage(work: StageInputs, asset: str) -> Any:
 
 
 def work_on_rl(work: StageInputs, asset: str) -> StageReport:
+    """One RL stage. Raises what ``Shard.materialize`` raises."""
     return _shard(work).materialize(rl_stage(work, asset))
 
 

@@ -97,7 +97,7 @@ class Manifest:
                 yield name, "added" if name not in self._files else "changed" if name in now else "missing"
 
     def take(self, split: str, row_id: str, row: Mapping[str, Any]) -> str:
-        """What happened to a row since it was shipped: ``changed``, ``added``, or nothing."""
+        """Compare a row with the one that was shipped: ``changed``, ``added``, or nothing."""
         left, pair = self._left.get(split, Counter()), (row_id, row_digest(row))
         self._read[split].add(row_id)
         if left[pair] > 0:

@@ -33,5 +33,5 @@ def test_a_pilot_is_a_page_with_the_endpoint_and_the_yields(home: Path, tmp_path
     assert "# Pilot: 2 questions of birds per family" in text
     assert "## darkroom policy check policy" in text
     assert "direct: 2 tried, 2 accepted; 4 calls, 400 tokens, $0.00" in text
-    assert "200 tokens, " in text.split("direct: ")[1], "per accepted row"
+    assert "; per accepted row 200 tokens, " in text.split("direct: ")[1]
     assert (home / "views" / "birds.preview.html").exists()

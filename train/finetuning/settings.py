@@ -187,6 +187,7 @@ def recipe_names() -> list[str]:
 
 
 def recipe_path(name: str) -> Path:
+    """The file of a bundled recipe. Raises ``TrainError`` for an unknown name."""
     if name not in recipe_names():
         raise TrainError(f"--recipe is one of {', '.join(recipe_names())}; found {name!r}; a file goes with --config")
     return RECIPES / f"{name}.yaml"
