@@ -92,14 +92,24 @@ class AcceptedRecords(NamedTuple):
 
 def read_accepted(workspace: Workspace) -> AcceptedRecords:
     """The records of the workspace's own campaign, else those of a recording; empty without either."""
-    tables = workspace.tables
-    for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
-        if tables.exists(key) and tables.n_rows(key):
-            notes, rows = tables.facts(key)["notes"], read_shown(workspace, key)
-            samples = [to_sample(row, campaign=notes["campaign"]) for row in rows]
-            from_drafts = (sample.sample_id for sample, row in zip(samples, rows, strict=True) if row.pre_annotated)
-            return AcceptedRecords(samples, notes.get("annotators", "people"), frozenset(from_drafts))
-    return AcceptedRecords([], "people")
+    if (key := _accepted_key(workspace)) is None:
+        return AcceptedRecords([], "people")
+    campaign, rows = workspace.tables.facts(key)["notes"]["campaign"], read_shown(workspace, key)
+    samples = [to_sample(row, campaign=campaign) for row in rows]
+    from_drafts = (sample.sample_id for sample, row in zip(samples, rows, strict=True) if row.pre_annotated)
+    return AcceptedRecords(samples, annotators_of(workspace), frozenset(from_drafts))
+
+
+def annotators_of(workspace: Workspace) -> Annotators:
+    """Who wrote the accepted records: people, or a simulation of some."""
+    key = _accepted_key(workspace)
+    annotators: Annotators = workspace.tables.facts(key)["notes"].get("annotators", "people") if key else "people"
+    return annotators
+
+
+def _accepted_key(workspace: Workspace) -> TableKey | None:
+    keys = (ACCEPTED, replace(ACCEPTED, partition=RECORDED))
+    return next((key for key in keys if workspace.tables.exists(key) and workspace.tables.n_rows(key)), None)
 
 
 def to_sample(row: Annotated, *, campaign: str) -> Sample:

@@ -22,7 +22,7 @@ from darkroom.assets.pages import metadata as pages
 from darkroom.assets.pages.declared_metadata import dataset_columns, table_columns
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
+from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, origins_of, read_reviews
 from darkroom.pipelines.publishing.parquet_shards import Shipped
 from darkroom.pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
@@ -114,6 +114,7 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
             details: dict[str, Any] = {
                 **pages.rl_dataset_metadata(opened.tables.stream(KEY, RLRow)),
                 **pages.samples_pages(samples, opened.images),
+                "annotated_by": people.annotators,
                 "megabytes": _megabytes(shipped),
                 **dataset_columns("prompts", {SAMPLES_KEY: Sample, dg.AssetKey(Candidates.asset): Candidates.kind}),
             }
@@ -169,8 +170,8 @@ def _shipped_metadata(
     workspace: Workspace, family: str, shipped: Shipped, partitions: Sequence[str]
 ) -> dict[str, dg.MetadataValue]:
     tables = workspace.tables
-    rows = (row for row in tables.stream(TableKey(("sft_dataset",), family), Trajectory) if row.rounds)
-    previewed = list(islice(rows, pages.N_PREVIEWED))
+    key = TableKey(("sft_dataset",), family)
+    previewed = list(islice(tables.stream(key, Trajectory), pages.N_PREVIEWED))
     sample_ids = {row.sample_id for row in previewed}
     keys = [TableKey(SAMPLES, partition) for partition in partitions if previewed]
     pairs = (row for key in tables.existing(keys) for row in tables.columns(key, "sample_id", "question"))
@@ -178,6 +179,7 @@ def _shipped_metadata(
     metadata = {"folder": dg.MetadataValue.path(str(shipped.folder)), "megabytes": _megabytes(shipped)}
     metadata |= {"rows": dg.MetadataValue.int(shipped.n_rows), "images": dg.MetadataValue.int(shipped.n_images)}
     metadata["preview"] = pages.trajectories_preview(previewed, questions, workspace.images)
+    metadata |= pages.texts(origins_of(tables, key, partitions))
     return {f"{family}_{name}": value for name, value in metadata.items()}
 
 

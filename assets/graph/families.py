@@ -15,7 +15,7 @@ from darkroom.pipelines.generation import engine, stage
 from darkroom.pipelines.generation.engine import STAGES, Family
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.released import ReleasedPolicy
-from darkroom.pipelines.publishing.judge_stats import judge_stats_of
+from darkroom.pipelines.publishing.judge_stats import judge_stats_of, origins_of
 from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.stage_runs import StageReport
@@ -135,12 +135,14 @@ def _stage(
 
 
 def _details(family: Family, stage: str, report: StageReport) -> dict[str, Any]:
-    if stage == "drafts":
-        return {}
     tables, images = family.workspace.tables, family.workspace.images
+    origins = pages.texts(origins_of(tables, report.key, [family.partition]))
+    if stage == "drafts":
+        return {**origins}
     questions = dict(tables.columns(family.samples_key, "sample_id", "question"))
     trajectories = tables.read(report.key, Trajectory)
     details: dict[str, Any] = {
+        **origins,
         **pages.trajectories_examples(trajectories, questions, images),
         "preview": pages.trajectories_preview(trajectories, questions, images),
     }

@@ -94,10 +94,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> dg.MetadataValu
     return dg.MetadataValue.table([dg.TableRecord(dict(zip(head, row, strict=True))) for row in rows])
 
 
+def texts(facts: Mapping[str, str]) -> Metadata:
+    return {name: dg.MetadataValue.text(text) for name, text in facts.items()}
+
+
 def rl_stage_metadata(shard: Shard, asset: str) -> Metadata:
     """The models that an RL stage called, and its figures with a plot."""
     notes = shard.workspace.tables.facts(shard.key(asset)).get("notes", {})
-    models = {f"asked_{role}": dg.MetadataValue.text(model) for role, model in notes.get("models", {}).items()}
+    models = texts({f"asked_{role}": asked(model) for role, model in notes.get("models", {}).items()})
     figures = _RL_FIGURES.get(asset)
     return models | (figures(shard, notes.get("settings", {})) if figures else {})
 
@@ -233,13 +237,14 @@ def trajectories_examples(
 def trajectories_preview(
     trajectories: Iterable[Trajectory], questions: Mapping[str, str], store: ImageStore
 ) -> dg.MetadataValue:
-    """The first trajectories: image, question, last thought, its observation, answer."""
+    """The first trajectories: image, question, the last program's thought and observation, or the only one, answer."""
     rows = []
-    for row in islice((row for row in trajectories if row.rounds), N_PREVIEWED):
-        image, last = _thumbnail(row.images[0], store) if row.images else "", row.rounds[-1]
-        observed = " ".join(_thumbnail(image, store) for image in last.observation.images[:2])
-        texts = (cell(text) for text in (questions.get(row.sample_id, ""), last.thought))
-        rows.append((image, *texts, observed, cell(row.answer)))
+    for row in islice(trajectories, N_PREVIEWED):
+        image, last = _thumbnail(row.images[0], store) if row.images else "", row.rounds[-1:]
+        observed = " ".join(_thumbnail(image, store) for turn in last for image in turn.observation.images[:2])
+        thought = last[0].thought if last else row.final_thought
+        said = (cell(text) for text in (questions.get(row.sample_id, ""), thought))
+        rows.append((image, *said, observed, cell(row.answer)))
     return dg.MetadataValue.md(markdown_table(("image", "question", "thought", "observation", "answer"), rows))
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,12 +15,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from darkroom.annotation.rounds.accepted_source import annotators_of
 from darkroom.assets.terminal import counts, fact, relative, table
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.table_search import columns_of
+from darkroom.pipelines.publishing.judge_stats import origins_of
 from darkroom.pipelines.publishing.rendering import columns, sparkline
 from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS, rl_folder
 from darkroom.pipelines.records import Reject, Sample
@@ -54,9 +56,12 @@ def print_summary(
     """Print the whole summary. ``seconds``: duration of a run that succeeded."""
     n_in, n_out, _ = _totals(workspace, [TableKey(SAMPLES, partition) for partition in partitions])
     console.print(Text(f"samples  {n_out:,} of {n_in:,} rows of the sources"))
-    for part in (_families_table, _rejects_table):
-        console.print()
-        console.print(part(workspace, recipes, partitions))
+    console.print()
+    console.print(_families_table(workspace, recipes, partitions))
+    for label, text in _origins(workspace, recipes, partitions):
+        console.print(fact(label, text))
+    console.print()
+    console.print(_rejects_table(workspace, recipes, partitions))
     print_rl_summary(console, workspace, partitions)
     for label, text in (*_curves(workspace), *_evaluations(workspace)):
         console.print(fact(label, text))
@@ -173,6 +178,17 @@ def _families_table(workspace: Workspace, recipes: Sequence[Recipe], partitions:
     return lines
 
 
+def _origins(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Who wrote the families' rows, and who judged them."""
+    by_who: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for recipe in recipes:
+        shipped = TableKey(("sft_dataset",), recipe.family)
+        for what, who in origins_of(workspace.tables, shipped, partitions).items():
+            by_who[what.replace("_", " ").capitalize(), who].append(recipe.family)
+    for (what, who), families in sorted(by_who.items(), reverse=True):
+        yield what, f"{who}: {'all families' if len(families) == len(recipes) else ', '.join(families)}"
+
+
 def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> RenderableType:
     """Rejects of all stages by stage, reason and disposition, each with its first row as an example; then the rows that
     are not applicable, by family."""
@@ -213,6 +229,8 @@ def _print_mix(console: Console, workspace: Workspace) -> None:
             groups["suitable"][str(label["suitable"]).lower()] += 1
     for name, values in groups.items():
         console.print(fact(f"  {name}", ", ".join(f"{value} {n:,}" for value, n in values.most_common())))
+    if groups["origin"]["annotated"]:
+        console.print(fact("  annotated by", annotators_of(workspace)))
 
 
 def _curves(workspace: Workspace) -> Iterator[tuple[str, str]]:
@@ -243,6 +261,11 @@ def _evaluations(workspace: Workspace) -> Iterator[tuple[str, str]]:
         right, n_questions = figures["accuracy"]["right"], figures["accuracy"]["n_questions"]
         tools = f"tools used in {figures['code']['tool_use']['mean']:.0%} of the rollouts"
         yield f"Evaluation of {path.parent.name}", f"{right['mean']:.0%} of {n_questions} questions right, {tools}"
+        changed = [(name, effect["changed_right"]) for name, effect in figures["controls"].items()]
+        if shown := ", ".join(
+            f"{name.replace('_', ' ')} {of['mean']:.0%} of {of['n']}" for name, of in changed if of["n"]
+        ):
+            yield "  its images replaced", f"right answers that change: {shown}"
 
 
 def _reports(workspace: Workspace, name: str) -> list[StorePath]:

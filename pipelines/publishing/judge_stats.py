@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom.pipelines.records import Check, Review
-from darkroom.pipelines.records.annotation import measured_on
+from darkroom.pipelines.records.annotation import asked, measured_on, writer_in_words
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
 from darkroom.pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS, error_rates_in_words
@@ -60,6 +60,20 @@ def judge_stats_of(tables: Tables, family: str, partitions: Sequence[str]) -> Ju
     models = {limit["model"] for limit in limits}
     checks = (check for key in notes for (row,) in tables.columns(key, "checks") for check in row)
     return JudgeStats(list(judges.values()), necessity_stats(checks, limits[-1] if limits else {}), measured_on(models))
+
+
+def origins_of(tables: Tables, key: TableKey, partitions: Sequence[str]) -> Mapping[str, str]:
+    """Who wrote a table's rows, trajectories or drafts, and who judged those of its family in ``partitions``, in words;
+    nothing without such rows."""
+    rows = tables.columns(key, "family", "provenance") if tables.exists(key) else ()
+    families, written = set[str](), Counter[str]()
+    for family, provenance in rows:
+        families.add(family)
+        written[writer_in_words(provenance["policy"], provenance["model"])] += 1
+    notes = (note for family in families for note in _notes(tables, family, partitions).values())
+    judged = dict.fromkeys(asked(judge["judge"]) for note in notes for judge in note.get("judges", ()))
+    origins = {"written_by": ", ".join(who for who, _ in written.most_common()), "judged_by": ", ".join(judged)}
+    return {what: who for what, who in origins.items() if who}
 
 
 def judge_stats_fingerprint(tables: Tables, family: str, partitions: Sequence[str]) -> str:

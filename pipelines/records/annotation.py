@@ -140,6 +140,11 @@ def asked(name: str) -> str:
     return STAND_INS.get(name, name)
 
 
+def writer_in_words(policy: str, model: str) -> str:
+    """Who wrote a trajectory, for readers, by its provenance: ``openai (qwen)``, or the name of a stand-in."""
+    return STAND_INS.get(policy, f"{policy} ({model})")
+
+
 def measured_on(names: Iterable[str]) -> str:
     """On whom a pass rate, an accuracy or a vote was measured: ``measured on qwen``, or that it is simulated."""
     models = sorted(set(names))

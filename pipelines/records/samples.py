@@ -201,6 +201,10 @@ FAMILIES = "families"
 """In ``truth.details``: the families that may use the sample; where it is not there, all may."""
 
 
+FOUND = "found"
+"""In ``truth.details``: how one finds the target; where it is not there, it is measured (``vision/visibility.py``)."""
+
+
 def families_of(sample: Sample) -> tuple[str, ...] | None:
     """The families that the source keeps the sample for; None: any, also in details that are no JSON."""
     if not sample.truth.details or FAMILIES not in sample.truth.details:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast, get_args
 
 import cv2
 import numpy as np
@@ -24,11 +24,16 @@ from PIL import Image
 
 from darkroom.pipelines.records import ImageRef, Sample
 from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import FOUND, details_of
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.vision.image_transform import TURNED_DEGREES, residual
 from darkroom.pipelines.vision.registration import correlation, scaled_gray
 
 Size = Literal["small", "between", "large", "unknown"]
+Findability = Literal["named", "visible", "searched"]
+"""How one finds a target: the question says where; it can be seen; or it must be looked for, since only a closer look
+tells it from others like it."""
 
 SMALL_SIDE = 28.0
 """Pixels of the model, the square of one visual token: what is smaller is not seen reliably."""
@@ -45,6 +50,9 @@ SEEN_SIDE = 2 * SMALL_SIDE
 
 SEEN_LEVELS = 2 * FAINT_LEVELS
 """What spreads over so many grey levels is neither too faint nor too dark."""
+
+UNSEEN_SIDE, UNSEEN_LEVELS = SMALL_SIDE / 4, FAINT_LEVELS / 4
+"""A smaller or fainter target leaves no trace in the model's view: it has to be searched for."""
 
 SMALL_SHARE = 0.05
 """Of the image: Thyme's bound on small targets in its high-resolution data (§4.1)."""
@@ -124,6 +132,31 @@ def visibility_of(sample: Sample, store: ImageStore) -> Visibility:
     target = sample.truth.boxes[0] if sample.truth.boxes else None
     image = sample.images[target.image if target else 0]
     return visibility_in(image, target.box if target else None, store, angle=sample.truth.angle)
+
+
+def findability(sample: Sample, store: ImageStore) -> Findability | None:
+    """How one finds the first target, as the source states it, else as measured; None without one. Raises ``RowError``
+    (malformed_row) for another statement, and what opening its image raises."""
+    if not sample.truth.boxes:
+        return None
+    if stated := details_of(sample).get(FOUND):
+        if stated not in get_args(Findability):
+            expected = ", ".join(get_args(Findability))
+            raise RowError(Reason.MALFORMED_ROW, f"truth.details.{FOUND} is one of {expected}; found {stated!r}")
+        return cast(Findability, stated)
+    if ", ".join(map(str, sample.truth.boxes[0].box)) in sample.question:
+        return "named"
+    view = visibility_of(sample, store)
+    is_unseen = (view.side or 0) < UNSEEN_SIDE or (view.levels or 0) < UNSEEN_LEVELS
+    return "searched" if is_unseen else "visible"
+
+
+def candidates(sample: Sample) -> list[Box]:
+    """The first target and all that the truth calls by its name in the same image, from left to right."""
+    target = sample.truth.boxes[0]
+    return sorted(
+        truth.box for truth in sample.truth.boxes if (truth.label, truth.image) == (target.label, target.image)
+    )
 
 
 def visibility_as_given(

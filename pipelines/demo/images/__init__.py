@@ -41,7 +41,7 @@ from darkroom.pipelines.records.samples import FAMILIES
 from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.sources import BadRow, SourceRow
 
-DEMO_VERSION = "4"
+DEMO_VERSION = "5"
 PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 
@@ -140,6 +140,11 @@ def assigned(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def offered(row: LazyRow, families: Mapping[str, tuple[str, ...]]) -> LazyRow:
-    """The row, which says for which families it is where it is not for all."""
-    of_row = families.get(row.name)
-    return row if of_row is None else LazyRow(row.name, lambda: with_details(row.build(), **{FAMILIES: of_row}))
+    """The row, which says for which families it is where it is not for all, and does not say so itself."""
+
+    def build() -> SourceRow:
+        made, of_row = row.build(), families.get(row.name)
+        is_open = of_row is None or FAMILIES in (made.truth.details or "")
+        return made if is_open else with_details(made, **{FAMILIES: of_row})
+
+    return LazyRow(row.name, build)

@@ -1,5 +1,5 @@
 """Charts that matplotlib draws of scikit-learn's bundled tables, whose values decide the answers. ``truth.boxes`` is
-the bar or the marker that decides, from the artist's own extent."""
+what decides: all that is compared, or the outermost of many points, from the artist's own extent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from darkroom.pipelines.sources import SourceRow
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.patches import Rectangle
 
 INCHES, DPI = (10, 6.4), 110
 PAINTS = ("#4c78a8", "#b07aa1", "#59a14f", "#e1812c", "#8c6d4f")
@@ -120,15 +119,16 @@ def _ranked(values: Sequence[float], own: str, more: str, *, own_rank: str = "la
     return [(own, first), *((question, at) for question, at in ranked if is_apart[at])]
 
 
-def _patch_box(patch: Rectangle, canvas: FigureCanvasAgg) -> Box:
-    extent = patch.get_window_extent(canvas.get_renderer())  # type: ignore[no-untyped-call]
+def _plot_area(axes: Axes, canvas: FigureCanvasAgg) -> Box:
+    """All that has to be compared: the largest of several is not told by a look at itself."""
+    extent = axes.get_window_extent()
     height = canvas.get_width_height()[1]
     return Box(
         math.floor(extent.x0), math.floor(height - extent.y1), math.ceil(extent.x1), math.ceil(height - extent.y0)
     )
 
 
-def _point_box(axes: Axes, x: float, y: float, radius: int, canvas: FigureCanvasAgg) -> Box:
+def _point_box(axes: Axes, x: float, y: float, canvas: FigureCanvasAgg, radius: int = 7) -> Box:
     across, up = axes.transData.transform((x, y))
     down = canvas.get_width_height()[1] - up
     return Box(round(across) - radius, round(down) - radius, round(across) + radius, round(down) + radius)
@@ -146,21 +146,21 @@ def _iris_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     species = (rng.randrange(3) + turn) % 3
     rows = [row for row in _numbers("iris") if row[4] == species]
     means = [_mean([row[column] for row in rows]) for column in range(4)]
-    bars = axes.bar(IRIS, means, color=rng.choice(PAINTS), width=0.62)
+    axes.bar(IRIS, means, color=rng.choice(PAINTS), width=0.62)
     axes.set(title=f"Iris {SPECIES[species]}: mean measurements", ylabel="centimetres")
     more = f"Which measurement of Iris {SPECIES[species]} has the {{}} mean?"
     ranked = _ranked(means, more.format("second smallest"), more, own_rank="second smallest")
-    return _ask_names(ranked, IRIS, bars, place=place, rng=rng)
+    return _ask_names(ranked, IRIS, axes, place=place, rng=rng)
 
 
 def _ask_names(
-    ranked: Sequence[tuple[str, int]], names: Sequence[str], bars: Sequence[Rectangle], *, place: int, rng: Random
+    ranked: Sequence[tuple[str, int]], names: Sequence[str], axes: Axes, *, place: int, rng: Random
 ) -> list[Ask]:
     """Questions about bars without an order, whose answers are their names; ``place`` is the first right choice's."""
     asks = []
     for n, (question, at) in enumerate(ranked):
         choices = lettered(names[at], [name for name in names if name != names[at]], place=place + n, rng=rng)
-        asks.append(Ask(question, choices, "bar", partial(_patch_box, bars[at])))
+        asks.append(Ask(question, choices, "plot", partial(_plot_area, axes)))
     return asks
 
 
@@ -169,12 +169,12 @@ def _wine_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     rows = [row for row in _numbers("wine_data") if row[13] == cultivar]
     means = {name: _mean([row[column] for row in rows]) for name, column in WINE.items()}
     names = rng.sample(sorted(means), len(means))
-    bars = axes.barh(names, [means[name] for name in names], color=rng.choice(PAINTS), height=0.55)
+    axes.barh(names, [means[name] for name in names], color=rng.choice(PAINTS), height=0.55)
     axes.set(title=f"Wines of cultivar {cultivar + 1}", xlabel="mean of the analyses")
     axes.figure.subplots_adjust(left=0.22)
     which = f"Which constituent of the wines of cultivar {cultivar + 1} has the"
     ranked = _ranked([means[name] for name in names], f"{which} longest bar?", f"{which} {{}} mean?")
-    return _ask_names(ranked, names, bars, place=place, rng=rng)
+    return _ask_names(ranked, names, axes, place=place, rng=rng)
 
 
 def _iris_scatter(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -189,7 +189,7 @@ def _iris_scatter(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     extremes = {"widest": by_width[-1], "longest": by_length[-1], "narrowest": by_width[0], "shortest": by_length[0]}
     question = "To which species does the iris with the {} sepal belong?"
     return [
-        Ask(question.format(which), Choices((), SPECIES[int(species)]), "point", partial(_point_box, axes, x, y, 7))
+        Ask(question.format(which), Choices((), SPECIES[int(species)]), "point", partial(_point_box, axes, x, y))
         for which, (x, y, _, _, species) in extremes.items()
     ]
 
@@ -204,7 +204,7 @@ def _exercise_line(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     own = f"Which participant did the most {EXERCISES[column]}? Give the number."
     more = f"Which participant did the {{}} number of {EXERCISES[column]}? Give the participant's number."
     return [
-        Ask(question, Choices((), str(at + 1)), "point", partial(_point_box, axes, at + 1, counts[at], 8))
+        Ask(question, Choices((), str(at + 1)), "plot", partial(_plot_area, axes))
         for question, at in _ranked(counts, own, more)
     ]
 
@@ -213,12 +213,12 @@ def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     column = (rng.randrange(3) + turn) % 3
     values = [row[column] for row in _numbers("linnerud_physiological")]
     people = list(range(1, len(values) + 1))
-    bars = axes.bar(people, values, color=rng.choice(PAINTS))
+    axes.bar(people, values, color=rng.choice(PAINTS))
     axes.set(title=f"Linnerud: {PHYSIOLOGY[column]} of twenty men", xlabel="participant", xticks=people)
     own = f"Whose {PHYSIOLOGY[column]} is the highest? Give the number of the participant."
     more = f"Which participant's {PHYSIOLOGY[column]} is the {{}} of all twenty? Give the number."
     return [
-        Ask(question, Choices((), str(at + 1)), "bar", partial(_patch_box, bars[at]))
+        Ask(question, Choices((), str(at + 1)), "plot", partial(_plot_area, axes))
         for question, at in _ranked(values, own, more)
     ]
 
@@ -228,12 +228,12 @@ def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     radii = [row[0] for row in _numbers("breast_cancer") if row[-1] == 1]
     names = [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
     counts = [sum(low <= radius < high for radius in radii) for low, high in itertools.pairwise(edges)]
-    bars = axes.bar(names, counts, color=rng.choice(PAINTS), width=0.94)
+    axes.bar(names, counts, color=rng.choice(PAINTS), width=0.94)
     axes.set(title="Benign tumours by mean radius", xlabel="mean radius", ylabel="tumours")
     own = "In which range of the mean radius do most benign tumours lie?"
     more = "Which range of the mean radius holds the {} number of benign tumours?"
     return [
-        Ask(question, in_order(names[at], names), "bar", partial(_patch_box, bars[at]))
+        Ask(question, in_order(names[at], names), "plot", partial(_plot_area, axes))
         for question, at in _ranked(counts, own, more)
     ]
 

@@ -31,11 +31,13 @@ from darkroom.pipelines.demo.images.material import (
     lazy_rows,
     lettered,
     photograph_image,
+    with_details,
 )
 from darkroom.pipelines.demo.images.targets import MAKERS, Target, weathered
 from darkroom.pipelines.demo.images.walls import backdrop, cast_shadow, lit, mounted
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.samples import FAMILIES, FOUND
 from darkroom.pipelines.sources import SourceRow
 
 SIZES = ((2400, 1500), (2560, 1600), (3072, 1620), (3200, 1700))
@@ -45,6 +47,8 @@ HUNG = tuple(PHOTOGRAPHS[name] for name in PHOTOGRAPHS if name not in NOT_HUNG)
 LEFT, GUTTER, RIM = 34, 212, 62
 Contents = dict[tuple[str, Photograph], Target]
 """Things by their kind and the image that they belong to."""
+SEARCHING = ("crop", "agentic_image")
+"""Families that look at one thing after the other, and get no region."""
 BESIDE = ("sign", "dots", "pictogram", "bars", "clock")
 
 
@@ -137,7 +141,8 @@ def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     question = words.format(image=subject.phrase, look=placed[0].target.look)
     image, truth = jpeg_bytes(lit(scene.canvas, rng)), _truth(topic, placed)
     license = joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)])
-    return wall, image_row("", image, question, choices, truth, category=topic.category, license=license)
+    row = image_row("", image, question, choices, truth, category=topic.category, license=license)
+    return wall, _searched(row, number) if topic.choices == "images" else row
 
 
 def _truth(topic: Topic, placed: Sequence[Placed]) -> Truth:
@@ -152,10 +157,16 @@ def _another(name: str, number: int, n: int, seed: int) -> SourceRow:
     placed = [thing_asked, *(thing for thing in wall.scene.placed[topic.kind] if thing is not thing_asked)]
     choices = _choices(topic.choices, thing_asked, wall.photographs, number + n + seed, rng)
     # no two questions of a topic share a wording, on one wall or on two
-    words = nth_form(topic.wordings, 3 * number + place)
+    words = nth_form(topic.wordings, 10 * number + place)
     target, truth = thing_asked.target, _truth(topic, placed)
     question = words.format(image=thing_asked.photograph.phrase, look=target.look, value=target.value)
-    return image_row(name, first.images[0], question, choices, truth, category=topic.category, license=first.license)
+    row = image_row(name, first.images[0], question, choices, truth, category=topic.category, license=first.license)
+    return _searched(row, number + n) if topic.choices == "images" else row
+
+
+def _searched(row: SourceRow, number: int) -> SourceRow:
+    """A row whose question tells the thing only by what a closer look shows of it."""
+    return with_details(row, **{FOUND: "searched", FAMILIES: [SEARCHING[number % len(SEARCHING)]]})
 
 
 def _asked(wall: Wall, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:

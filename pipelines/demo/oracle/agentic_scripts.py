@@ -24,7 +24,8 @@ from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Sample, VideoRef
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box
-from darkroom.pipelines.records.samples import TemporalSegment, temporal_segments
+from darkroom.pipelines.records.samples import FOUND, TemporalSegment, details_of, temporal_segments
+from darkroom.pipelines.vision.visibility import candidates
 
 _IMAGE = data_beside(__file__, "agentic_image")
 _CODE = _IMAGE["code"]
@@ -35,16 +36,23 @@ OVERVIEW_SIDE, READABLE_SIDE = 800, 600
 
 def _look_or_answer(turn: CompletionRequest) -> str:
     sample, n = turn.task.sample, len(turn.rounds)
-    enhances = bool(sample.truth.boxes) and Random(turn.task.seed).random() < 1 / 3
+    is_search = details_of(sample).get(FOUND) == "searched"
+    enhances = bool(sample.truth.boxes) and not is_search and Random(turn.task.seed).random() < 1 / 3
     if n == 2 + enhances:
         region, shows = _region(sample), _IMAGE["shows"]
-        if region is not None:
+        if is_search:
+            shows = _IMAGE["found"]
+        elif region is not None:
             shows = after_crop(sample, enlargement(region, readable_side=READABLE_SIDE), _IMAGE)
         return answer_turn(turn, PyVision(), shows)
     # seed_from gives every turn its own seed: its words don't depend on the other turns'
     rng = Random(turn.seed)
     if n == 0:
         thoughts, code = _IMAGE["first"], rng.choice(_CODE["overview"]).format(n=_index(sample), side=OVERVIEW_SIDE)
+    elif n == 1 and is_search:
+        image = sample.images[_index(sample)]
+        boxes = [tuple(with_margin(box, image, margin=MARGIN)) for box in candidates(sample)]
+        thoughts, code = _IMAGE["search"], _CODE["each"].format(n=_index(sample), boxes=boxes)
     elif n == 1:
         thoughts, code = _zoom(turn.task, rng)
     else:

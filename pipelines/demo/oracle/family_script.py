@@ -160,10 +160,12 @@ def after_crop(sample: Sample, scale: int, says: Mapping[str, Any] = _SAYS) -> S
 _TRIES = 12
 
 
-def label_of(sample: Sample, *, unnamed: str = "detail in question") -> str:
-    """The target's name, on one line; not every source has one, and some give the answer away."""
+def label_of(sample: Sample) -> str:
+    """The target's name, on one line, or by the category what is shown: not every source has one, and some give the
+    answer away."""
     label = " ".join(sample.truth.boxes[0].label.split()) if sample.truth.boxes else ""
-    return label if label and names_answer(label, sample) is None else unnamed
+    unnamed: dict[str, str] = _SAYS["unnamed"]
+    return label if label and names_answer(label, sample) is None else unnamed.get(sample.category, unnamed["other"])
 
 
 def region_from_text(region: str) -> Box:

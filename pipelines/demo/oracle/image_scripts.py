@@ -25,11 +25,13 @@ from darkroom.pipelines.demo.oracle.family_script import (
     operation_plan,
     place_at,
     place_of,
+    region_from_text,
     silent,
     visibility,
     why_closer,
 )
 from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up, target_region
+from darkroom.pipelines.generation.recipes.crop import SEPARATOR
 from darkroom.pipelines.generation.recipes.further_enhancement import generous
 from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme, ToolCall
@@ -40,11 +42,14 @@ from darkroom.pipelines.records.geometry import Box, box_from_fractions
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 _CROP = data_beside(__file__, "crop")
+COUNTS = ("no", "one", "two", "three", "four", "five", "six")
 TOO_WIDE = 1 / 6
 """How often the first look shows far more than the target."""
 
 
 def _look_or_answer(turn: CompletionRequest) -> str:
+    if "candidates" in turn.task.hint:
+        return _search(turn)
     regions = _regions(turn)
     if len(turn.rounds) < len(regions):
         region = regions[len(turn.rounds)]
@@ -66,8 +71,21 @@ def _regions(turn: CompletionRequest) -> list[Box]:
         return [region]
 
 
+def _search(turn: CompletionRequest) -> str:
+    """One candidate after the other, in the order of the hint, until one shows the target."""
+    target = turn.task.sample.truth.boxes[0].box
+    regions = [region_from_text(text) for text in turn.task.hint["candidates"].split(SEPARATOR)]
+    looks = regions[: 1 + next(n for n, region in enumerate(regions) if region.contains(target))]
+    if len(turn.rounds) == len(looks):
+        return answer_turn(turn, Thyme(), _CROP["found"])
+    why = _CROP["other"] if turn.rounds else _CROP["search"]
+    rng = Random(turn.seed)
+    return crop_turn(turn, looks[len(turn.rounds)], rng, why, n=COUNTS[len(regions)])
+
+
 crop = family_script(_look_or_answer)
-"""A crop of the target, for one row in six after too wide a look, then what it shows."""
+"""A crop of the target, for one row in six after too wide a look, then what it shows; a search where nothing else tells
+the target from others."""
 
 
 _FURTHER = data_beside(__file__, "further_enhancement")
@@ -108,7 +126,7 @@ _CORRECTION = data_beside(__file__, "error_correction")
 
 def _wrong_crop(turn: CompletionRequest) -> str:
     why, rng = why_closer(visibility(turn.task)), Random(turn.task.seed)
-    return crop_turn(turn, first_region(turn), rng, why, _CORRECTION["belief"], part="part in question")
+    return crop_turn(turn, first_region(turn), rng, why, _CORRECTION["belief"], part="detail that I look for")
 
 
 def _right_crop(turn: CompletionRequest) -> str:
@@ -136,7 +154,7 @@ _AWARE = data_beside(__file__, "operation_aware")
 
 def _zoom_or_answer(turn: CompletionRequest) -> str:
     sample, hint, view = turn.task.sample, turn.task.hint, visibility(turn.task)
-    label = label_of(sample, unnamed="thing in question")
+    label = label_of(sample)
     if hint["style"] == "text" or turn.rounds:
         plain = [*_AWARE["as_it_is"], *(_AWARE["plain"] if view.is_plain else ())]
         return answer_turn(turn, ToolCall(), plain if hint["style"] == "text" else _AWARE["shows"], label=label)
@@ -245,8 +263,8 @@ _DIRECT = data_beside(__file__, "direct")
 
 def _direct_answer(turn: CompletionRequest) -> str:
     usable = [*_DIRECT["usable"], *(_DIRECT["usable_plain"] if visibility(turn.task).is_plain else ())]
-    label, rng = label_of(turn.task.sample, unnamed="part in question"), Random(turn.task.seed)
-    return answer_turn(turn, Thyme(), usable, _DIRECT["looked"], _DIRECT["shows"], label=label, rng=rng)
+    rng = Random(turn.task.seed)
+    return answer_turn(turn, Thyme(), usable, _DIRECT["looked"], _DIRECT["shows"], rng=rng)
 
 
 direct = family_script(_direct_answer, plan=operation_plan)

@@ -41,6 +41,7 @@ from darkroom.pipelines.verification.checks import (
     two_programs,
 )
 from darkroom.pipelines.verification.checks.check import CheckFunction
+from darkroom.pipelines.verification.checks.image_operations import print_can_be_read
 from darkroom.pipelines.verification.checks.necessity import Necessity
 from darkroom.pipelines.vision.visibility import (
     LARGE_SIDE,
@@ -49,6 +50,7 @@ from darkroom.pipelines.vision.visibility import (
     SEEN_SIDE,
     SMALL_SHARE,
     Visibility,
+    findability,
     resized,
     shown_side,
 )
@@ -210,6 +212,15 @@ def target_region(sample: Sample) -> Box:
     return with_margin(target, image)
 
 
+def require_known_place(sample: Sample, store: ImageStore) -> None:
+    """Raises ``RowError`` (not_applicable) where the target must be searched for: a hint that names its region would
+    teach to know what cannot be seen."""
+    if findability(sample, store) == "searched":
+        raise RowError(
+            Reason.NOT_APPLICABLE, "its target must be searched for, and the family tells the policy where it is"
+        )
+
+
 def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
     """A region as one knows it who saw the image at the model's size: each side up to a token too far out, in round
     numbers. A place is not seen to the pixel. Less far out where the region would fill ``MAX_LOOK_SHARE``."""
@@ -272,6 +283,7 @@ def two_crops(
     ``follow_up``, the text beside the first observation, both in round numbers; the trajectory shows neither."""
 
     def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+        require_known_place(sample, store)
         exact = target_region(sample)
         first = first_region(exact, sample, random.Random(seed_from(family, sample.sample_id)))
         prompted = told_region(exact, sample)
@@ -299,6 +311,7 @@ def two_crops(
             first_check,
             crop_contains_target,
             crop_is_tight,
+            print_can_be_read,
             second_round_is_explained,
             answer_matches,
             hint_stays_hidden,

@@ -18,6 +18,7 @@ from darkroom.pipelines.generation.recipes import (
     as_fractions,
     as_looked_up,
     as_text,
+    require_known_place,
     with_margin,
 )
 from darkroom.pipelines.models.prompts import bundled_prompt
@@ -48,6 +49,7 @@ MODES: dict[str, dict[Style, tuple[str, ...]]] = {
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The images as they are; how the row is to be written, and where it zooms in."""
+    require_known_place(sample, store)
     visibility = visibility_of(sample, store)
     target = sample.truth.boxes[0] if sample.truth.boxes else None
     if visibility.is_turned or visibility.is_faint:

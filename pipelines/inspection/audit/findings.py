@@ -12,10 +12,12 @@ from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import MARKER
 from darkroom.pipelines.storage.store_paths import StorePath
+from darkroom.pipelines.verification.checks.crop import first_looks, place_could_be_known
 
 MAX_FINDINGS = 10_000
 """Kept with their rows; further ones are counted only, so that an audit of a bad release fits into memory."""
 _MAX_DETAIL = 300
+LOOKS = place_could_be_known.name
 _ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader) (.+?) \| (\d+) \|$", re.MULTILINE)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
 _SFT_SIZE = re.compile(r"^(\d+) trajectories with (\d+) images", re.MULTILINE)
@@ -126,12 +128,15 @@ class DatasetTotals:
         self._first: dict[bytes, str] = {}
         self._splits: dict[bytes, str] = {}
         self._n_rows = self._n_images = 0
+        self._looks: list[float] = []
 
     def row(self, row: Row, split: str) -> Iterator[AuditFinding]:
         """Count a row of ``split``; findings are contradictions to the rows before."""
         self._n_rows += 1
         self._n_images += len(row["images"])
         self._count(row, split)
+        stored = row.get("checks", ())
+        self._looks += [check["score"] for check in stored if check["name"] == LOOKS and check["score"] is not None]
         row_id = row[KEYS[self._kind]]
         before = self._first.setdefault(self._content(row), row_id)
         if before is not row_id:
@@ -153,6 +158,9 @@ class DatasetTotals:
         for name, n in (("n_rows", self._n_rows), ("n_images", self._n_images)):
             if stated.get(name, n) != n:
                 yield self._finding(f"{MARKER}: {name} is {stated[name]}, counted {n}")
+        if (looks := first_looks(self._looks)).is_beyond_chance:
+            reason = f"{looks.n_hits} of {looks.n} first looks at targets that must be searched for show them"
+            yield self._finding(f"{reason}; by chance {looks.by_chance:.1f}", kind="known place")
         if card.is_file():
             text = card.read_text(encoding="utf-8")
             for reason in (*self._sizes(text), *self._tables(text), *_funnel(text)):
@@ -195,8 +203,8 @@ class DatasetTotals:
                 if values.get(value, 0) != counted[value]:
                     yield f"{kind} {value}: {values.get(value, 0)}; counted {counted[value]}"
 
-    def _finding(self, reason: str) -> AuditFinding:
-        return AuditFinding("card", self._folder.name, "", shortened(reason))
+    def _finding(self, reason: str, *, kind: str = "card") -> AuditFinding:
+        return AuditFinding(kind, self._folder.name, "", shortened(reason))
 
 
 def _funnel(text: str) -> Iterator[str]:

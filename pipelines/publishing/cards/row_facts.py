@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
-from darkroom.pipelines.records.annotation import Annotators, asked, measured_on
+from darkroom.pipelines.records import CheckedLabel, RLRow, Sample, Trajectory
+from darkroom.pipelines.records.annotation import Annotators, asked, measured_on, writer_in_words
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.rl import labels
@@ -23,6 +23,7 @@ from darkroom.pipelines.storage.media_validation import derived_steps
 from darkroom.pipelines.storage.row_files import KeyedSpill
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, look_scores
 
 _NOT_MEASURED = "not measured"
 
@@ -64,6 +65,7 @@ class SftFacts(SampleFacts):
     rounds: Counter[int] = field(default_factory=Counter)
     first: tuple[Trajectory, Sample] | None = None
     """The row that is shown as the example."""
+    _looks: list[float] = field(default_factory=list)
     _scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0]))
     """Sum and number, by check."""
 
@@ -71,19 +73,25 @@ class SftFacts(SampleFacts):
         super().add(row, sample)
         self.n_images += len(row.shown_images)
         self.videos.update(video.sha256 for video in sample.videos)
-        self.writers[_writer(row.provenance)] += 1
+        self.writers[writer_in_words(row.provenance.policy, row.provenance.model)] += 1
         self.rounds[len(row.rounds)] += 1
         for check in row.checks:
             if check.score is not None:
                 score = self._scores[check.name]
                 score[0] += check.score
                 score[1] += 1
+        self._looks += look_scores(row.checks)
         self.first = self.first or (row, sample)
 
     @property
     def mean_scores(self) -> Mapping[str, float]:
         """Mean score of every check that counts votes or measures."""
         return {name: total / n for name, (total, n) in sorted(self._scores.items())}
+
+    @property
+    def first_looks(self) -> FirstLooks:
+        """First looks at targets that must be searched for."""
+        return first_looks(self._looks)
 
 
 @dataclass
@@ -169,11 +177,6 @@ def intake_choices(tables: Tables, partitions: Iterable[str]) -> list[str]:
             if line in (MOST_FREQUENT, EQUALLY_FREQUENT):
                 label_choices[source, line] += n
     return [*frames, *(f"{source}: {n} {line}" for (source, line), n in label_choices.items())]
-
-
-def _writer(provenance: Provenance) -> str:
-    name = asked(provenance.policy)
-    return name if name != provenance.policy else f"{provenance.policy} ({provenance.model})"
 
 
 @dataclass(frozen=True, slots=True)

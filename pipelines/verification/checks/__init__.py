@@ -23,6 +23,7 @@ from darkroom.pipelines.verification.checks.crop import (
     crop_is_tight as crop_is_tight,
     first_crop_is_generous as first_crop_is_generous,
     first_crop_misses as first_crop_misses,
+    place_could_be_known as place_could_be_known,
     second_round_is_explained as second_round_is_explained,
     two_programs as two_programs,
 )
@@ -59,6 +60,7 @@ from darkroom.pipelines.verification.checks.rounds import (
     mode_is_obeyed as mode_is_obeyed,
     no_program as no_program,
     no_round_is_broken as no_round_is_broken,
+    not_blank as not_blank,
     not_repetitive as not_repetitive,
     not_too_long as not_too_long,
     shows_an_image as shows_an_image,
@@ -71,5 +73,7 @@ EVERY_FAMILY: tuple[MeasuredCheck, ...] = (
     not_too_long,
     answer_not_anticipated,
     claims_hold,
+    not_blank,
+    place_could_be_known,
 )
 """Checks that a recipe need not list."""

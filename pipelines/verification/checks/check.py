@@ -37,6 +37,7 @@ class Flaw(StrEnum):
     # what the programs showed
     NOT_A_CROP = "not_a_crop"
     TARGET_CUT = "target_cut"
+    SHOWS_NOTHING = "shows_nothing"
     TARGET_SHOWN_TOO_EARLY = "target_shown_too_early"
     CROP_TOO_LARGE = "crop_too_large"
     CROP_TOO_SMALL = "crop_too_small"

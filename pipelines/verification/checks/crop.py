@@ -1,17 +1,25 @@
 """Checks on crops, measured on the pixels that came back and not on the code's text. Of a rollout of two crops, only
 the last one is checked for showing the target, and little else."""
 
+import math
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image
 
 from darkroom.pipelines.models.parsing import literal_boxes
-from darkroom.pipelines.records import ImageRef, Round
+from darkroom.pipelines.records import Check, ImageRef, Round
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
 from darkroom.pipelines.verification.checks.hint import phrases
 from darkroom.pipelines.vision.crop_localization import CropLocation, locate_crop
+from darkroom.pipelines.vision.legibility import likeness
+from darkroom.pipelines.vision.visibility import candidates, findability
 from darkroom.sandbox.neutral import neutralise
 
 
@@ -48,10 +56,14 @@ SLACK_PIXELS = 2
 """What the search for a crop may be off by on each side, besides a hundredth of the crop's side."""
 
 
-@check()
+@check(version=2)
 def crop_contains_target(case: Case) -> CheckResult:
-    """The last crop shows the whole of the target's box; ``score`` is the share of the target that it shows."""
-    return containment(_last_located(case), case.sample.truth.boxes[0].box)
+    """The last crop shows the whole of the target's box, and there what the image has; ``score``: the share shown."""
+    location, target = _last_located(case), case.sample.truth.boxes[0].box
+    verdict = containment(location, target)
+    if location is None or verdict.flaw is not None:
+        return verdict
+    return shows_pixels(case, case.observed[-1], case.trajectory.images[0], location.box, target) or verdict
 
 
 @check()
@@ -67,6 +79,35 @@ def containment(location: CropLocation | None, target: Box) -> CheckResult:
     share = round(location.box.intersection(target).area / target.area, 4)
     detail = f"crop {tuple(location.box)}, target {tuple(target)}"
     return decided(shows_whole(location.box, target), Flaw.TARGET_CUT, detail, score=share)
+
+
+MIN_LIKENESS = 0.3
+"""How much the target in a crop must look like the image's (correlation of small copies)."""
+
+PLAIN_LEVELS = 2.0
+"""Standard deviation, of 255 grey levels: less is plain."""
+
+_COPY = (32, 32)
+
+
+def shows_pixels(case: Case, shown: ImageRef, original: ImageRef, crop: Box, target: Box) -> CheckResult | None:
+    """The failure shows_nothing of an image that shows ``crop`` of the original, but where the target should be,
+    something else; None where it is there. A target that is plain in the original cannot be compared."""
+    view, around = case.store.open(shown), target.grown(max(4, target.width // 10, target.height // 10))
+    part, (wide, high) = around.intersection(crop), (view.width / crop.width, view.height / crop.height)
+    sides = (
+        (part.x1 - crop.x1) * wide,
+        (part.y1 - crop.y1) * high,
+        (part.x2 - crop.x1) * wide,
+        (part.y2 - crop.y1) * high,
+    )
+    there = view.convert("L").resize(_COPY, Image.Resampling.BOX, box=sides)
+    wanted = case.store.open(original).convert("L").resize(_COPY, Image.Resampling.BOX, box=part)
+    if np.asarray(wanted).std() < PLAIN_LEVELS or likeness(there, wanted) >= MIN_LIKENESS:
+        return None
+    return failed(
+        Flaw.SHOWS_NOTHING, f"where the target should be, the crop looks like something else: {part}", score=0.0
+    )
 
 
 def shows_whole(crop: Box, target: Box) -> bool:
@@ -154,3 +195,57 @@ def second_round_is_explained(case: Case) -> CheckResult:
     if mention := phrases("planned").search(second):
         return failed(Flaw.HINT_MENTIONED, f"the thought of round 2 says {mention[0]!r}", score=new)
     return passed(score=new)
+
+
+@check()
+def place_could_be_known(case: Case) -> CheckResult:
+    """Over a dataset, first looks at targets that must be searched for show them no more often than by chance.
+    ``score``: 1 for a look that shows the target, less the chance of that."""
+    how = findability(case.sample, case.store)
+    if how != "searched" or case.sample.truth.boxes[0].image:
+        return passed(how or "no target is known")
+    located = (location for turn in case.trajectory.rounds if (location := locate_round(case, turn)))
+    image, target = case.trajectory.images[0], case.sample.truth.boxes[0].box
+    size = image.width * image.height
+    if (look := next((part.box for part in located if part.box.area <= MAX_FIRST_SHARE * size), None)) is None:
+        return passed("searched for; no look at a part could be placed")
+    alike = candidates(case.sample)
+    shown = sum(shows_whole(look, box) for box in alike)
+    chance = shown / len(alike) if len(alike) > 1 else look.area / size
+    is_hit = shows_whole(look, target)
+    detail = f"the first look shows {shown} of {len(alike)}, {'with' if is_hit else 'without'} the target"
+    return passed(f"searched for; {detail}", score=round(is_hit - min(chance, 0.99), 4))
+
+
+FALSE_ALARMS = 0.001
+"""How many honest datasets at most are called beyond chance."""
+
+
+class FirstLooks(NamedTuple):
+    """Rows whose target must be searched for: how many, of which the first look shows it, and by chance would."""
+
+    n: int
+    n_hits: int
+    by_chance: float
+
+    @property
+    def is_beyond_chance(self) -> bool:
+        """True if chance gives so many hits in less than ``FALSE_ALARMS`` of all datasets, by Chernoff's bound, which
+        holds for rows of different chances (Hoeffding, 1963)."""
+        if not self.n or self.n_hits <= self.by_chance:
+            return False
+        hits, chance = self.n_hits / self.n, self.by_chance / self.n
+        misses = (1 - hits) * math.log((1 - hits) / (1 - chance)) if hits < 1 else 0.0
+        return self.n * (hits * math.log(hits / chance) + misses) > -math.log(FALSE_ALARMS)
+
+
+def look_scores(checks: Iterable[Check]) -> list[float]:
+    """Scores of ``place_could_be_known`` among a row's checks: at most one."""
+    return [check.score for check in checks if check.name == place_could_be_known.name and check.score is not None]
+
+
+def first_looks(scores: Iterable[float]) -> FirstLooks:
+    """Count the scores of ``place_could_be_known``."""
+    known = list(scores)
+    n_hits = sum(score > 0 for score in known)
+    return FirstLooks(len(known), n_hits, n_hits - sum(known))

@@ -10,12 +10,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from darkroom.pipelines.models.protocols.tool_call import CROP, write_call
 from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.records.geometry import box_from_fractions
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
-from darkroom.pipelines.verification.checks.crop import containment, tightness
+from darkroom.pipelines.verification.checks.crop import PLAIN_LEVELS, containment, shows_pixels, tightness
 from darkroom.pipelines.verification.repetition import MIN_CHARS, Repetition
 from darkroom.pipelines.vision.crop_localization import locate_crop
 
@@ -34,6 +36,23 @@ def shows_an_image(case: Case) -> CheckResult:
     blind = [str(n) for n, turn in enumerate(case.trajectory.rounds, 1) if not turn.observation.images]
     is_shown = case.trajectory.rounds and not blind
     return passed() if is_shown else failed(Flaw.NO_IMAGE, f"no image in round {', '.join(blind) or '1'}")
+
+
+@check()
+def not_blank(case: Case) -> CheckResult:
+    """Of the images that were shown last, one at least is not plain; ``score``: the share of all that are not."""
+    shown = [turn.observation.images for turn in case.trajectory.rounds if turn.observation.images]
+    has_something = [[_deviation(case, image) >= PLAIN_LEVELS for image in images] for images in shown]
+    n, n_all = sum(map(sum, has_something)), sum(map(len, shown))
+    if not n_all:
+        return passed("no image was shown")
+    return decided(
+        any(has_something[-1]), Flaw.SHOWS_NOTHING, f"{n} of {n_all} images are not plain", score=round(n / n_all, 4)
+    )
+
+
+def _deviation(case: Case, image: ImageRef) -> float:
+    return float(np.asarray(case.store.open(image).convert("L")).std())
 
 
 @check()
@@ -95,10 +114,10 @@ def calls_are_valid(case: Case) -> CheckResult:
     return passed(f"{len(case.trajectory.rounds)} calls")
 
 
-@check()
+@check(version=2)
 def zooms_on_target(case: Case) -> CheckResult:
-    """The image of the last call contains the target's box and is no lazy crop, measured on pixels; ``score`` is the
-    share of the target that it shows. A row without calls, or without a box, has nothing to show."""
+    """The last call shows the target as the image has it, and is no lazy crop; ``score``: the share that it shows.
+    A row without calls, or without a box, has nothing to show."""
     if not (calls := [call for call in _calls(case) if call is not None]) or not case.sample.truth.boxes:
         return passed("no call" if not calls else "the sample has no box")
     if not calls[-1].shown:
@@ -111,7 +130,9 @@ def zooms_on_target(case: Case) -> CheckResult:
     boxes = [box_from_fractions(calls[-1].sides, original.width, original.height)] if is_named else []
     location = locate_crop(image, case.store.open(original), boxes)
     contained, tight = containment(location, target.box), tightness(location, original)
-    return contained if contained.flaw or not tight.flaw else tight
+    if location is None or contained.flaw or tight.flaw:
+        return contained if contained.flaw else tight
+    return shows_pixels(case, calls[-1].shown[-1], original, location.box, target.box) or contained
 
 
 @check()

@@ -212,7 +212,7 @@ def test_a_target_without_a_name_reads_as_a_sentence(workspace: Workspace, recip
     family = Family(workspace, recipe, PARTITION)
     run_all(family)
     made = workspace.tables.read(family.key("trajectories"), Trajectory)[0]
-    assert "detail in question" in made.rounds[0].thought
+    assert "the print " in made.rounds[0].thought
     assert "  " not in made.rounds[0].thought
 
 

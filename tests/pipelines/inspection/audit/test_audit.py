@@ -81,7 +81,7 @@ def test_progress_counts_the_rows(shipped, workspace, python):
 def test_without_the_workspace_what_needs_the_truth_is_not_measured_and_the_rest_is(audited):
     report = audited(known=False)
     assert kinds(report) == {}
-    checks = ("crop_contains_target", "claims_hold")
+    checks = ("crop_contains_target", "claims_hold", "place_could_be_known", "print_can_be_read")
     assert report.not_measured == {f"{name}: needs the truth about the sample": 4 for name in checks}
     assert report.checked["crop_is_tight"] == report.checked["executes"] == 4
 

@@ -1,0 +1,202 @@
+"""What a look shows, and whether one could know where to look."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from PIL import Image, ImageDraw
+
+from darkroom.pipelines.records import Observation, Round, Truth, TruthBox
+from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.verification.checks import (
+    crop_contains_target,
+    image_operations,
+    not_blank,
+    place_could_be_known,
+)
+from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, look_scores
+from darkroom.pipelines.verification.checks.image_operations import print_can_be_read
+from darkroom.pipelines.vision.legibility import TextLine
+
+# three signs in make_case's image of 640 x 480 pixels; the first is the target
+SIGNS = ((200, 120, 260, 150), (20, 300, 80, 330), (500, 20, 560, 50))
+SEARCHED = Truth(boxes=tuple(TruthBox("sign", *box) for box in SIGNS), details=json.dumps({"found": "searched"}))
+
+
+@pytest.fixture
+def looks(make_case, make_image, store):
+    """A rollout whose rounds show these parts of the image."""
+
+    def make(*boxes, truth=SEARCHED, **sample):
+        original = make_image(3, 640, 480)
+        shown = [store.add_pixels(original.crop(box)) for box in boxes]
+        rounds = tuple(
+            Round("I look.", f"image.crop({box})", Observation("ok", "", images=(image,)))
+            for box, image in zip(boxes, shown, strict=True)
+        )
+        return make_case(rounds=rounds, truth=truth, **sample)
+
+    return make
+
+
+def around(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    return box[0] - 12, box[1] - 12, box[2] + 12, box[3] + 12
+
+
+# --- where to look
+
+
+def test_a_look_is_measured_against_the_chance_to_show_the_target(looks) -> None:
+    hit, miss = place_could_be_known(looks(around(SIGNS[0]))), place_could_be_known(looks(around(SIGNS[1])))
+    both = place_could_be_known(looks((10, 100, 280, 340)))
+    assert (hit.passed, hit.score) == (True, pytest.approx(2 / 3, abs=1e-3))
+    assert (miss.passed, miss.score) == (True, pytest.approx(-1 / 3, abs=1e-3))
+    assert both.score == pytest.approx(1 / 3, abs=1e-3), "two of three signs: a hit of two in three"
+    assert "shows 1 of 3, with the target" in hit.detail
+
+
+def test_only_the_first_look_counts_and_the_whole_image_is_none(looks) -> None:
+    assert place_could_be_known(looks(around(SIGNS[1]), around(SIGNS[0]))).score < 0
+    assert place_could_be_known(looks((0, 0, 640, 480), around(SIGNS[0]))).score > 0
+    assert place_could_be_known(looks((0, 0, 640, 480))).score is None
+
+
+@pytest.mark.parametrize("found", ["named", "visible"])
+def test_what_the_source_says_can_be_known_is_not_measured(looks, found) -> None:
+    truth = replace(SEARCHED, details=json.dumps({"found": found}))
+    verdict = place_could_be_known(looks(around(SIGNS[0]), truth=truth))
+    assert (verdict.passed, verdict.score, verdict.detail) == (True, None, found)
+
+
+def test_without_a_statement_size_and_contrast_decide(looks) -> None:
+    plain = Truth(boxes=SEARCHED.boxes)
+    assert place_could_be_known(looks(around(SIGNS[0]), truth=plain)).detail == "visible"
+    tiny = Truth(boxes=(TruthBox("speck", 230, 130, 235, 134),))
+    verdict = place_could_be_known(looks((200, 110, 270, 160), truth=tiny))
+    assert verdict.score == pytest.approx(1 - 70 * 50 / (640 * 480), abs=1e-3), "alone, it is hit by area"
+    asked = "What is in 230, 130, 235, 134?"
+    assert place_could_be_known(looks((200, 110, 270, 160), truth=tiny, question=asked)).detail == "named"
+
+
+def test_another_statement_is_an_error_and_no_guess(looks) -> None:
+    with pytest.raises(RowError, match="one of named, visible, searched; found 'Searched'"):
+        place_could_be_known(looks(around(SIGNS[0]), truth=replace(SEARCHED, details='{"found": "Searched"}')))
+
+
+def test_looks_that_always_hit_are_beyond_chance_and_honest_ones_are_not() -> None:
+    knowing = first_looks([0.75] * 68)
+    assert (knowing.n, knowing.n_hits, knowing.by_chance) == (68, 68, pytest.approx(17))
+    assert knowing.is_beyond_chance
+    assert not first_looks([0.75] * 17 + [-0.25] * 51).is_beyond_chance
+    assert not first_looks([0.75] * 3).is_beyond_chance, "three hits of one in four are luck"
+    assert first_looks([0.75] * 5).is_beyond_chance
+    assert not FirstLooks(0, 0, 0.0).is_beyond_chance
+
+
+def test_honest_datasets_are_hardly_ever_called_knowing() -> None:
+    chance = random.Random(4)
+    alarms = 0
+    for _ in range(4000):
+        odds = [chance.choice((0.2, 0.25, 0.5)) for _ in range(chance.choice((4, 12, 40)))]
+        alarms += first_looks([(chance.random() < odd) - odd for odd in odds]).is_beyond_chance
+    assert alarms <= 4
+
+
+@given(st.lists(st.sampled_from([0.75, -0.25, 0.5, -0.5, 0.0]), max_size=40))
+def test_counts_come_back_out_of_the_scores(scores: list[float]) -> None:
+    counted = first_looks(scores)
+    assert counted.n_hits == sum(score > 0 for score in scores)
+    assert counted.by_chance == pytest.approx(sum((1 - score) if score > 0 else -score for score in scores))
+
+
+def test_scores_are_read_back_from_a_rows_checks(looks) -> None:
+    case = looks(around(SIGNS[0]))
+    measured = [place_could_be_known(case), not_blank(case)]
+    assert look_scores(measured) == [measured[0].score]
+    assert look_scores([not_blank(case)]) == []
+
+
+# --- what is shown
+
+
+def test_a_black_crop_of_a_dark_place_does_not_show_the_target(make_case, store) -> None:
+    dark = Image.new("RGB", (640, 480), (6, 6, 6))
+    ImageDraw.Draw(dark).text((205, 125), "STOP", fill=(30, 30, 30))
+    image, region = store.add_pixels(dark), (190, 110, 270, 160)
+    code = f"image.crop({region}).save(path)"
+
+    def shown(crop: Image.Image):
+        case = make_case(crop=crop, code=code, images=(image,))
+        return replace(case, trajectory=replace(case.trajectory, images=(image,)))
+
+    black = shown(Image.new("RGB", (80, 50)))
+    assert crop_contains_target(black).reason == "shows_nothing"
+    assert not_blank(black).reason == "shows_nothing"
+    assert crop_contains_target(shown(dark.crop(region))).passed
+    enlarged = dark.crop(region).resize((320, 200))
+    assert crop_contains_target(shown(enlarged)).passed, "what is faint is there all the same"
+
+
+def test_a_crop_with_something_else_where_the_target_was_is_found(make_case, make_image) -> None:
+    region = (100, 40, 420, 280)
+    crop, code = make_image(3, 640, 480).crop(region), f"image.crop({region}).save(path)"
+    assert crop_contains_target(make_case(crop=crop, code=code)).passed
+    crop.paste(crop.crop((200, 150, 280, 200)), (90, 70))
+    found = crop_contains_target(make_case(crop=crop, code=code))
+    assert (found.passed, found.reason) == (False, "shows_nothing")
+
+
+def test_a_blank_look_may_be_followed_by_one_that_shows_something(make_case, store, make_image) -> None:
+    blank, crop = Image.new("RGB", (90, 60), "white"), make_image(3, 640, 480).crop((180, 100, 280, 170))
+    rounds = [Round("", "", Observation("ok", "", images=(store.add_pixels(image),))) for image in (blank, crop)]
+    assert (not_blank(make_case(rounds=tuple(rounds))).passed, not_blank(make_case(rounds=tuple(rounds))).score) == (
+        True,
+        0.5,
+    )
+    found = not_blank(make_case(rounds=tuple(reversed(rounds))))
+    assert (found.passed, found.reason, found.score) == (False, "shows_nothing", 0.5)
+    assert not_blank(make_case(rounds=())).passed
+
+
+def test_thin_lines_on_white_are_something(make_case) -> None:
+    drawing = Image.new("RGB", (600, 400), "white")
+    ImageDraw.Draw(drawing).line((20, 380, 580, 20), fill="black")
+    assert not_blank(make_case(crop=drawing)).passed
+
+
+class _Reader:
+    """Reads what a list says, one image after the other."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = list(texts)
+
+    def read(self, image: Image.Image) -> list[TextLine]:
+        assert np.asarray(image).size
+        return [TextLine(self.texts.pop(0), 0.9)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "passes"),
+    [
+        (("STOP",), True),
+        (("all STOP here",), True),
+        (("ST0P", "STOP"), False),
+        (("", "STOP"), False),
+        (("ST0P", "ST0P"), True),
+    ],
+)
+def test_the_print_that_is_asked_for_is_read_where_it_can_be(make_case, monkeypatch, texts, passes) -> None:
+    monkeypatch.setattr(image_operations, "ocr_reader", lambda: _Reader(*texts))
+    assert print_can_be_read(make_case()).passed == passes
+
+
+def test_without_a_reader_or_a_question_about_print_nothing_is_read(make_case, monkeypatch) -> None:
+    monkeypatch.setattr(image_operations, "ocr_reader", lambda: None)
+    assert print_can_be_read(make_case()).detail == "no reader is installed"
+    monkeypatch.setattr(image_operations, "ocr_reader", lambda: _Reader())
+    assert print_can_be_read(make_case(category="object")).passed
