@@ -71,7 +71,12 @@ def test_annotated_rows_and_rejects_are_those_that_people_wrote(workspace: Works
     text = console.export_text()
     assert "accepted records: 2 RL rows, 3 rejected" in text
     assert text.count("the same") == 3
-    for line in ("origin             annotated 2, public 1", "grader             text 3", "suitable           true 1"):
+    for line in (
+        "annotated by       people",
+        "origin             annotated 2, public 1",
+        "grader             text 3",
+        "suitable           true 1",
+    ):
         assert line in text
 
 

@@ -98,6 +98,20 @@ def test_the_same_question_about_the_same_image_twice_is_a_repetition(tmp_path: 
     assert [finding.row for row in rows for finding in totals.row(row, "train")] == ["s2"]
 
 
+def test_first_looks_that_know_too_much_are_a_finding(tmp_path: Path):
+    def findings(n_hits: int, n: int) -> list[tuple[str, str]]:
+        totals = DatasetTotals(tmp_path, "trajectories")
+        for number in range(n):
+            look = {"name": "place_could_be_known", "score": 0.75 if number < n_hits else -0.25}
+            row = PROMPT | {"trajectory_id": f"t{number}", "question": f"{number}?", "final_thought": "", "rounds": []}
+            assert list(totals.row(row | {"checks": [look, {"name": "executes", "score": 1.0}]}, "train")) == []
+        return [(finding.kind, finding.reason) for finding in totals.findings()]
+
+    reason = "30 of 30 first looks at targets that must be searched for show them; by chance 7.5"
+    assert findings(30, 30) == [("known place", reason)]
+    assert findings(8, 30) == findings(0, 0) == []
+
+
 def test_shares_must_be_shares_of_their_votes():
     check = {"name": "judged", "passed": True, "score": 0.75, "n_trials": 4, "detail": ""}
     row = {"trajectory_id": "t", "checks": [check, check | {"n_trials": 3}, check | {"score": 2.0, "passed": False}]}

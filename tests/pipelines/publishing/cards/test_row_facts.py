@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts, intake_choices
-from darkroom.pipelines.records import CheckedLabel, Grader, ImageRef, RLRow, Sample, Truth, VideoRef, Votes
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts, SftFacts, intake_choices
+from darkroom.pipelines.publishing.judge_stats import origins_of
+from darkroom.pipelines.records import (
+    Check,
+    CheckedLabel,
+    Grader,
+    ImageRef,
+    Provenance,
+    RLRow,
+    Sample,
+    Trajectory,
+    Truth,
+    Usage,
+    VideoRef,
+    Votes,
+)
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.sources.answers import MOST_FREQUENT
 from darkroom.pipelines.storage.tables import TableKey
@@ -49,3 +65,29 @@ def test_a_card_names_the_frame_of_boxes_the_choice_of_labels_and_what_intake_de
         "1 rows with an image flattened on white",
         "1 rows with an image scaled from 12 bits",
     ]
+
+
+ORACLE = Provenance("oracle", "oracle", "", "{}", "0" * 64, "1" * 64, 7, "0.1.0")
+ROW = Trajectory("t", "s", "crop", "thyme", (), (), "", "", "last_round", (), Usage(), ORACLE)
+
+
+def test_a_card_counts_first_looks_and_who_wrote() -> None:
+    facts, sample = SftFacts(), Sample("s", "streets", "1", "CC0", (), "Which?", (), "This", Truth(), "OCR")
+    for score in (0.75, -0.25, -0.25, None):
+        facts.add(replace(ROW, checks=(Check("place_could_be_known", True, score),)), sample)
+    assert (facts.first_looks.n, facts.first_looks.n_hits, facts.first_looks.by_chance) == (3, 1, 0.75)
+    assert dict(facts.writers) == {"the embedded oracle (a script that knows the truth; no model)": 4}
+
+
+def test_who_wrote_and_who_judged_is_said_in_words(workspace: Workspace) -> None:
+    shipped, verdicts = TableKey(("sft_dataset",), "crop"), TableKey(("crop", "verdicts"), "streets-0000")
+    assert origins_of(workspace.tables, shipped, ["streets-0000"]) == {}
+    model = replace(ORACLE, policy="openai", model="qwen")
+    rows = [replace(ROW, trajectory_id=f"t{n}", provenance=model if n else ORACLE) for n in range(3)]
+    workspace.tables.write(shipped, Trajectory, rows, [], inputs="", facts={"n_in": 3})
+    notes = {"judges": [{"judge": "embedded"}, {"judge": "llava"}]}
+    workspace.tables.write(verdicts, Trajectory, rows, [], inputs="", facts={"n_in": 3, "notes": notes})
+    assert origins_of(workspace.tables, shipped, ["streets-0000", "missing-0000"]) == {
+        "written_by": "openai (qwen), the embedded oracle (a script that knows the truth; no model)",
+        "judged_by": "an embedded rule (measured; no model), llava",
+    }
