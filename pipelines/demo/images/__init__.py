@@ -10,7 +10,7 @@ in which a kind's questions are dealt is that of a digest of their names, and ``
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -127,15 +127,24 @@ _SHARES = data_beside(__file__, "deal")
 
 
 def assigned(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The families of each row by its name (``scene/00/1``); rows that are open to all are not there."""
+    """The families of each row by its name (``scene/00/1``), an image's questions spread over them; rows that are open
+    to all are not there."""
     by_kind: dict[str, list[str]] = defaultdict(list)
     for name in names:
         by_kind[name.partition("/")[0]].append(name)
     families: dict[str, tuple[str, ...]] = {}
     for kind, shares in _SHARES.items():
         order = sorted(by_kind[kind], key=lambda name: digest(["deal", name]))
+        images = {name: "/".join(name.split("/")[:2]) for name in order}
+        n_images = len(set(images.values())) or 1
         hands = [hand for hand, n in mixture(shares, len(order)).items() for _ in range(n)]
-        families |= {name: tuple(hand.split("+")) for name, hand in zip(order, hands, strict=True)}
+        most = {hand: -(-n // n_images) for hand, n in Counter(hands).items()}
+        held: Counter[tuple[str, str]] = Counter()
+        for name, image in images.items():
+            hand = next((hand for hand in hands if held[image, hand] < most[hand]), hands[0])
+            hands.remove(hand)
+            held[image, hand] += 1
+            families[name] = tuple(hand.split("+"))
     return families
 
 

@@ -35,7 +35,7 @@ from darkroom.pipelines.sources import SourceRow
 SIZE = WIDTH, HEIGHT = 384, 288
 FPS, N_FRAMES = 8, 48
 N_FILMS = 24
-FILMED = ("astronaut", "cat", "coffee", "rocket", "pagoda", "flower", "motorcycle", "retina", "tissue", "galaxies")
+FILMED = ("astronaut", "cat", "coffee", "rocket", "pagoda", "flower", "officer", "retina", "tissue", "galaxies")
 _QUANTISER = "9"
 """Of MPEG-4: 1 is the best of 31."""
 

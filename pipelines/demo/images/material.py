@@ -4,8 +4,8 @@ Nothing is imported to be read (importing scikit-learn costs a second) and nothi
 that scikit-image states in the docstrings of ``skimage.data`` and scikit-learn in ``datasets/images/README.txt``:
 ``china.jpg`` and ``flower.jpg`` are CC BY 2.0 (flickr: danielbuechele, vultilion). matplotlib's ``grace_hopper.jpg``
 is a work of the United States Navy (J. S. Davis, 1984) and so in the public domain. A statement of "no known copyright
-restrictions" without a licence is written as such; where nothing is stated the licence is "unknown". Left out, as
-nothing is stated: scikit-image's moon, colour wheel, phantom and logo, matplotlib's logo and parcel. The wheels of
+restrictions" without a licence is written as such. Left out, as nothing is stated: scikit-image's motorcycle (tests
+alone read it), moon, colour wheel, phantom and logo, matplotlib's logo and parcel. The wheels of
 SciPy and OpenCV carry no images.
 
 And rows before they are built, with lettered choices: the right one at a place that the caller balances.

@@ -31,7 +31,7 @@ from darkroom.pipelines.sources import SourceRow
 SIZE = (800, 600)
 N_NOTICES = 24
 N_LINES = 4
-BEHIND = ("astronaut", "cat", "coffee", "rocket", "pagoda", "flower", "motorcycle", "camera")
+BEHIND = ("astronaut", "cat", "coffee", "rocket", "pagoda", "flower", "officer", "camera")
 INK = (34, 32, 36)
 PAPERS = ((246, 243, 234), (232, 238, 242), (248, 236, 214), (236, 244, 230))
 TABLE = data_beside(__file__)

@@ -141,7 +141,7 @@ def _cut(row: LazyRow) -> SourceRow:
     return replace(whole, row="cut/00", images=(image[: len(image) // 2],))
 
 
-DEMO_RL_VERSION = "1"
+DEMO_RL_VERSION = "2"
 PACKAGES = ("matplotlib", "pillow", "scikit-image", "scikit-learn")
 N_CONSTRUCTIONS, N_ARITHMETIC = 5, 5
 """Of each of their kinds."""

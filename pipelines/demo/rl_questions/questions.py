@@ -34,7 +34,7 @@ COLOURS = {
 }
 PAINTS = tuple(COLOURS)
 """Names of the colours."""
-SHOWN = ("astronaut", "cat", "coffee", "coins", "rocket", "pagoda", "flower", "motorcycle", "camera", "horse")
+SHOWN = ("astronaut", "cat", "coffee", "coins", "rocket", "pagoda", "flower", "retina", "camera", "horse")
 """Photographs that sheets are made of."""
 _SHARE_OF_PAPER = 0.62
 
