@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from darkroom.pipelines.inspection.pages import markdown_table
 from darkroom.pipelines.publishing.dataset_reader import find_datasets, read_rows
 from darkroom.pipelines.storage.tables import TableMissing
 
@@ -87,19 +88,15 @@ def table(rows: Iterable[Mapping[str, Any]]) -> str:
     for row in rows:
         by_family[row["family"]].append(row)
     per_question = Counter(row["question"] for of in by_family.values() for row in of)
-    lines = [
-        "| family | rows | questions | images | distinct-4 | openings | programs |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+    found = [diversity(family, of)._asdict() for family, of in sorted(by_family.items())]
+    cells = [
+        (f"`{row.pop('family')}`", *(f"{n:.2f}" if isinstance(n, float) else str(n) for n in row.values()))
+        for row in found
     ]
-    for family, of in sorted(by_family.items()):
-        found = diversity(family, of)
-        lines.append(
-            f"| `{family}` | {found.n_rows} | {found.n_questions} | {found.n_images} | {found.distinct:.2f} "
-            f"| {found.n_openings} | {found.n_programs} |"
-        )
     most = max(per_question.values(), default=0)
-    lines.append(f"\n{per_question.total()} rows on {len(per_question)} questions, at most {most} rows a question.")
-    return "\n".join(lines)
+    head = ("family", "rows", "questions", "images", "distinct-4", "openings", "programs")
+    together = f"{per_question.total()} rows on {len(per_question)} questions, at most {most} rows a question."
+    return f"{markdown_table(head, cells)}\n\n{together}"
 
 
 if __name__ == "__main__":

@@ -5,13 +5,11 @@ some rows at the first one again: a model that is trained on them has calls to l
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from PIL import Image
 
-from darkroom.pipelines.demo.images import DEMO_VERSION
 from darkroom.pipelines.demo.images.material import jpeg_bytes
 from darkroom.pipelines.demo.street_sign_datasets import LEAST, HungSign, hung_signs
 from darkroom.pipelines.generation.applicability import Applicability
@@ -19,35 +17,24 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.records import Truth, TruthBox
-from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.verification.checks import answer_matches, executes, shows_an_image
+from measurements.ablations.world.made_source import MadeSource
 
 WIDTH = 960
 """Pixels of a wall's width: its coordinates have three digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignsOfWalls:
+class SignsOfWalls(MadeSource):
     """Every sign by itself (``one_look``), and with the next one on its wall (``two_looks``)."""
 
-    n_walls: int
-    seed: int
-    n_shards: int = 1
-
-    @property
-    def name(self) -> str:
-        return "signs_of_walls"
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the parameters and of the demo that they are made with."""
-        return digest([DEMO_VERSION, self.n_walls, self.seed, WIDTH, LEAST])
+    name = "signs_of_walls"
+    constants = (WIDTH, LEAST)
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
         """All of them: there is one shard."""
-        for _, found in groupby(hung_signs(self.n_walls, self.seed), lambda one: one.name.rpartition("/")[0]):
+        for _, found in groupby(hung_signs(self.n, self.seed), lambda one: one.name.rpartition("/")[0]):
             signs = [one for one in found if min(_scaled(one.region, one.wall)) >= LEAST]
             for place, one in enumerate(signs):
                 yield _row(f"{one.name}/one", "one_look", [one])
