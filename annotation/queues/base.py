@@ -58,7 +58,6 @@ class QueueVerdict:
     person: str
     at: str
     lead_seconds: float | None
-    task_id: int
 
 
 @dataclass(slots=True)
@@ -129,16 +128,9 @@ def _read(request: TaskRequest, version: AnnotationVersion, people: Mapping[int,
         raise RowError(Reason.WRONG_PERSON, f"this queue is for the role {' or '.join(roles)}")
     content = read_verdict(raw.get("result"), form.gate(request.round))
     require_no_problems(content)
-    return QueueVerdict(
-        item_id=request.item_id,
-        verdict=content.verdict,
-        reasons=content.reasons if content.verdict == "reject" else (),
-        comment=storable(content.texts["comment"]),
-        person=person.email,
-        at=str(raw.get("created_at") or ""),
-        lead_seconds=raw.get("lead_time"),
-        task_id=version.task_id,
-    )
+    reasons = content.reasons if content.verdict == "reject" else ()
+    comment, at = storable(content.texts["comment"]), str(raw.get("created_at") or "")
+    return QueueVerdict(request.item_id, content.verdict, reasons, comment, person.email, at, raw.get("lead_time"))
 
 
 def sample_ids(ids: Iterable[str], *, seed: int, queue: str, n_rows: int | None) -> list[str]:
