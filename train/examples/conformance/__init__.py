@@ -29,14 +29,14 @@ from darkroom.pipelines.publishing.layouts.turns import Row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage_runs import Progress
 from darkroom.train.examples.conformance.report import (
-    Conformance,
-    Misfit,
-    RowVerdict,
-    encoding_report,
-    explanation,
+    Conformance as Conformance,
+    Misfit as Misfit,
+    RowVerdict as RowVerdict,
+    encoding_report as encoding_report,
+    explanation as explanation,
     read_report,
     report_writer,
-    summary,
+    summary as summary,
 )
 from darkroom.train.examples.conformance.rows import IndexedRow, judge
 from darkroom.train.examples.datasets import Part, count_rows, dataset_files
@@ -203,19 +203,5 @@ def _begin(judgement: BatchJudge) -> None:
 
 
 def _judge(batch: list[IndexedRow]) -> list[RowVerdict]:
-    if _judgement is None:
-        raise RuntimeError("a worker process has no judge: _begin must run first")
+    assert _judgement is not None, "_begin runs first in a worker process"
     return _judgement(batch)
-
-
-__all__ = [
-    "Conformance",
-    "ConformanceGate",
-    "Misfit",
-    "Progress",
-    "RowVerdict",
-    "encoding_report",
-    "examine",
-    "explanation",
-    "summary",
-]
