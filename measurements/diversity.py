@@ -12,13 +12,14 @@ import argparse
 import ast
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from darkroom.pipelines.inspection.pages import markdown_table
 from darkroom.pipelines.publishing.dataset_reader import find_datasets, read_rows
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.storage.tables import TableMissing
 
 N = 4
@@ -84,9 +85,7 @@ def diversity(family: str, rows: Sequence[Mapping[str, Any]]) -> Diversity:
 
 def table(rows: Iterable[Mapping[str, Any]]) -> str:
     """Markdown, a family a line, and what all families have together."""
-    by_family: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        by_family[row["family"]].append(row)
+    by_family = by_key((row["family"], row) for row in rows)
     per_question = Counter(row["question"] for of in by_family.values() for row in of)
     found = [diversity(family, of)._asdict() for family, of in sorted(by_family.items())]
     cells = [
