@@ -46,16 +46,11 @@ class AcceptedSource:
                 image = self.workspace.images.read(record.image)
             except ImageMissing as error:
                 yield BadRow(record.source_row, Reason.MISSING_IMAGE, str(error), {"question": record.question})
-            else:
-                yield SourceRow(
-                    row=record.source_row,
-                    images=(image,),
-                    question=record.question,
-                    answer=record.answer,
-                    truth=Truth(boxes=_around(record.boxes), count=record.count),
-                    category=record.category,
-                    license=record.license,
-                )
+                continue
+            truth = Truth(boxes=_around(record.boxes), count=record.count)
+            yield SourceRow(
+                record.source_row, (image,), record.question, record.answer, (), truth, record.category, record.license
+            )
 
 
 def _around(boxes: Sequence[TruthBox]) -> tuple[TruthBox, ...]:

@@ -112,9 +112,7 @@ def shipped(home: Path, source: Source, writer: Writer) -> Path:
     own = Workspace.from_environment({"DARKROOM_HOME": str(home)})
     with patch.dict(os.environ, writer.environment), own as workspace:
         intake(workspace, source, 0, partition)
-        if not writer.family:
-            return _questions(workspace, partition)
-        return _trajectories(workspace, writer, partition)
+        return _trajectories(workspace, writer, partition) if writer.family else _questions(workspace, partition)
 
 
 def _trajectories(workspace: Workspace, writer: Writer, partition: str) -> Path:

@@ -59,16 +59,10 @@ def _row(row: str, asked: int, chance: Random) -> SourceRow:
     large = sign.image.resize((SIGN_WIDTH, height), Image.Resampling.LANCZOS)
     shown = empty.copy()
     shown.paste(large, (chance.randrange(WIDTH - SIGN_WIDTH), chance.randrange(HEIGHT - height)), large)
-    return SourceRow(
-        row=row,
-        images=(),
-        question=f"What colour is the street sign in frame {asked}?",
-        answer=sign.look,
-        truth=Truth(details=as_details([TemporalSegment(sign.label, first, first + SHOWN)])),
-        category="attribute",
-        license=joint_license([photograph.license]),
-        videos=(encoded([shown if first <= n < first + SHOWN else empty for n in range(N_FRAMES)]),),
-    )
+    film = encoded([shown if first <= n < first + SHOWN else empty for n in range(N_FRAMES)])
+    question, license = f"What colour is the street sign in frame {asked}?", joint_license([photograph.license])
+    truth = Truth(details=as_details([TemporalSegment(sign.label, first, first + SHOWN)]))
+    return SourceRow(row, (), question, sign.look, (), truth, "attribute", license, videos=(film,))
 
 
 def _part(photograph: Image.Image, chance: Random) -> Image.Image:

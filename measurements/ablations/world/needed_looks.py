@@ -48,16 +48,10 @@ def _row(row: str, category: str, signs: Sequence[HungSign]) -> SourceRow:
     asked = "colour is the street sign in the region"
     if len(signs) > 1:
         asked = "colours are the street signs in the regions"
-    boxes = (TruthBox(one.sign.target.label, *_scaled(one.sign.box, wall)) for one in signs)
-    return SourceRow(
-        row=row,
-        images=(jpeg_bytes(wall.resize((WIDTH, round(wall.height * WIDTH / wall.width)), Image.Resampling.LANCZOS)),),
-        question=f"What {asked} {regions}?",
-        answer=" and ".join(one.sign.target.look for one in signs),
-        truth=Truth(boxes=tuple(boxes)),
-        category=category,
-        license=signs[0].license,
-    )
+    question, answer = f"What {asked} {regions}?", " and ".join(one.sign.target.look for one in signs)
+    truth = Truth(boxes=tuple(TruthBox(one.sign.target.label, *_scaled(one.sign.box, wall)) for one in signs))
+    image = wall.resize((WIDTH, round(wall.height * WIDTH / wall.width)), Image.Resampling.LANCZOS)
+    return SourceRow(row, (jpeg_bytes(image),), question, answer, (), truth, category, signs[0].license)
 
 
 def _scaled(box: Box, wall: Image.Image) -> Box:
