@@ -121,9 +121,7 @@ def _read_task(task: RecordTask, people: Mapping[int, Person], queue: QueueVerdi
 def _read(request: TaskRequest, version: AnnotationVersion, people: Mapping[int, Person]) -> QueueVerdict:
     form, roles, raw = FORMS[request.round], ROUND_FORMS[request.round].roles, version.raw
     person = people.get(signer_of(raw))
-    held = version.roles
-    if held is None and person is not None:
-        held = (person.role,)
+    held = (person.role,) if version.roles is None and person is not None else version.roles
     if person is None or not set(held or ()) & set(roles):
         raise RowError(Reason.WRONG_PERSON, f"this queue is for the role {' or '.join(roles)}")
     content = read_verdict(raw.get("result"), form.gate(request.round))

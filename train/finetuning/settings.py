@@ -16,12 +16,7 @@ from darkroom.pipelines.storage.user_files import field_errors
 from darkroom.train.examples.encoding import Layout
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag
-from darkroom.train.runs.options import (
-    MaxPixels,
-    TrainingSettings,
-    require_dataset,
-    without_unset,
-)
+from darkroom.train.runs.options import MaxPixels, TrainingSettings, require_dataset, without_unset
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))

@@ -21,7 +21,7 @@ from darkroom.train.runs import TrainError
 _FOLDER = Path(__file__).parent
 NumberScoring = Literal["relative", "relaxed", "rounded", "close", "numbers", "positions", "overlap"]
 TextScoring = Literal["anls", "braced", "contains", "contains_unspaced", "letters", "yes_no"]
-Scoring = Literal["grader", "judged", "share", NumberScoring, TextScoring]
+Scoring = Literal["grader", TextScoring, NumberScoring, "judged", "share"]
 """``grader``: by the rule that fits the answer (``pipelines/verification/grading``). ``judged``: by a judge, right or
 wrong. ``share``: by a judge, how much of the answer is right. The others: ``train/evaluation/scorings.py``."""
 
