@@ -19,6 +19,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from darkroom.sandbox.calls import processes_below
+
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _PERF_TYPE_SOFTWARE, _PERF_TASK_CLOCK, _PERF_ATTRIBUTE_BYTES = 1, 1, 112
 _PERF_INHERIT, _PERF_NO_KERNEL, _PERF_NO_HYPERVISOR = 1 << 1, 1 << 5, 1 << 6
@@ -110,7 +112,7 @@ def _proc() -> Iterator[Callable[[], float]]:
     last_seen: dict[tuple[int, str], float] = {}
 
     def look() -> float:
-        for pid in (os.getpid(), *descendants(os.getpid())):
+        for pid in processes_below(os.getpid()):
             with suppress(OSError):
                 born = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
                 threads = Path(f"/proc/{pid}/task").iterdir()
@@ -123,13 +125,3 @@ def _proc() -> Iterator[Callable[[], float]]:
 
 _CLOCKS = {"cgroup v1": _cgroup_v1, "cgroup v2": _cgroup_v2, "perf": _perf, "proc": _proc}
 CLOCK_NAMES = tuple(_CLOCKS)
-
-
-def descendants(pid: int) -> list[int]:
-    """Process ids below `pid`, parents first."""
-    found: list[int] = []
-    with suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                found += map(int, (thread / "children").read_text().split())
-    return [*found, *(below for child in found for below in descendants(child))]

@@ -12,12 +12,14 @@ import argparse
 import ast
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from darkroom.pipelines.inspection.pages import markdown_table
 from darkroom.pipelines.publishing.dataset_reader import find_datasets, read_rows
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.storage.tables import TableMissing
 
 N = 4
@@ -83,23 +85,17 @@ def diversity(family: str, rows: Sequence[Mapping[str, Any]]) -> Diversity:
 
 def table(rows: Iterable[Mapping[str, Any]]) -> str:
     """Markdown, a family a line, and what all families have together."""
-    by_family: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        by_family[row["family"]].append(row)
+    by_family = by_key((row["family"], row) for row in rows)
     per_question = Counter(row["question"] for of in by_family.values() for row in of)
-    lines = [
-        "| family | rows | questions | images | distinct-4 | openings | programs |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+    found = [diversity(family, of)._asdict() for family, of in sorted(by_family.items())]
+    cells = [
+        (f"`{row.pop('family')}`", *(f"{n:.2f}" if isinstance(n, float) else str(n) for n in row.values()))
+        for row in found
     ]
-    for family, of in sorted(by_family.items()):
-        found = diversity(family, of)
-        lines.append(
-            f"| `{family}` | {found.n_rows} | {found.n_questions} | {found.n_images} | {found.distinct:.2f} "
-            f"| {found.n_openings} | {found.n_programs} |"
-        )
     most = max(per_question.values(), default=0)
-    lines.append(f"\n{per_question.total()} rows on {len(per_question)} questions, at most {most} rows a question.")
-    return "\n".join(lines)
+    head = ("family", "rows", "questions", "images", "distinct-4", "openings", "programs")
+    together = f"{per_question.total()} rows on {len(per_question)} questions, at most {most} rows a question."
+    return f"{markdown_table(head, cells)}\n\n{together}"
 
 
 if __name__ == "__main__":

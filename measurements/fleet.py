@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from darkroom.sandbox import SandboxPool, Session
-from measurements.cpu import CpuClock, descendants
+from darkroom.sandbox.calls import processes_below
+from measurements.cpu import CpuClock
 from measurements.rows import Bar, Row, count_row, median_row
 from measurements.task import code_of, reference, require_ok
 
@@ -28,13 +29,13 @@ _GROWTH_MB = 64
 def measure_idle_memory(clock: CpuClock, photo: Path, *, quick: bool) -> list[Row]:
     """100 siblings after one empty call each, then after one crop. PSS divides a shared page among its users."""
     with SandboxPool() as pool, pool.group([photo]) as group, ExitStack() as stack:
-        before = set(descendants(pool.pid))
+        before = set(processes_below(pool.pid))
         free = available_mb()
         sessions = [stack.enter_context(group.session(seed=seed)) for seed in range(_N_IDLE)]
         require_ok([session.run("pass") for session in sessions])
-        idle = _memory_of(set(descendants(pool.pid)) - before, free)
+        idle = _memory_of(set(processes_below(pool.pid)) - before, free)
         require_ok([session.run(code_of("PIL")) for session in sessions])
-        used = _memory_of(set(descendants(pool.pid)) - before, free)
+        used = _memory_of(set(processes_below(pool.pid)) - before, free)
     return [
         median_row("idle session, memory", idle.megabytes, "MB", Bar("at most", 6), idle.note),
         median_row("session after a PIL call, memory", used.megabytes, "MB", None, used.note),
@@ -97,17 +98,12 @@ class _Footprint(NamedTuple):
     @classmethod
     def of(cls, pool_pid: int) -> "_Footprint":
         gc.collect()
-        pids = [pool_pid, *descendants(pool_pid)]
+        pids = processes_below(pool_pid)
         tree = sum(_resident_mb(pid) for pid in pids)
         return cls(len(pids), len(os.listdir("/proc/self/fd")), tree, _resident_mb(os.getpid()))
 
     def growth_since(self, before: "_Footprint") -> "_Footprint":
-        return _Footprint(
-            self.n_processes - before.n_processes,
-            self.n_descriptors - before.n_descriptors,
-            self.tree_mb - before.tree_mb,
-            self.host_mb - before.host_mb,
-        )
+        return _Footprint._make(now - then for now, then in zip(self, before, strict=True))
 
 
 class _Memory(NamedTuple):

@@ -48,8 +48,7 @@ def _wall_row(photo: Path, library: Library, n_rounds: int, n_calls: int) -> Row
 def _rate_row(photo: Path, n_callers: int, n_calls: int) -> Row:
     code, expected = code_of("PIL"), reference("PIL", photo)
     with ExitStack() as stack:
-        pool = stack.enter_context(SandboxPool())
-        group = stack.enter_context(pool.group([photo]))
+        group = stack.enter_context(stack.enter_context(SandboxPool()).group([photo]))
         sessions = [stack.enter_context(group.session(seed=seed)) for seed in range(n_callers)]
         plain = [stack.enter_context(PlainProcess(code, photo)) for _ in range(n_callers)]
         sandboxed = _calls_per_second([partial(session.run, code) for session in sessions], n_calls, expected)

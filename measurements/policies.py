@@ -12,12 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from measurements.policy_bars import (
-    measure_cap,
-    measure_in_flight,
-    measure_sharing,
-    measure_throughput,
-)
+from measurements.policy_bars import measure_cap, measure_in_flight, measure_sharing, measure_throughput
 from measurements.policy_images import measure_image_flight, measure_images, measure_minute
 from measurements.report import describe_machine, options_of, report
 from measurements.rows import Row

@@ -41,18 +41,24 @@ def measure_throughput(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
 
 
 def measure_in_flight(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
-    return [row for seconds, n_calls in FLIGHTS.items() for row in _flight(endpoint, seconds, n_calls)]
+    bars = {max(FLIGHTS): Bar("at least", N_IN_FLIGHT)}
+    return [row for seconds, n in FLIGHTS.items() for row in flight(endpoint, "", seconds, n, bar=bars.get(seconds))]
 
 
-def _flight(endpoint: MockEndpoint, seconds: float, n_calls: int) -> list[Row]:
+def flight(
+    endpoint: MockEndpoint, what: str, seconds: float, n_calls: int, n_images: int = 0, *, bar: Bar | None
+) -> list[Row]:
+    """Calls in flight of both clients at so many seconds a call; ``bar`` is the whole layer's."""
     rows = []
     for kind, name in (("aiohttp", "bare aiohttp"), ("darkroom", "whole layer")):
-        figures = worked(endpoint, kind, n_calls, seconds=seconds)
+        figures = worked(endpoint, kind, n_calls, n_images, seconds=seconds)
         cpu, rate = figures["cpu_seconds"] / n_calls * 1e3, n_calls / figures["seconds"]
         note = f"{cpu:.2f} ms CPU a call, {rate:.0f} a second"
         typical, most = endpoint.typical_in_flight(), endpoint.counts()["most_in_flight"]
-        bar = Bar("at least", N_IN_FLIGHT) if kind == "darkroom" and seconds == max(FLIGHTS) else None
-        rows.append(count_row(f"most calls in flight, {seconds:g} s a call, {name}", most, "calls", bar, note))
+        own_bar = bar if kind == "darkroom" else None
+        rows.append(
+            count_row(f"{what}most calls in flight, {seconds:g} s a call, {name}", most, "calls", own_bar, note)
+        )
         rows.append(count_row(f"the same, half of the time, {name}", typical, "calls"))
     return rows
 

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,28 +132,20 @@ def sample(n: int, row: Row) -> Sample:
     return Sample(str(n), "mock", f"row/{n}", "CC0-1.0", images, row.question, (), "", Truth(), "counts")
 
 
-_CLIENTS: dict[str, Callable[[str, Path, list[Row]], Awaitable[Any]]] = {
-    "aiohttp": least,
-    "bare": bare,
-    "darkroom": darkroom,
-    "shared": shared,
-}
+_Client = Callable[[str, Path, list[Row]], Coroutine[Any, Any, Any]]
+_CLIENTS: dict[str, _Client] = {"aiohttp": least, "bare": bare, "darkroom": darkroom, "shared": shared}
 
 
 def main(kind: str, url: str, folder: str, n_rows: str) -> None:
     rows = rows_about(Path(folder), int(n_rows))
     started, cpu_started = time.perf_counter(), time.process_time()
-    asyncio.run(_run(_CLIENTS[kind](url, Path(folder), rows)))
+    asyncio.run(_CLIENTS[kind](url, Path(folder), rows))
     figures = {
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - cpu_started,
         "memory_mb": memory_mb("VmHWM"),
     }
     print(json.dumps(figures))
-
-
-async def _run(work: Awaitable[Any]) -> Any:
-    return await work
 
 
 def memory_mb(name: str) -> float:

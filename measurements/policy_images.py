@@ -1,6 +1,6 @@
 """Calls with images beside bare clients: CPU time, calls in flight, and a minute with all of them."""
 
-from measurements.policy_bars import worked
+from measurements.policy_bars import flight, worked
 from measurements.rows import Bar, Row, count_row, median_row
 from tests.mock_endpoint import MockEndpoint
 
@@ -31,15 +31,9 @@ def measure_images(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
 
 
 def measure_image_flight(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
-    rows = []
-    for seconds in (0.2, 2.0):
-        for kind, name in (("aiohttp", "bare aiohttp"), ("darkroom", "whole layer")):
-            worked(endpoint, kind, N_FLIGHT_CALLS, N_FLIGHT_CALLS // CALLS_PER_IMAGE, seconds=seconds)
-            typical, most = endpoint.typical_in_flight(), endpoint.counts()["most_in_flight"]
-            bar = Bar("at least", N_IN_FLIGHT) if kind == "darkroom" else None
-            rows.append(count_row(f"images: most calls in flight, {seconds:g} s a call, {name}", most, "calls", bar))
-            rows.append(count_row(f"the same, half of the time, {name}", typical, "calls"))
-    return rows
+    n_images, bar = N_FLIGHT_CALLS // CALLS_PER_IMAGE, Bar("at least", N_IN_FLIGHT)
+    flights = (flight(endpoint, "images: ", seconds, N_FLIGHT_CALLS, n_images, bar=bar) for seconds in (0.2, 2.0))
+    return [row for rows in flights for row in rows]
 
 
 def measure_minute(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:

@@ -23,8 +23,7 @@ def report(machine: Mapping[str, str], measures: Iterable[Callable[[], list[Row]
             rows.append(row)
             print(_line(row), flush=True)
     if file:
-        figures = {"machine": machine, "rows": [_record(row) for row in rows]}
-        file.write_text(json.dumps(figures, indent=2) + "\n")
+        file.write_text(json.dumps({"machine": machine, "rows": [_record(row) for row in rows]}, indent=2) + "\n")
     return int(any(row.met is False for row in rows))
 
 

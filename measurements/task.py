@@ -67,8 +67,7 @@ def make_photo(path: Path) -> None:
         corner = (draw.randrange(_SIZE[0]), draw.randrange(_SIZE[1]))
         colour = [draw.randrange(256) for _ in range(3)]
         cv2.circle(image, corner, draw.randrange(10, 120), colour, draw.choice([2, 6, -1]))
-    noise = rng.normal(0, 5, image.shape)
-    pixels = np.clip(image + noise, 0, 255).astype(np.uint8)
+    pixels = np.clip(image + rng.normal(0, 5, image.shape), 0, 255).astype(np.uint8)
     Image.fromarray(pixels).save(path, quality=_JPEG_QUALITY)
 
 

@@ -5,6 +5,7 @@ python -m scripts.benchmarks_page            # after a change of such a file; a 
 
 from pathlib import Path
 
+from darkroom.pipelines.inspection.pages import markdown_table
 from darkroom.train.evaluation.benchmarks import BenchmarkConfig, bundled
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
@@ -32,8 +33,7 @@ LETTERS = {"Thyme": "T", "PyVision-RL": "P", "CodeV": "C", "Look Less, Reason Mo
 def page() -> str:
     head = ["name", "papers", "hub", "rows", "scoring", "own", "not checked without the hub"]
     rows = [_row(name, config) for name, config in bundled().items()]
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join([INTRODUCTION, *("| " + " | ".join(line) + " |" for line in lines), ""])
+    return "\n".join([INTRODUCTION, markdown_table(head, rows), ""])
 
 
 def _row(name: str, config: BenchmarkConfig) -> list[str]:

@@ -5,9 +5,9 @@ python -m scripts.method_terms            # after a change of a method's terms; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
+from darkroom.pipelines.inspection.pages import markdown_table
 from darkroom.train.rl.methods import named_method
 from darkroom.train.rl.settings import MethodDefaults
 
@@ -88,13 +88,8 @@ def page() -> str:
     rows = [[f"`{term}`", *(_cell(name, term) for name in PAPERS)] for term in MethodDefaults.model_fields]
     rows.append(["batch of the paper (yours: `batch_size`, `accumulation`, `max_steps`)", *map(_batch, PAPERS)])
     head = ["term", *(f"`{name}` ({paper})" for name, paper in PAPERS.items())]
-    lines = [head, ["---"] * len(head), *rows]
-    otherwise = [["paper", "where", "here", "because"], ["---"] * 4, *DIFFERENCES]
-    return "\n".join([INTRODUCTION, *_table(lines), "", "## Differences from the papers", "", *_table(otherwise), ""])
-
-
-def _table(lines: Iterable[Iterable[str]]) -> list[str]:
-    return ["| " + " | ".join(line) + " |" for line in lines]
+    otherwise = markdown_table(["paper", "where", "here", "because"], DIFFERENCES)
+    return "\n".join([INTRODUCTION, markdown_table(head, rows), "\n## Differences from the papers\n", otherwise, ""])
 
 
 def _cell(name: str, term: str) -> str:

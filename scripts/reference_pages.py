@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -17,6 +17,7 @@ from typer.main import get_command
 from darkroom.assets.cli import app
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
 from darkroom.pipelines.inspection.explain import Meaning, meanings
+from darkroom.pipelines.inspection.pages import markdown_table
 from darkroom.pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.verification.checks import EVERY_FAMILY
@@ -124,9 +125,9 @@ def families_page() -> str:
             "Rows without the facts under *samples* are not applicable: a source's mapping sets images, boxes and the "
             "category (`category: {value: OCR}`), and `darkroom sources check` counts them. Others are unsuitable "
             f"where the next column is not true of them. Every family also has the checks {', '.join(common)}.\n",
-            _table(("family", "samples", "suitable where", "protocol", "checks"), families),
-            "## Checks\n",
-            _table(("check", "what it asks"), described),
+            markdown_table(("family", "samples", "suitable where", "protocol", "checks"), families),
+            "\n## Checks\n",
+            markdown_table(("check", "what it asks"), described) + "\n",
         ]
     )
 
@@ -150,14 +151,9 @@ def layouts_page() -> str:
             "# List of layouts\n",
             "`darkroom export DATASET --layout LAYOUT`; what each can express: [layouts](layouts.md). The last "
             f"{len(PROMPT_LAYOUTS)} are for the dataset `rl`. {GENERATED}",
-            _table(("layout", "trainer", "what it is", "images"), rows),
+            markdown_table(("layout", "trainer", "what it is", "images"), rows) + "\n",
         ]
     )
-
-
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in (heads, ("---",) * len(heads), *rows)]
-    return "\n".join([*lines, ""])
 
 
 PAGES: dict[str, Callable[[], str]] = {

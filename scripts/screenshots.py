@@ -65,18 +65,8 @@ def main(
 def webserver() -> Iterator[str]:
     """Dagster's webserver on this graph, on a free port; its process group is killed at the end."""
     port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "dagster_webserver",
-        "-m",
-        "darkroom.assets.definitions",
-        "-h",
-        "127.0.0.1",
-        "-p",
-        str(port),
-    ]
-    with running(command):
+    graph = ("-m", "darkroom.assets.definitions")
+    with running([sys.executable, "-m", "dagster_webserver", *graph, "-h", "127.0.0.1", "-p", str(port)]):
         wait_for(f"http://127.0.0.1:{port}/server_info")
         yield f"http://127.0.0.1:{port}"
 
@@ -89,22 +79,10 @@ def browser() -> Iterator[int]:
         raise SystemExit("chromium is not installed; `make screenshots` installs it")
     port = free_port()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = [
-            executable,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--hide-scrollbars",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            f"--user-data-dir={profile}",
-            f"--remote-debugging-port={port}",
-            "about:blank",
-        ]
-        with running(command):
+        names = ("gpu", "quic", "background-networking", "component-update", "sync")
+        fixed = ("--headless", "--no-sandbox", "--no-first-run", "--hide-scrollbars")
+        own = (f"--user-data-dir={profile}", f"--remote-debugging-port={port}")
+        with running([executable, *fixed, *(f"--disable-{name}" for name in names), *own, "about:blank"]):
             wait_for(f"http://127.0.0.1:{port}/json/version")
             yield port
 

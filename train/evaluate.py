@@ -194,8 +194,7 @@ def main(
         from darkroom.train.evaluation.report import accuracy_table
         from darkroom.train.runs.reporting import reporting
 
-        benchmarks = _pairs(settings.pop("benchmarks", ()))
-        chosen = EvaluationSettings(output=output, benchmarks=benchmarks, **settings)
+        chosen = EvaluationSettings(output=output, benchmarks=_pairs(settings.pop("benchmarks", ())), **settings)
         with reporting() as report:
             evaluation = evaluate(chosen, report, exports=export or (), force=force)
             report.line(accuracy_table(evaluation.made["results"]))

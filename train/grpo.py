@@ -79,10 +79,8 @@ def _print_config(context: typer.Context, is_set: bool) -> None:
         name = options.get("method") or "thyme"
         own = {key: options[key] for key in GrpoSettings.model_fields.keys() & options.keys() - {"method"}}
         settings = settings_of(name, **own, options=options.get("set"))
-        method, values = (
-            named_method(name, settings.options),
-            settings.model_dump(exclude={"judge", "options", "method_file"}),
-        )
+        method = named_method(name, settings.options)
+        values = settings.model_dump(exclude={"judge", "options", "method_file"})
         values["set"] = [f"method.{field}={value}" for field, value in options_of(method).items()]
         for key, value in values.items():
             source = method.sources.get(key, "") if own.get(key) is None else ""

@@ -19,11 +19,12 @@ from typing import Any
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITING
 from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.quality.versions import MEASURES, grouped, measured_cases, share_of, versions
+from darkroom.annotation.quality.versions import MEASURES, measured_cases, share_of, versions
 from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, RecordState
 from darkroom.pipelines.inspection.pages import spreadsheet_cell
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 BREAK_SECONDS = 1800.0
@@ -77,10 +78,10 @@ def measure_annotators(
     states: Sequence[RecordState], *, blocked: Iterable[Mapping[str, Any]] = (), people: Iterable[Person] = ()
 ) -> tuple[AnnotatorQuality, ...]:
     """A row for everybody with activity or in ``people``, by role and address; admins only with activity."""
-    events_of = grouped((event.person, event) for state in states for event in state.history)
-    written_by = grouped((version.author.person, version) for state in states for version in versions(state))
-    cases_of = grouped((case.person, case) for case in measured_cases(states))
-    invalid_of = grouped((entry.person, entry.reason.value) for state in states for entry in state.invalid)
+    events_of = by_key((event.person, event) for state in states for event in state.history)
+    written_by = by_key((version.author.person, version) for state in states for version in versions(state))
+    cases_of = by_key((case.person, case) for case in measured_cases(states))
+    invalid_of = by_key((entry.person, entry.reason.value) for state in states for entry in state.invalid)
     n_skipped = Counter(person for state in states for person in set(state.skipped_by))
     n_blocked = Counter(str(entry["person"]) for entry in blocked if entry["person"])
     accounts = {person.email: person for person in people}
@@ -156,7 +157,7 @@ def payments(
 ) -> list[dict[str, str | int | float]]:
     """A row for everybody with work from ``since`` to ``until`` (exclusive; UTC), by address."""
     valid = (event for state in states for event in state.history if event.verdict != "void")
-    events_of = grouped((event.person, event) for event in valid if _is_within(event.at, since, until))
+    events_of = by_key((event.person, event) for event in valid if _is_within(event.at, since, until))
     checks = (check for state in states for check in state.planted_checks)
     n_planted = Counter(check.person for check in checks if _is_within(check.at, since, until))
     accepted = [state.history for state in states if state.stage == "accepted"]

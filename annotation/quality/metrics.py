@@ -14,10 +14,11 @@ from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
 from darkroom.annotation.quality.outliers import Drift, Period, find_drifts, periods
-from darkroom.annotation.quality.versions import Version, grouped, measured_cases, share_of, versions
+from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
 from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
 from darkroom.pipelines.records import FieldChange
 from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 N_SKIPS = 2
@@ -122,10 +123,10 @@ def measure(
     events = [event for state in states for event in state.history if event.verdict != "void"]
     checks = [event for event in events if event.round in CHECKING]
     minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
-    rounds_of = grouped((event.at[:10], event.round) for event in events if event.at)
+    rounds_of = by_key((event.at[:10], event.round) for event in events if event.at)
     accepted = [state for state in states if state.stage == "accepted"]
     cases = list(measured_cases(states))
-    caught = grouped((check.error, check.caught) for state in states for check in state.planted_checks)
+    caught = by_key((check.error, check.caught) for state in states for check in state.planted_checks)
     judged = [(check.verdict, v.expert_verdict) for v in all_versions if v.expert_verdict for check in v.cross_checks]
     return Quality(
         n_items=len(states),
@@ -178,7 +179,7 @@ def _boxes(text: str) -> list[Box]:
 
 
 def _reasons(all_versions: Iterable[Version]) -> dict[str, dict[str, int]]:
-    rounds = grouped((reason, round) for version in all_versions for round, reason in version.reject_reasons)
+    rounds = by_key((reason, round) for version in all_versions for round, reason in version.reject_reasons)
     totals = by_frequency(Counter({reason: len(rounds[reason]) for reason in rounds}))
     return {reason: {name: rounds[reason].count(name) for name in CHECKING} for reason in totals}
 
@@ -190,7 +191,7 @@ def _without_numbers(text: str) -> str:
 
 def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
     rows = []
-    for category, members in grouped((state.fields.category, state) for state in states if state.fields).items():
+    for category, members in by_key((state.fields.category, state) for state in states if state.fields).items():
         events = [event for state in members for event in state.history]
         n_accepted = sum(state.stage == "accepted" for state in members)
         blind = proportion_of(e.blind_match for e in events if e.blind_match is not None)

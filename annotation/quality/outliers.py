@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import WRITING
 from darkroom.annotation.quality.annotators import AnnotatorQuality, median_lead
-from darkroom.annotation.quality.versions import MEASURES, grouped, measured_cases, share_of
+from darkroom.annotation.quality.versions import MEASURES, measured_cases, share_of
 from darkroom.annotation.rounds.submissions import RecordState
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 MAX_DAYS = 21
@@ -43,8 +44,8 @@ def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
     cases = [case for case in measured_cases(states) if _has_day(case.at)]
     days = {at[:10] for at in [*(event.at for event in events), *(case.at for case in cases)]}
     start_of = _starts(days)
-    events_of = grouped((start_of[event.at[:10]], event) for event in events)
-    cases_of = grouped((start_of[case.at[:10]], case) for case in cases)
+    events_of = by_key((start_of[event.at[:10]], event) for event in events)
+    cases_of = by_key((start_of[case.at[:10]], case) for case in cases)
     return tuple(
         Period(
             start=start,
@@ -74,7 +75,7 @@ def _starts(days: Collection[str]) -> dict[str, str]:
 def find_drifts(states: Sequence[RecordState]) -> tuple[Drift, ...]:
     """People who got significantly worse in the second half of their cases (Fisher's exact test), widest gap first."""
     by_time = sorted(measured_cases(states), key=lambda case: case.at)
-    by_person = grouped(((case.person, case.measure), case) for case in by_time)
+    by_person = by_key(((case.person, case.measure), case) for case in by_time)
     drifts = []
     for (person, measure), cases in by_person.items():
         middle = len(cases) // 2

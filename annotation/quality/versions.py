@@ -1,17 +1,15 @@
 """Versions of a record, with the results of cross-check and acceptance, and the cases that people are measured by."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import WRITING
 from darkroom.annotation.rounds.submissions import RecordState, Stage
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
-K = TypeVar("K")
-V = TypeVar("V")
 MEASURES = ("first_pass", "blind", "upheld", "planted_errors")
 """Shares in which people are compared: fields of ``AnnotatorQuality``."""
 VersionOutcome = Literal["waiting", "unchanged", "fixed", "rejected"]
@@ -128,13 +126,6 @@ def measured_cases(states: Iterable[RecordState]) -> Iterator[MeasuredCase]:
                 yield MeasuredCase(event.at, event.person, "blind", event.blind_match)
         for planted in state.planted_checks:
             yield MeasuredCase(planted.at, planted.person, "planted_errors", planted.caught)
-
-
-def grouped(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
-    groups = defaultdict[K, list[V]](list)
-    for key, value in pairs:
-        groups[key].append(value)
-    return groups
 
 
 def share_of(cases: Iterable[MeasuredCase], measure: str) -> Proportion:

@@ -58,7 +58,6 @@ class QueueVerdict:
     person: str
     at: str
     lead_seconds: float | None
-    task_id: int
 
 
 @dataclass(slots=True)
@@ -122,23 +121,14 @@ def _read_task(task: RecordTask, people: Mapping[int, Person], queue: QueueVerdi
 def _read(request: TaskRequest, version: AnnotationVersion, people: Mapping[int, Person]) -> QueueVerdict:
     form, roles, raw = FORMS[request.round], ROUND_FORMS[request.round].roles, version.raw
     person = people.get(signer_of(raw))
-    held = version.roles
-    if held is None and person is not None:
-        held = (person.role,)
+    held = (person.role,) if version.roles is None and person is not None else version.roles
     if person is None or not set(held or ()) & set(roles):
         raise RowError(Reason.WRONG_PERSON, f"this queue is for the role {' or '.join(roles)}")
     content = read_verdict(raw.get("result"), form.gate(request.round))
     require_no_problems(content)
-    return QueueVerdict(
-        item_id=request.item_id,
-        verdict=content.verdict,
-        reasons=content.reasons if content.verdict == "reject" else (),
-        comment=storable(content.texts["comment"]),
-        person=person.email,
-        at=str(raw.get("created_at") or ""),
-        lead_seconds=raw.get("lead_time"),
-        task_id=version.task_id,
-    )
+    reasons = content.reasons if content.verdict == "reject" else ()
+    comment, at = storable(content.texts["comment"]), str(raw.get("created_at") or "")
+    return QueueVerdict(request.item_id, content.verdict, reasons, comment, person.email, at, raw.get("lead_time"))
 
 
 def sample_ids(ids: Iterable[str], *, seed: int, queue: str, n_rows: int | None) -> list[str]:

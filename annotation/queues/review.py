@@ -65,19 +65,7 @@ class ReviewQueue:
         reports, labels = {}, []
         for recipe in recipes:
             reviewed = [verdicts[row_id] for row_id in self._trajectories(recipe.family) if row_id in verdicts]
-            rows = [
-                Review(
-                    trajectory_id=verdict.item_id,
-                    family=recipe.family,
-                    accepted=verdict.verdict == "accept",
-                    reasons=verdict.reasons,
-                    comment=verdict.comment,
-                    reviewer=verdict.person,
-                    at=verdict.at,
-                    lead_seconds=verdict.lead_seconds,
-                )
-                for verdict in reviewed
-            ]
+            rows = [_review(recipe.family, verdict) for verdict in reviewed]
             reports[recipe.family] = store_rows(self.workspace.tables, reviews_key(recipe.family), Review, rows)
             labels += [label for verdict in reviewed for label in labels_of(recipe, verdict)]
         write_labels(self.labels, labels)
@@ -95,6 +83,11 @@ class ReviewQueue:
                 if row.sample_id in samples:
                     trajectories[row.trajectory_id] = (samples[row.sample_id], row)
         return trajectories
+
+
+def _review(family: str, verdict: QueueVerdict) -> Review:
+    is_accepted, said = verdict.verdict == "accept", (verdict.reasons, verdict.comment)
+    return Review(verdict.item_id, family, is_accepted, *said, verdict.person, verdict.at, verdict.lead_seconds)
 
 
 def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, Any]]:

@@ -77,14 +77,11 @@ class RecordedCampaign:
     def stages(self, *, say: Say = print) -> Iterator[AnnotationStages]:
         with Journal(self.workspace.annotation / RECORDED / self.campaign.name) as journal:
             self.replay(journal, say=say)
-            yield AnnotationStages(
-                workspace=self.workspace,
-                campaign=self.campaign,
-                journal=journal,
-                task_url=lambda _, task: f"task {task} in the recording of {self.campaign.name}",
-                partition=RECORDED,
-                annotators=self.recording.annotators,
-            )
+            annotators = self.recording.annotators
+            yield AnnotationStages(self.workspace, self.campaign, journal, self._place_of, RECORDED, annotators)
+
+    def _place_of(self, _: int, task: int) -> str:
+        return f"task {task} in the recording of {self.campaign.name}"
 
     def _check(self, item: PoolImage) -> None:
         image = item.image

@@ -103,8 +103,7 @@ def _reject_constant(name: str) -> float:
 
 def write_recording(recording: Recording, path: Path) -> None:
     """Write the file atomically, one line per task, so that versions can be compared."""
-    parts = recording.model_dump(mode="json")
-    lines = [f"{json.dumps(name)}: {_lines(value)}" for name, value in parts.items()]
+    lines = [f"{json.dumps(name)}: {_lines(value)}" for name, value in recording.model_dump(mode="json").items()]
     write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -46,16 +46,11 @@ class AcceptedSource:
                 image = self.workspace.images.read(record.image)
             except ImageMissing as error:
                 yield BadRow(record.source_row, Reason.MISSING_IMAGE, str(error), {"question": record.question})
-            else:
-                yield SourceRow(
-                    row=record.source_row,
-                    images=(image,),
-                    question=record.question,
-                    answer=record.answer,
-                    truth=Truth(boxes=_around(record.boxes), count=record.count),
-                    category=record.category,
-                    license=record.license,
-                )
+                continue
+            truth = Truth(boxes=_around(record.boxes), count=record.count)
+            yield SourceRow(
+                record.source_row, (image,), record.question, record.answer, (), truth, record.category, record.license
+            )
 
 
 def _around(boxes: Sequence[TruthBox]) -> tuple[TruthBox, ...]:
@@ -114,21 +109,7 @@ def _accepted_key(workspace: Workspace) -> TableKey | None:
 
 def to_sample(row: Annotated, *, campaign: str) -> Sample:
     """An accepted record as a sample: the question, its answer and the boxes, without people's names."""
-    content = {
-        "images": [row.image.sha256],
-        "question": row.question,
-        "answer": row.answer,
-        "boxes": [to_row(box) for box in row.boxes],
-    }
-    return Sample(
-        sample_id=digest(content),
-        source=f"annotation/{campaign}",
-        source_row=row.source_row,
-        license=row.license,
-        images=(row.image,),
-        question=row.question,
-        choices=(),
-        answer=row.answer,
-        truth=Truth(boxes=row.boxes, count=row.count),
-        category=row.category,
-    )
+    content = {"images": [row.image.sha256], "question": row.question, "answer": row.answer, "boxes": to_row(row.boxes)}
+    origin = (f"annotation/{campaign}", row.source_row, row.license)
+    truth = Truth(boxes=row.boxes, count=row.count)
+    return Sample(digest(content), *origin, (row.image,), row.question, (), row.answer, truth, row.category)

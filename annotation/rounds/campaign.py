@@ -94,13 +94,8 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
             return cls.model_validate(yaml.safe_load(path.read_text()) or {})
 
 
-ANNOTATION_CODE = (
-    "darkroom.annotation._plugin.darkroom_studio.content",
-    "darkroom.annotation.label_studio",
-    "darkroom.annotation.rounds",
-    "darkroom.pipelines.records",
-    "darkroom.pipelines.storage",
-)
+_ROOMS = ("annotation.label_studio", "annotation.rounds", "pipelines.records", "pipelines.storage")
+ANNOTATION_CODE = ("darkroom.annotation._plugin.darkroom_studio.content", *(f"darkroom.{room}" for room in _ROOMS))
 """The code that decides the tasks, and how submissions become rows."""
 
 

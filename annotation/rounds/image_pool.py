@@ -6,7 +6,7 @@ is too large for a browser gets a view, which covers the same area with fewer pi
 """
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -190,16 +190,10 @@ def require_size(image: ImageRef, campaign: Campaign) -> None:
         raise RowError(Reason.TOO_SMALL_IMAGE, evidence)
 
 
-def reject_item(item: PoolImage, error: RowError, *, stage: str, row: Mapping[str, Any] | None = None) -> Reject:
+def reject_item(item: PoolImage, error: RowError, *, stage: str, row: dict[str, Any] | None = None) -> Reject:
     """A pool image rejected by a stage; ``row`` is its record so far (default: the image)."""
-    return reject(
-        error.reason,
-        error.evidence,
-        stage=stage,
-        row=to_row(item) if row is None else dict(row),
-        source=item.source,
-        source_row=item.source_row,
-    )
+    origin = {"source": item.source, "source_row": item.source_row}
+    return reject(error.reason, error.evidence, stage=stage, row=row or to_row(item), **origin)
 
 
 def write_trial_images(workspace: Workspace) -> int:

@@ -19,6 +19,8 @@ from darkroom.pipelines.records.geometry import Box
 
 PREFILLED = "the record"
 PRE_ANNOTATED = "**A model filled this in.** Check every box and every word, or write something better."
+Prediction = Mapping[str, Any]
+"""Fields of a form that a task shows filled in."""
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
 
 
@@ -27,7 +29,7 @@ def pending_tasks(
     journal: Journal,
     campaign: Campaign,
     *,
-    pre_annotations: Mapping[str, Mapping[str, Any]] = NOTHING,
+    pre_annotations: Mapping[str, Prediction] = NOTHING,
     recorded_terms: Mapping[str, Terms] = NOTHING,
 ) -> Iterator[PendingTask]:
     """The tasks that records wait for and that were not handed out, under the terms of their request, or today's."""
@@ -67,13 +69,7 @@ def _next_requests(campaign: Campaign, record: Record) -> Iterator[tuple[TaskReq
 
 
 def record_task(
-    key: str,
-    item: PoolImage,
-    state: RecordState,
-    *,
-    round: str,
-    terms: Terms,
-    pre_annotation: Mapping[str, Any] | None = None,
+    key: str, item: PoolImage, state: RecordState, *, round: str, terms: Terms, pre_annotation: Prediction | None = None
 ) -> dict[str, Any]:
     """The task of a round, which the server's gate reads; ``pre_annotation`` is for the first round."""
     image = item.image

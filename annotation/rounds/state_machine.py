@@ -267,13 +267,6 @@ def _next_request(state: RecordState, serial: int, bases: Sequence[Accepted]) ->
     """The next request; ``Terms.asked`` adds further people to the first task of a round."""
     frozen = [(base.version.annotation_id, base.version.digest) for base in bases] or [(0, "")]
     n_wanted = state.n_missing if serial else 1
-    return TaskRequest(
-        state.round,
-        state.item_id,
-        state.attempt,
-        serial,
-        *frozen[0],
-        overlap=n_wanted + len(state.excluded),
-        n_wanted=n_wanted,
-        bases=json.dumps(frozen[1:]) if frozen[1:] else "",
-    )
+    request = TaskRequest(state.round, state.item_id, state.attempt, serial, *frozen[0])
+    others = json.dumps(frozen[1:]) if frozen[1:] else ""
+    return request._replace(overlap=n_wanted + len(state.excluded), n_wanted=n_wanted, bases=others)

@@ -165,14 +165,9 @@ def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) ->
     require_no_problems(content)
     texts = {name: storable(text) for name, text in content.texts.items()}
     boxes = tuple(Box(*corners) for corners in content.boxes)
-    return Submission(
-        person_id=person_id,
-        fields=RecordFields(texts["question"], texts["answer"], content.category, content.count, boxes),
-        blind_answer=texts["blind_answer"],
-        comment=texts["comment"],
-        verdict=content.verdict,
-        reasons=tuple(map(storable, content.reasons)),
-    )
+    fields = RecordFields(texts["question"], texts["answer"], content.category, content.count, boxes)
+    reasons = tuple(map(storable, content.reasons))
+    return Submission(person_id, fields, texts["blind_answer"], texts["comment"], content.verdict, reasons)
 
 
 def require_no_problems(content: Content) -> None:

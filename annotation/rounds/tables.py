@@ -159,16 +159,8 @@ def has_reached(state: RecordState, key: TableKey) -> bool:
 
 
 def annotated(record: Record, *, pre_annotated: bool) -> Annotated:
-    fields = record.state.fields
-    assert fields is not None, "a written record has fields"
-    image = record.item.image
-    return Annotated(
-        image=image,
-        source=record.item.source,
-        source_row=record.item.source_row,
-        license=record.item.license,
-        **fields.columns,
-        attempt=record.state.attempt,
-        pre_annotated=pre_annotated,
-        history=tuple(record.state.history),
-    )
+    item, state = record.item, record.state
+    assert state.fields is not None, "a written record has fields"
+    origin = {"image": item.image, "source": item.source, "source_row": item.source_row, "license": item.license}
+    columns: dict[str, Any] = {**origin, **state.fields.columns, "attempt": state.attempt}
+    return Annotated(**columns, pre_annotated=pre_annotated, history=tuple(state.history))

@@ -15,6 +15,7 @@ from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import RoundProject, TaskRequest
 from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.row_files import by_key
 
 BATCH = 200
 """Tasks in one import: a few seconds, on either database."""
@@ -84,9 +85,7 @@ class TaskExchange:
         """Store the requests durably, then import their tasks; returns the number of tasks by round."""
         terms = {task.request: task.terms for task in pending if task.terms is not None}
         self.journal.request((task.request for task in pending), campaign=self.campaign.name, terms=terms)
-        by_round: dict[str, list[PendingTask]] = {}
-        for task in pending:
-            by_round.setdefault(task.request.round, []).append(task)
+        by_round = by_key((task.request.round, task) for task in pending)
         for round, tasks in by_round.items():
             self._import(round, tasks)
         return {round: len(tasks) for round, tasks in by_round.items()}

@@ -134,8 +134,7 @@ def build_annotated(
                 f"no record is accepted yet, of {workspace.tables.n_rows(POOL):,} images; `darkroom annotate sync` "
                 "shows the rounds they wait for"
             )
-        mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
-        jobs.run(RL_DATASET, settings={"rl_dataset": mix})
+        jobs.run(RL_DATASET, settings={"rl_dataset": {"quotas": dict(source_quotas or {}), "n_rows": n_rows}})
         print_annotated_summary(console, workspace)
 
 

@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -26,6 +25,7 @@ from darkroom.assets.graph.stage_assets import pending_answers
 from darkroom.assets.terminal.progress import progress_bar
 from darkroom.assets.terminal.run_lines import FirstTrajectory, OnAsset, RunLines, materialization_line
 from darkroom.pipelines.sources.source_config import Use
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.storage.storage_errors import AnswersPending
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
@@ -192,9 +192,7 @@ def materialize(
 
 def _submit(runs: QueuedRuns, work: Mapping[str, ShardRun]) -> int:
     """Queue what can be, shards with equal runs together; returns the number of shards that have to wait."""
-    equal: defaultdict[str, list[str]] = defaultdict(list)
-    for partition, run in work.items():
-        equal[repr(run)].append(partition)
+    equal = by_key((repr(run), partition) for partition, run in work.items())
     groups = ((partitions, work[partitions[0]]) for partitions in equal.values())
     return sum(runs.submit(partitions, only, op_config(settings)) for partitions, (only, settings) in groups)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 app = command_group(
     help="Public datasets as sources, with their columns mapped: list them, check, add and remove one.\n\n"
-    "For your own images and questions: `darkroom ingest`. The format of a source's file: docs/sources.md.",
+    "For your own images and questions: `darkroom ingest`. The format of a source's file: docs/sources.md."
 )
 
 _WIDE = 120
@@ -174,9 +174,7 @@ def _opened(
 
 
 @app.command()
-def remove(
-    name: Annotated[str, typer.Argument(help="A source that was added.", autocompletion=added_sources)],
-) -> None:
+def remove(name: Annotated[str, typer.Argument(help="A source that was added.", autocompletion=added_sources)]) -> None:
     """Remove a source that was added. Tables and datasets that were made of its rows stay, and its images."""
     from darkroom.assets.dagster_home.instance import refresh_dagster
     from darkroom.pipelines.sources.catalog import Catalog

@@ -1,7 +1,6 @@
 """The sensor that runs stages again when the batches that they wait for have ended."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
@@ -14,6 +13,7 @@ from darkroom.pipelines.models.policies import OpenAIPolicy
 from darkroom.pipelines.models.policies.batch_queue import has_ended
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.batch_table import Batch, BatchTable
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.storage.workspace import Workspace
 
 _SECONDS = 300
@@ -35,9 +35,7 @@ def answered_batches(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequ
 
 
 async def _requests(workspace: Workspace, roles: Sequence[PolicyResource]) -> list[dg.RunRequest]:
-    waiting: dict[tuple[str, str], list[Batch]] = defaultdict(list)
-    for batch in BatchTable(workspace.ledger).open():
-        waiting[batch.stage, batch.partition].append(batch)
+    waiting = by_key(((batch.stage, batch.partition), batch) for batch in BatchTable(workspace.ledger).open())
     policies = [OpenAIPolicy(role.endpoint, workspace.images) for role in roles] if waiting else []
     try:
         ended = {key: [await has_ended(batch, policies) for batch in batches] for key, batches in waiting.items()}

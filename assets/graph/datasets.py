@@ -99,15 +99,8 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
         mix = Mix(**config.model_dump())
         with workspace.open() as opened:
             people = read_accepted(opened)
-            dataset = RlDataset(
-                workspace=opened,
-                partitions=_shards(opened),
-                annotated=people.samples,
-                mix=mix,
-                screening=Screening(opened),
-                annotators=people.annotators,
-                from_drafts=people.from_drafts,
-            )
+            of_people = (people.annotators, people.from_drafts)
+            dataset = RlDataset(opened, _shards(opened), people.samples, mix, Screening(opened), *of_people)
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
             samples = (row.sample for row in opened.tables.stream(KEY, RLRow))

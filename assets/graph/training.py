@@ -64,8 +64,7 @@ def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.Mate
     folder = Path(config.path) if config.path else opened.checkpoint(_TINY)
     if not config.path:
         chosen = [opened.local_datasets(name) for name in config.datasets]
-        datasets = chosen or dataset_folders(opened.local_datasets("sft"))
-        run_here(tiny_program(folder, datasets, config))
+        run_here(tiny_program(folder, chosen or dataset_folders(opened.local_datasets("sft")), config))
     elif not (folder / "config.json").exists():
         raise dg.Failure(f"{folder} is no model: it has no config.json. Set `path` to a model's folder.")
     _pointer(opened).parent.mkdir(parents=True, exist_ok=True)

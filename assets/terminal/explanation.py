@@ -125,10 +125,8 @@ def _round(number: int, turn: Mapping[str, Any]) -> Iterator[RenderableType]:
 def _passages(passages: Sequence[Passage], family: str = "") -> Table:
     lines = table(("stage", "partition", "outcome", "reason", "evidence"))
     for passage in passages:
-        stage, reason = (
-            passage.stage.removeprefix(f"{family}/"),
-            ": ".join(filter(None, (passage.reason, passage.check))),
-        )
+        stage = passage.stage.removeprefix(f"{family}/")
+        reason = ": ".join(filter(None, (passage.reason, passage.check)))
         lines.add_row(stage, passage.partition, _outcome(passage), Text(reason), Text(passage.evidence))
     return lines
 

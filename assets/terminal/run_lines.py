@@ -111,8 +111,7 @@ def materialization_line(materialization: dg.AssetMaterialization, seconds: floa
     final_metrics = [f"  {name.replace('_', ' ')} {values[name]:.3g}" for name in finals[:_N_FINAL_METRICS]]
     took = f"  {seconds:.1f} s" if seconds is not None else ""
     mark = "  [dim](unchanged)[/dim]" if values.get("reused") else ""
-    asset = materialization.asset_key.to_user_string()
-    return f"  {asset:<34}{''.join(counts + final_metrics)}{took}{mark}"
+    return f"  {materialization.asset_key.to_user_string():<34}{''.join(counts + final_metrics)}{took}{mark}"
 
 
 class FirstTrajectory:

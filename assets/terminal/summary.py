@@ -31,6 +31,7 @@ from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
 from darkroom.pipelines.sources.intake_notes import IntakeNotes
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.storage.store_paths import StorePath, children
 from darkroom.pipelines.storage.tables import TableKey
@@ -80,14 +81,12 @@ def print_rl_summary(
         return
     console.print()
     lines = _table("RL data, stage by stage", "stage", numbers=("in", "out", "calls", "USD"))
-    answered_by: dict[str, list[str]] = {}
+    answered_by = by_key((model, stage.step.name) for stage in stages for model in stage.models)
     rejects = []
     for stage in stages:
         step, usage = stage.step, stage.usage
         lines.add_row(step.name, f"{stage.n_in:,}", f"{step.n_out:,}", f"{usage.calls:,}", f"{usage.cost_usd:.2f}")
         rejects += [(n_rows, f"{step.name}: {reason}", "") for reason, n_rows in step.reasons.items()]
-        for model in stage.models:
-            answered_by.setdefault(model, []).append(step.name)
     console.print(lines)
     console.print(counts("", rejects))
     for model, names in answered_by.items():
@@ -238,9 +237,7 @@ def _curves(workspace: Workspace) -> Iterator[tuple[str, str]]:
     steps = [step for step in _training_steps(workspace.checkpoint("sft")) if "loss" in step]
     if steps:
         n_epochs = round(max(1.0, steps[-1].get("epoch", 1.0)))
-        epochs: dict[int, list[float]] = {}
-        for n, step in enumerate(steps):
-            epochs.setdefault(n * n_epochs // len(steps) + 1, []).append(step["loss"])
+        epochs = by_key((n * n_epochs // len(steps) + 1, step["loss"]) for n, step in enumerate(steps))
         for epoch, losses in epochs.items():
             curve = sparkline(losses, scale=[step["loss"] for step in steps], width=_CURVE_WIDTH)
             yield f"SFT loss, epoch {epoch}", f"{curve}  {losses[0]:.3f} → {losses[-1]:.3f}"

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 
 from darkroom.pipelines.inspection.charts import new_figure
+from darkroom.pipelines.inspection.pages import markdown_table
 from measurements.ablations.experiment import MEASURES, Comparison, Experiment
 from measurements.ablations.results import Figures
 from measurements.ablations.statistics import Paired, paired
@@ -92,18 +93,14 @@ def section(experiment: Experiment, figures: Figures) -> str:
 
 def table(experiment: Experiment, figures: Figures) -> str:
     """Markdown: a line per arm, each measure as the mean over seeds with the least and the greatest."""
-    labels = " | ".join(MEASURES[name].label for name in experiment.measures)
-    lines = [
-        f"| arm, {_n_seeds(figures)} of {len(experiment.seeds)} seeds | {labels} |",
-        "| --- |" + " --- |" * len(experiment.measures),
-    ]
+    measures = [MEASURES[name] for name in experiment.measures]
+    rows = []
     for arm in experiment.arms:
-        seeds = figures[arm.name].values()
-        cells = (
-            _spread([one[name] for one in seeds], is_share=MEASURES[name].is_share) for name in experiment.measures
-        )
-        lines.append(f"| {arm.name}: {arm.says} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        values = ([one[name] for one in figures[arm.name].values()] for name in experiment.measures)
+        cells = (_spread(seeds, is_share=one.is_share) for seeds, one in zip(values, measures, strict=True))
+        rows.append([f"{arm.name}: {arm.says}", *cells])
+    n_seeds = f"{_n_seeds(figures)} of {len(experiment.seeds)}"
+    return markdown_table([f"arm, {n_seeds} seeds", *(one.label for one in measures)], rows)
 
 
 def compared(comparison: Comparison, figures: Figures) -> Paired:

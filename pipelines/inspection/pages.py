@@ -4,7 +4,6 @@ page's Content-Security-Policy runs only its own script, by digest. Text of rows
 
 import base64
 import hashlib
-import io
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from darkroom.pipelines.publishing.rendering import render
+from darkroom.pipelines.storage.media_validation import encode
 
 _HERE = Path(__file__).parent
 
@@ -81,9 +81,7 @@ def cell(text: str, limit: int | None = None, *, code: bool = False) -> str:
 
 def embedded(image: Image.Image, format: str, *, quality: int) -> str:
     """The image as a Markdown image that needs no file."""
-    buffer = io.BytesIO()
-    image.save(buffer, format, quality=quality)
-    return f"![]({data_url(buffer.getvalue(), f'image/{format.lower()}')})"
+    return f"![]({data_url(encode(image, format, quality=quality), f'image/{format.lower()}')})"
 
 
 def thumbnail(image: Image.Image, side: int, *, quality: int = 60) -> str:

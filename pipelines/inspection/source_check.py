@@ -75,8 +75,7 @@ def check_source(
     used = [_column_use(role, columns, intake.samples) for role in _ROLES]
     families = [_family_use(recipe, intake.samples, store) for recipe in recipes]
     uses = [use for use in used if use.columns or use.n_filled]
-    lines = [*intake.notes, *notes.lines()]
-    return SourceCheck(intake.n_in, intake.samples, intake.rejects, lines, uses, families)
+    return SourceCheck(intake.n_in, intake.samples, intake.rejects, [*intake.notes, *notes.lines()], uses, families)
 
 
 def _column_use(role: str, columns: Columns | None, samples: Sequence[Sample]) -> ColumnUse:
@@ -92,8 +91,7 @@ def _column_use(role: str, columns: Columns | None, samples: Sequence[Sample]) -
 def _text(role: str, sample: Sample) -> str:
     """A part of the sample as people read it; empty without one."""
     if role == "boxes":
-        boxes = sample.truth.boxes
-        return "; ".join(f"{tuple(box.box)} of image {box.image + 1} {box.label!r}" for box in boxes)
+        return "; ".join(f"{tuple(box.box)} of image {box.image + 1} {box.label!r}" for box in sample.truth.boxes)
     value = getattr(sample, role)
     if role in ("images", "videos"):
         return ", ".join(f"{media.width}x{media.height} {media.format}" for media in value)
@@ -112,5 +110,4 @@ def _family_use(recipe: Recipe, samples: Sequence[Sample], store: ImageStore) ->
         except RowError as error:
             n_not_applicable += error.reason == Reason.NOT_APPLICABLE
             reasons[_NUMBER.sub("…", error.evidence)] += 1  # measured figures differ from row to row
-    n_usable = len(samples) - reasons.total()
-    return FamilyUse(recipe.family, n_usable, n_not_applicable, dict(reasons.most_common()))
+    return FamilyUse(recipe.family, len(samples) - reasons.total(), n_not_applicable, dict(reasons.most_common()))

@@ -171,12 +171,17 @@ def count_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> int
 
 def map_in_threads(rows: Iterable[R], perform: Callable[[R], T]) -> Iterator[T]:
     """``perform`` on every row, in the rows' order, a thread for each CPU; at most two rows a thread are in memory."""
-    waiting: deque[Future[T]] = deque()
     n_threads = os.cpu_count() or 1
     with ThreadPoolExecutor(n_threads) as threads:
-        for row in rows:
-            waiting.append(threads.submit(perform, row))
-            if len(waiting) == 2 * n_threads:
-                yield waiting.popleft().result()
-        while waiting:
+        yield from in_order(lambda row: threads.submit(perform, row), rows, most=2 * n_threads)
+
+
+def in_order(submit: Callable[[R], Future[T]], rows: Iterable[R], *, most: int) -> Iterator[T]:
+    """Results of what ``submit`` begins, in the order of the rows; at most so many are under way or wait to be read."""
+    waiting: deque[Future[T]] = deque()
+    for row in rows:
+        waiting.append(submit(row))
+        if len(waiting) == most:
             yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

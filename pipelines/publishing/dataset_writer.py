@@ -47,16 +47,8 @@ ROWS_CODE = (
     "darkroom.pipelines.vision",
 )
 """The code that decides which rows ship, besides the publication's own."""
-FILES_CODE = (
-    __name__,
-    "darkroom.pipelines.publishing.cards",
-    "darkroom.pipelines.publishing.features",
-    "darkroom.pipelines.publishing.manifest",
-    "darkroom.pipelines.publishing.parquet_shards",
-    "darkroom.pipelines.publishing.judge_stats",
-    "darkroom.pipelines.publishing.replay",
-    "darkroom.pipelines.publishing.rendering",
-)
+_WRITING = ("cards", "features", "manifest", "parquet_shards", "judge_stats", "replay", "rendering")
+FILES_CODE = (__name__, *(f"{__package__}.{module}" for module in _WRITING))
 """The code that decides the bytes of files and cards."""
 
 

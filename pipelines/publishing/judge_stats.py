@@ -9,6 +9,7 @@ from typing import Any
 from darkroom.pipelines.records import Check, Review
 from darkroom.pipelines.records.annotation import asked, measured_on, writer_in_words
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
 from darkroom.pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS, error_rates_in_words
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
@@ -114,9 +115,7 @@ def read_reviews(tables: Tables, family: str) -> list[Review]:
 
 def review_checks(reviews: Iterable[Review]) -> Mapping[str, Check]:
     """The check of every reviewed row: passed when most experts accept it; a tie fails."""
-    of_row: dict[str, list[Review]] = defaultdict(list)
-    for review in reviews:
-        of_row[review.trajectory_id].append(review)
+    of_row = by_key((review.trajectory_id, review) for review in reviews)
     return {row: _review_check(row_reviews) for row, row_reviews in of_row.items()}
 
 

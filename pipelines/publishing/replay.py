@@ -95,8 +95,7 @@ def replay_row(row: Mapping[str, Any], *, execute: Execute) -> RowReplay:
     try:
         for number, replayed in enumerate(execute(row), start=1):
             recorded = row["rounds"][number - 1]["observation"]
-            compared = _compared(row["images"], recorded, replayed)
-            differences += [difference(number, *found) for found in compared]
+            differences += [difference(number, *found) for found in _compared(row["images"], recorded, replayed)]
     except sandbox.SandboxUnavailable:
         raise
     except (sandbox.SandboxError, SetupFailed) as error:
@@ -125,8 +124,7 @@ def in_sandbox(row: Mapping[str, Any]) -> Iterator[sandbox.Observation]:
         group.session(seed=row["provenance"]["seed"]) as session,
     ):
         if (setup := setup_of(row["protocol"])) and not (observation := session.run(setup)).ok:
-            error = observation.error or observation.text
-            raise SetupFailed(f"{row['protocol']}: {observation.status}: {error}")
+            raise SetupFailed(f"{row['protocol']}: {observation.status}: {observation.error or observation.text}")
         for turn in row["rounds"]:
             yield session.run(turn["code"])
 

@@ -145,12 +145,10 @@ class RlDataset(Publication[RLRow, RlFacts]):
 
     def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         workspace = self.workspace
-        tags = ["reinforcement-learning"]
+        title, tags, spoken = "Darkroom RL prompts", ["reinforcement-learning"], languages(workspace)
         card = render(
             "cards/rl_card.md.jinja",
-            front_matter=front_matter(
-                "Darkroom RL prompts", facts, self.kind, tags=tags, languages=languages(workspace)
-            ),
+            front_matter=front_matter(title, facts, self.kind, tags=tags, languages=spoken),
             facts=facts,
             report=report,
             n_by_split=n_by_split,

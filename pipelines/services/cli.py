@@ -60,8 +60,7 @@ def serve_sandbox(
     from darkroom.pipelines.services.http_api import over_http, over_stdio
     from darkroom.pipelines.services.sessions import Sessions
 
-    limits = Limits(seconds=seconds, memory_mb=memory_mb)
-    with SandboxPool(limits=limits, tier=tier) as pool:
+    with SandboxPool(limits=Limits(seconds=seconds, memory_mb=memory_mb), tier=tier) as pool:
         held = Sessions(pool, most_open=sessions, most_waiting=waiting, idle_seconds=idle)
         with suppress(KeyboardInterrupt):
             if stdio:

@@ -7,16 +7,8 @@ from pydantic import ValidationError
 
 from darkroom.sandbox.errors import UserError
 
-Kind = Literal[
-    "unauthorized",
-    "invalid_request",
-    "request_too_large",
-    "unreadable_image",
-    "unknown_session",
-    "unknown_tool",
-    "too_busy",
-    "infrastructure_failed",
-]
+WrongRequest = Literal["unauthorized", "invalid_request", "request_too_large", "unreadable_image"]
+Kind = Literal[WrongRequest, "unknown_session", "unknown_tool", "too_busy", "infrastructure_failed"]
 STATUS: dict[Kind, int] = {
     "unauthorized": 401,
     "invalid_request": 422,

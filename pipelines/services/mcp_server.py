@@ -50,8 +50,7 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
                 return ListToolsResult(tools=[_described(tool) for tool in sessions.registry.get(name).tools])
             except ServiceError as error:  # a list of tools cannot say that there is no such session
                 raise MCPError(INVALID_PARAMS, _words(error), error.body) from error
-        tools = [_described(tool, with_session=True) for tool in TOOLS]
-        return ListToolsResult(tools=[_OPEN, *tools, _CLOSE])
+        return ListToolsResult(tools=[_OPEN, *(_described(tool, with_session=True) for tool in TOOLS), _CLOSE])
 
     async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         name, arguments = _session_of_path(context) or session, dict(params.arguments or {})

@@ -224,8 +224,7 @@ class Sessions:
         )
         opened.count(observation)
         images = tuple(image.pixels for image in observation.images)[: len(record.images)]
-        parts = numbered(PROTOCOLS[opened.task.protocol], record)
-        return ToolOutcome(record, images, parts, observation)
+        return ToolOutcome(record, images, numbered(PROTOCOLS[opened.task.protocol], record), observation)
 
 
 async def _set_up(session: sandbox.Session, task: OpenRequest) -> list[Size]:

@@ -190,8 +190,7 @@ def read_config(path: StorePath) -> SourceConfig:
         hint = did_you_mean([str(first["loc"][-1])] if first["loc"] else [], names)
         raise SourceError(f"{path}: {field}: {first['msg']}{hint}: correct it, or delete the file") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise SourceError(f"{path} is not YAML: correct it, or delete it ({reason})") from error
+        raise SourceError(f"{path} is not YAML: correct it, or delete it ({' '.join(str(error).split())})") from error
 
 
 def public_sources() -> dict[str, SourceConfig]:

@@ -87,27 +87,11 @@ def _sample(
     question = row.question
     if row.boxes is not None and row.boxes.fills_question and truth.boxes:
         question = question.replace("{box}", str(tuple(truth.boxes[0].box)))
-    content = {
-        "images": [image.sha256 for image in images],
-        "question": question,
-        "choices": list(row.choices),
-        "answer": answer,
-        "truth": to_row(truth),
-        **({"videos": [video.sha256 for video in videos]} if videos else {}),
-    }
-    return Sample(
-        sample_id=digest(content),
-        source=source,
-        source_row=row.row,
-        license=row.license,
-        images=images,
-        question=question,
-        choices=row.choices,
-        answer=answer,
-        truth=truth,
-        category=row.category,
-        videos=videos,
-    )
+    shown = {"images": [image.sha256 for image in images]}
+    shown |= {"videos": [video.sha256 for video in videos]} if videos else {}
+    asked = {"question": question, "choices": list(row.choices), "answer": answer, "truth": to_row(truth)}
+    origin = (digest({**shown, **asked}), source, row.row, row.license)
+    return Sample(*origin, images, question, row.choices, answer, truth, row.category, videos)
 
 
 def _checked_answer(row: SourceRow) -> str:

@@ -11,7 +11,6 @@ pixels. Not read: masks, keypoints; rows of crowds, difficult objects, points an
 
 import glob
 import tarfile
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -25,6 +24,7 @@ from darkroom.pipelines.sources.columns import alternatives
 from darkroom.pipelines.sources.jsonl import Row, opened, parsed_json, parsed_value
 from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.sources.splits import of_split
+from darkroom.pipelines.storage.row_files import by_key
 
 _READ = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".jp2", ".ppm", ".mpo")
 IMAGE_SUFFIXES = frozenset((*_READ, ".heic", ".heif", ".jxl", ".svg", ".psd"))
@@ -78,9 +78,7 @@ def _coco(path: Path, config: SourceConfig) -> Iterator[_Row]:
     if not isinstance(content, Mapping) or not {"images", "annotations"} <= set(content):
         raise SourceError(f"{path}: expected an object with `images` and `annotations`, as COCO has")
     labels = {category["id"]: str(category["name"]) for category in content.get("categories", ())}
-    by_image: dict[Any, list[_Row]] = defaultdict(list)
-    for annotation in content["annotations"]:
-        by_image[annotation.get("image_id")].append(annotation)
+    by_image = by_key((annotation.get("image_id"), annotation) for annotation in content["annotations"])
     for image in content["images"]:
         name = image.get("file_name") or PurePosixPath(str(image.get("coco_url", ""))).name
         annotations = by_image.pop(image["id"], [])
@@ -104,14 +102,13 @@ def _coco(path: Path, config: SourceConfig) -> Iterator[_Row]:
 
 def _asked(image: Any, objects: Sequence[_Row], config: SourceConfig) -> Iterator[_Row]:
     """Questions about the labelled boxes of one image."""
-    by_label: dict[str, list[_Row]] = defaultdict(list)
     for box in objects:
-        by_label[box["label"]].append(box)
         text, label = box.get("text"), box["label"]
         if "what" in config.ask:
             fields = ("says", text, "text") if text else ("what", label, label)
             yield _row(image, [box], *fields, skip=box.get("skip", False))
-    for label, same in by_label.items() if "how_many" in config.ask else ():
+    by_label = by_key((box["label"], box) for box in objects) if "how_many" in config.ask else {}
+    for label, same in by_label.items():
         skip = any(box.get("skip") or box.get("uncounted") for box in same)
         yield _row(image, same, "how_many", len(same), label, skip=skip)
 

@@ -139,28 +139,22 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     protocol, calls = DIALECTS[transcript.dialect]
     translated = [_translated(text, calls, sizes) for text in turns]
     answer, label = _parsed(translated, protocol), transcript.label
+    observed = zip(observations, counts[1:], strict=True)
     details = {
         "protocol": protocol,
         "dialect": transcript.dialect,
         "turns": translated,
-        "observations": [
-            {"text": _MARKER.sub("", text).strip(), "n_images": n}
-            for text, n in zip(observations, counts[1:], strict=True)
-        ],
+        "observations": [{"text": _MARKER.sub("", text).strip(), "n_images": n} for text, n in observed],
         "n_question_images": counts[0],
         "has_label": label is not None,
     }
     (posed,) = Talk([question], {0: ""}).asked(columns, counts[0])
+    right = answer_in(value_at(row, label), label, columns).text if label else answer
+    truth = Truth(details=json.dumps({RELEASED: details}, sort_keys=True, ensure_ascii=False))
+    category, own = (text_at(row, name) if name else "" for name in (columns.category, columns.license))
+    names, unread = file_names(source, column), unread_in(row, columns)
     return SourceRow(
-        row=where,
-        images=images,
-        question=posed.question,
-        answer=answer_in(value_at(row, label), label, columns).text if label else answer,
-        truth=Truth(details=json.dumps({RELEASED: details}, sort_keys=True, ensure_ascii=False)),
-        category=text_at(row, columns.category) if columns.category else "",
-        license=(text_at(row, columns.license) if columns.license else "") or license,
-        files=file_names(source, column),
-        unread=unread_in(row, columns),
+        where, images, posed.question, right, (), truth, category, own or license, files=names, unread=unread
     )
 
 

@@ -219,15 +219,10 @@ def parts_of(keys: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _values(entry: CallEntry) -> dict[str, Any]:
-    return {
-        "key": entry.key,
-        "kind": entry.kind,
-        "request": entry.request,
-        "result": to_json(entry.call.result),
-        "seconds": entry.call.seconds,
-        "cost_usd": entry.call.cost_usd,
-        "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-    }
+    key, kind, request, call = entry
+    spent = {"seconds": call.seconds, "cost_usd": call.cost_usd}
+    made_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return {"key": key, "kind": kind, "request": request, "result": to_json(call.result), **spent, "made_at": made_at}
 
 
 def to_json(request: Mapping[str, Any]) -> str:

@@ -105,6 +105,13 @@ def decode(data: bytes) -> Image.Image:
     return image
 
 
+def encode(image: Image.Image, format: str, **options: Any) -> bytes:
+    """The image as a file of that format."""
+    buffer = io.BytesIO()
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
+
+
 @cache
 def _formats() -> tuple[str, ...]:
     """``FORMATS``, and HEIC where the extra is installed."""
@@ -318,8 +325,7 @@ def thumbnails(data: bytes, *, side: int) -> Thumbnails:
     from darkroom.sandbox._guest.video_frames import FrameSource
 
     frames = FrameSource(io.BytesIO(data), max_pixels=MAX_PIXELS)
-    small = [thumbnail(frames.rgb(number), side=side) for number in range(len(frames.index))]
-    return np.stack(small)
+    return np.stack([thumbnail(frames.rgb(number), side=side) for number in range(len(frames.index))])
 
 
 def thumbnail(pixels: NDArray[np.uint8], *, side: int) -> Thumbnails:

@@ -5,6 +5,7 @@ import pickle
 import tempfile
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from darkroom.pipelines.storage.storage_errors import storage_errors
 from darkroom.pipelines.storage.store_paths import StorePath, end_of
 
 R = TypeVar("R")
+K = TypeVar("K")
+V = TypeVar("V")
 _UNSORTED = 1 << 14
 """Keys that wait in a dict, or an eighth of all: 100 bytes each."""
 
@@ -42,6 +45,14 @@ class RowStream(Collection[R]):
 
     def __contains__(self, row: object) -> bool:
         return any(row == each for each in self)
+
+
+def by_key(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
+    """The values of each key, in their order."""
+    groups = defaultdict[K, list[V]](list)
+    for key, value in pairs:
+        groups[key].append(value)
+    return groups
 
 
 def scratch_file(owner: object, folder: Path | None) -> IO[bytes]:

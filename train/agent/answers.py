@@ -1,7 +1,6 @@
 """The agent: a question in, rollouts out. Turns and executions are on the workspace's ledger, and paid for once."""
 
 import asyncio
-import io
 import tempfile
 from collections import OrderedDict
 from collections.abc import AsyncIterator
@@ -10,8 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
-
-from PIL.PngImagePlugin import PngImageFile
 
 from darkroom.pipelines.generation.rollout import Rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
@@ -23,43 +20,12 @@ from darkroom.pipelines.records.reject_reasons import RETRYABLE, RowError
 from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
-from darkroom.pipelines.storage.media_validation import MAX_PIXELS, probe
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox import SandboxUnavailable
 from darkroom.train.evaluation.output import trajectory_of
 from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, open_policy, run_rollout, task_of
 from darkroom.train.evaluation.settings import AgentSettings
-
-_BIT_DEPTH = 24
-"""The byte of a PNG that has the bits of a channel."""
-_CONVERTED = (b"acTL", b"eXIf", b"iTXt", b"tEXt", b"tRNS", b"zTXt")
-"""Names of chunks that may animate a PNG, turn it or make it transparent."""
-
-
-def plain_png(data: bytes) -> PngImageFile | None:
-    """Open a PNG that needs no conversion, each of whose chunks has the right CRC; None for any other file. Pixels may
-    still not decode where the writer of the file was wrong."""
-    try:
-        image: Any = PngImageFile(io.BytesIO(data))
-        start_of_pixels = image.tile[0][2]
-        image.fp.seek(start_of_pixels - 8)
-        names = image.png.verify()  # as the image's own method does, which keeps them to itself
-    except Exception:  # noqa: BLE001  # whatever a broken file makes Pillow raise: the store names the defect
-        return None
-    is_plain = image.mode in ("L", "RGB") and data[_BIT_DEPTH] == 8 and set(names) == {b"IDAT"}
-    return image if is_plain and not any(name in data[:start_of_pixels] for name in _CONVERTED) else None
-
-
-class AgentImages(ImageStore):
-    """An image store that does not decode plain PNGs: sandbox and model do so anyway."""
-
-    def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
-        image = plain_png(data)
-        if image is None or image.width * image.height > max_pixels:
-            return super().ingest(data, max_pixels=max_pixels)
-        return ImageRef(self._put(data), image.width, image.height, image.mode, "PNG")
-
 
 KEPT = 1000
 """Latest answers whose pages and images can be requested."""
@@ -90,7 +56,7 @@ async def check(settings: AgentSettings, workspace: Workspace) -> None:
 class Agent:
     """A policy with its tools. ``open`` makes one."""
 
-    def __init__(self, images: AgentImages, ledger: Ledger, evaluated: EvaluatedPolicy) -> None:
+    def __init__(self, images: ImageStore, ledger: Ledger, evaluated: EvaluatedPolicy) -> None:
         self.images, self._evaluated = images, evaluated
         self._sandboxes = Sandboxes(images, ledger)
         self._answers: OrderedDict[str, Answer] = OrderedDict()
@@ -99,11 +65,10 @@ class Agent:
     @asynccontextmanager
     async def open(cls, settings: AgentSettings, workspace: Workspace) -> AsyncIterator["Agent"]:
         """Open the policy. Raises ``PolicyUnavailable`` for no response of the model, ``TrainError`` for settings."""
-        images = AgentImages(workspace.images.url, workspace.images._cache)
-        evaluated = open_policy(settings.as_evaluation(), images)
+        evaluated = open_policy(settings.as_evaluation(), workspace.images)
         async with RecordedPolicy(evaluated.policy, workspace.ledger) as policy:
             await policy.check()
-            yield cls(images, workspace.ledger, replace(evaluated, policy=policy))
+            yield cls(workspace.images, workspace.ledger, replace(evaluated, policy=policy))
 
     @property
     def name(self) -> str:
@@ -111,8 +76,7 @@ class Agent:
 
     async def answer(self, sample: Sample, number: int, seed: int | None) -> Answer:
         """Give the ``number``-th answer to a question. Raises ``ServiceError``: invalid_request where the protocol
-        cannot put it, unreadable_image where an image does not decode, infrastructure_failed where the endpoint or the
-        sandbox failed."""
+        cannot put it, infrastructure_failed where the endpoint or the sandbox failed."""
         evaluated = self._evaluated if seed is None else replace(self._evaluated, seed=seed)
         question = Question(sample.source, sample)
         try:
@@ -122,25 +86,14 @@ class Agent:
         try:
             rollout = await run_rollout(question, task, evaluated, self._sandboxes)
         except (PolicyUnavailable, SandboxUnavailable) as error:
-            await asyncio.to_thread(self._require_sound, sample)
             raise ServiceError("infrastructure_failed", str(error)) from error
-        if rollout.error is not None:
-            await asyncio.to_thread(self._require_sound, sample)
-            if rollout.error.reason in RETRYABLE:
-                raise ServiceError("infrastructure_failed", str(rollout.error))
+        if rollout.error is not None and rollout.error.reason in RETRYABLE:
+            raise ServiceError("infrastructure_failed", str(rollout.error))
         answer = Answer(sample, rollout, trajectory_of(question, task, rollout, evaluated))
         self._answers[answer.trajectory.trajectory_id] = answer
         while len(self._answers) > KEPT:
             self._answers.popitem(last=False)
         return answer
-
-    def _require_sound(self, sample: Sample) -> None:
-        """Decode images that were stored undecoded. Raises ``ServiceError`` (unreadable_image)."""
-        try:
-            for image in sample.images:
-                probe(self.images.read(image))
-        except RowError as error:
-            raise ServiceError("unreadable_image", str(error)) from error
 
     def image(self, sha256: str) -> ImageRef:
         """Find an image of an answer that is kept. Raises ``ServiceError`` (unknown_session)."""

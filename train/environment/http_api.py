@@ -115,8 +115,7 @@ class OpenEnvSession:
                     raise ServiceError("invalid_request", "no episode is open: reset first")
                 result = await self._step(self._episode, StepRequest.model_validate(message.data))
                 self._n_steps += 1
-                score = result.get("score") or {}
-                return _observation(result, score.get("reward"), is_done=result["done"])
+                return _observation(result, (result.get("score") or {}).get("reward"), is_done=result["done"])
             case "state":
                 return {"type": "state", "data": {"episode_id": self._episode, "step_count": self._n_steps}}
             case "close":
@@ -242,8 +241,7 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
 
 def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The conversation before the first turn as OpenAI's messages, images as they are stored."""
-    formats = (image.format for image in row["asked"].sample.images)
-    files = zip(row["image_files"], formats, strict=False)
+    files = zip(row["image_files"], (image.format for image in row["asked"].sample.images), strict=False)
 
     def part_of(part: Mapping[str, Any]) -> dict[str, Any]:
         if part["type"] != "image":

@@ -5,7 +5,7 @@ Accuracy counts every rollout, broken ones as wrong; callers leave out those wit
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.verification.proportion import Proportion
 from darkroom.pipelines.vision.visibility import VisionModel, visual_tokens
 from darkroom.train.evaluation.code_analysis import Tool, tools_of
@@ -245,7 +246,4 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def group_by(rollouts: Iterable[ScoredRollout], key: Callable[[ScoredRollout], K]) -> dict[K, list[ScoredRollout]]:
-    groups: dict[K, list[ScoredRollout]] = defaultdict(list)
-    for scored in rollouts:
-        groups[key(scored)].append(scored)
-    return dict(groups)
+    return by_key((key(scored), scored) for scored in rollouts)

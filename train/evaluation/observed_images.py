@@ -48,8 +48,7 @@ def _boxes(mask: np.typing.NDArray[np.uint8]) -> list[Box]:
     filled = cv2.drawContours(np.zeros_like(mask), list(outlines), -1, 1, cv2.FILLED)
     solid = cv2.morphologyEx(filled, cv2.MORPH_OPEN, np.ones((_TICK, _TICK), np.uint8))
     parts, _ = cv2.findContours(solid, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    corners = [cv2.boundingRect(part) for part in parts]
-    return [Box(x, y, x + wide, y + high) for x, y, wide, high in corners]
+    return [Box(x, y, x + wide, y + high) for x, y, wide, high in map(cv2.boundingRect, parts)]
 
 
 _VERSION = 2

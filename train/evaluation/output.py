@@ -69,8 +69,7 @@ def write_output(
     pairs = [(scored.question.sample, trajectory(scored, findings, evaluated)) for scored in rollouts]
     with tempfile.TemporaryDirectory() as rows:
         write_trajectories(Path(rows), pairs, store=store)
-        title = f"Rollouts of {evaluated.policy.identity.model}"
-        write_gallery(part / "gallery.html", [Path(rows)], title=title)
+        write_gallery(part / "gallery.html", [Path(rows)], title=f"Rollouts of {evaluated.policy.identity.model}")
     (part / REPORT).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     replace_folder(folder, part)
 
@@ -143,21 +142,10 @@ def trajectory_of(question: Question, task: Task, rollout: Rollout, evaluated: E
     """A rollout on ``question`` as a trajectory, without checks."""
     protocol = evaluated.protocol_of(question).name
     prompt = evaluated.wording.prompt if evaluated.wording else bundled_prompt(protocol)
-    return Trajectory(
-        trajectory_id=task.trajectory_id,
-        sample_id=question.sample.sample_id,
-        family=question.benchmark,
-        protocol=protocol,
-        images=task.images,
-        rounds=rollout.rounds,
-        final_thought=rollout.final_thought,
-        answer=rollout.answer,
-        loss_policy="all_rounds",
-        checks=(),
-        usage=rollout.usage,
-        provenance=provenance(evaluated.policy, prompt.digest, seed=task.seed),
-        mode=task.mode,
-    )
+    names = (task.trajectory_id, question.sample.sample_id, question.benchmark, protocol)
+    said = (rollout.rounds, rollout.final_thought, rollout.answer)
+    made_by = provenance(evaluated.policy, prompt.digest, seed=task.seed)
+    return Trajectory(*names, task.images, *said, "all_rounds", (), rollout.usage, made_by, task.mode)
 
 
 def chosen(rollouts: Sequence[ScoredRollout], n: int) -> list[ScoredRollout]:

@@ -139,9 +139,8 @@ def of_dataset(folder: Path, store: ImageStore, *, split: str = "validation", li
 
 def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:
     details = details_of(sample)
-    accepted, cycle, variants = (
-        details.get(name) if name else None for name in (config.accepted, config.cycle, config.variants)
-    )
+    names = (config.accepted, config.cycle, config.variants)
+    accepted, cycle, variants = (details.get(name) if name else None for name in names)
     scoring = "grader" if sample.choices else config.scoring_by_category.get(sample.category, config.scoring)
     own_rules = {"anls": None, "judged": Grader("judged")}
     return Question(

@@ -26,11 +26,13 @@ import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
 from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.records.samples import details_of
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.train.evaluation import metrics
 from darkroom.train.evaluation.counterfactuals import CONTROLS, Counterfactual, effect
@@ -225,10 +227,8 @@ def hallusionbench(rollouts: Sequence[ScoredRollout]) -> dict[str, Figure]:
     about = [(details_of(scored.question.sample), scored.score.right) for scored in rollouts]
 
     def all_right(column: str) -> Figure:
-        groups: dict[tuple[Any, ...], list[bool]] = defaultdict(list)
-        for row, right in about:
-            groups[row["category"], row["subcategory"], row["set_id"], row[column]].append(right)
-        return _mean(map(all, groups.values()))
+        key = itemgetter("category", "subcategory", "set_id", column)
+        return _mean(map(all, by_key((key(row), right) for row, right in about).values()))
 
     accuracy = _mean(right for _, right in about)
     figures = {"aAcc": accuracy, "fAcc": all_right("figure_id"), "qAcc": all_right("question_id")}
@@ -285,10 +285,8 @@ RULES: Mapping[str, Rule] = {
 
 
 def _by_parts(rollouts: Sequence[ScoredRollout], parts: Callable[[str], Iterable[str]]) -> dict[str, Figure]:
-    values: dict[str, list[float]] = defaultdict(list)
-    for scored in rollouts:
-        for part in filter(None, parts(scored.question.sample.category)):
-            values[part].append(scored.score.value)
+    pairs = ((part, scored.score.value) for scored in rollouts for part in parts(scored.question.sample.category))
+    values = by_key((part, value) for part, value in pairs if part)
     return {name: _mean(several) for name, several in sorted(values.items())}
 
 

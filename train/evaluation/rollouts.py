@@ -192,15 +192,10 @@ def open_policy(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPol
     if settings.oracle:
         return _oracle(settings, store)
     wording = chosen_wording(settings.prompt)
-    return EvaluatedPolicy(
-        policy=_policy(settings, store),
-        protocol=wording.protocol if wording else settings.protocol,
-        wording=wording,
-        mode=settings.mode,
-        max_rounds=settings.max_rounds,
-        seed=settings.seed,
-        frames_of=_frames(settings, store),
-    )
+    protocol = wording.protocol if wording else settings.protocol
+    same_names = settings.model_dump(include={"mode", "max_rounds", "seed"})
+    policy, frames_of = _policy(settings, store), _frames(settings, store)
+    return EvaluatedPolicy(policy, protocol, frames_of=frames_of, wording=wording, **same_names)
 
 
 def _frames(settings: EvaluationSettings, store: ImageStore) -> Callable[[Sample], tuple[ImageRef, ...]] | None:
@@ -242,8 +237,9 @@ def _oracle(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
     recipes = load_recipes()
     able = [name for name, recipe in recipes.items() if recipe.plan is None and name in oracles()]
     if settings.oracle not in able:
-        others = f"there are {', '.join(able)}"
-        raise TrainError(f"no family {settings.oracle!r} has an oracle that writes at once; {others}")
+        raise TrainError(
+            f"no family {settings.oracle!r} has an oracle that writes at once; there are {', '.join(able)}"
+        )
     recipe = recipes[settings.oracle]
     return EvaluatedPolicy(
         policy=oracle_policy(recipe.family, revision=recipe.digest),

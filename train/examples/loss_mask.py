@@ -1,6 +1,5 @@
 """The loss mask of a row, token by token, for the terminal (``darkroom inspect-mask``) and as a self-contained page."""
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,6 +14,7 @@ from rich.text import Text
 from darkroom.pipelines.inspection.pages import data_url, html_page
 from darkroom.pipelines.publishing.layouts.turns import Row
 from darkroom.pipelines.publishing.rendering import render
+from darkroom.pipelines.storage.media_validation import encode
 from darkroom.sandbox.terminal import SafeConsole
 from darkroom.train.examples.encoding import IGNORED, RowReader
 from darkroom.train.runs import TrainError
@@ -149,6 +149,4 @@ def _heading(mask: LossMask) -> str:
 def _thumbnail(image: Any) -> str:
     thumbnail = image.convert("RGB")
     thumbnail.thumbnail((THUMBNAIL, THUMBNAIL))
-    buffer = io.BytesIO()
-    thumbnail.save(buffer, "PNG")
-    return data_url(buffer.getvalue())
+    return data_url(encode(thumbnail, "PNG"))

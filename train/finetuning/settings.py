@@ -16,15 +16,7 @@ from darkroom.pipelines.storage.user_files import field_errors
 from darkroom.train.examples.encoding import Layout
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag
-from darkroom.train.runs.held_out import HeldOutSettings
-from darkroom.train.runs.options import (
-    Bf16Weights,
-    Lora,
-    MaxPixels,
-    TrainerOptions,
-    require_dataset,
-    without_unset,
-)
+from darkroom.train.runs.options import MaxPixels, TrainingSettings, require_dataset, without_unset
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
@@ -56,14 +48,13 @@ _SCHEDULE = ("learning_rate", "epochs", "max_steps", "warmup")
 _PHASES = TypeAdapter(tuple[Phase, ...])
 
 
-class SftSettings(HeldOutSettings):
+class SftSettings(TrainingSettings):
     """The inputs of an SFT checkpoint besides its datasets and its model.
 
     The defaults are those of Thyme's first phase, except for the small batch.
     """
 
     recipe: Annotated[str, Flag(hidden=True)] = ""
-    trainer: TrainerOptions = Field(default={})
     phases: Annotated[tuple[Phase, ...], Flag(json=True)] = (Phase(),)
     """JSON list of phases: objects with name, families, learning_rate, epochs, max_steps, warmup; best in a --config
     file. Keys that a phase omits have the values of these options."""
@@ -81,8 +72,6 @@ class SftSettings(HeldOutSettings):
     """Peak of the schedule."""
     warmup: float = Field(default=0.05, ge=0.0, le=0.99)
     """Proportion of the steps that warm up."""
-    lora: Lora = 0
-    bf16_weights: Bf16Weights = False
     freeze_vision: bool = False
     """Do not train the vision tower."""
     min_pixels: int | None = Field(default=None, ge=784)

@@ -207,8 +207,7 @@ def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path 
     settings = own or nested.get("video_processor") or stock or images
     videos = {name: value for name, value in settings.items() if name not in _NAMES}
     videos["video_processor_type"] = video_kind
-    whole = {**stated, "processor_class": kind, "image_processor": images, "video_processor": videos}
-    _write(path, whole)
+    _write(path, {**stated, "processor_class": kind, "image_processor": images, "video_processor": videos})
     _write(folder / "preprocessor_config.json", {**images, "processor_class": kind})
     _write(folder / "video_preprocessor_config.json", {**videos, "processor_class": kind})
 

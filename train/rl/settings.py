@@ -8,12 +8,9 @@ from pydantic import Field, model_validator
 from darkroom.pipelines.storage.user_files import added_files
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag, ProgramSettings
-from darkroom.train.runs.held_out import HeldOutSettings
 from darkroom.train.runs.options import (
-    Bf16Weights,
-    Lora,
     MaxPixels,
-    TrainerOptions,
+    TrainingSettings,
     assigned,
     chosen_wording,
     without_unset,
@@ -73,7 +70,7 @@ class MethodDefaults(ProgramSettings):
     max_pixels: MaxPixels = None
 
 
-class GrpoSettings(MethodDefaults, HeldOutSettings):
+class GrpoSettings(MethodDefaults, TrainingSettings):
     """The inputs of a GRPO checkpoint, besides dataset and model.
 
     Raises ``TrainError`` where batch and groups do not fit together, and for a vLLM server with several processes.
@@ -85,7 +82,6 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
     options: Annotated[dict[str, Any], Flag("set", repeated=True)] = Field(default_factory=dict)
     """A field of the method, method.FIELD=VALUE, or an argument of TRL's trainer, as in trainer.beta=0.01; may be given
     several times."""
-    trainer: TrainerOptions = Field(default={})
     method_file: Annotated[str, Flag(hidden=True)] = ""
     """The digest of the file that defines a method of the user's own."""
     protocol: str = Field()
@@ -101,8 +97,6 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
     """Batches per step: a larger batch without more memory."""
     epsilon: float = Field(default=0.2, ge=0.0)
     """Clipping range of the probability ratio."""
-    lora: Lora = 0
-    bf16_weights: Bf16Weights = False
     engine: Engine = "transformers"
     """What generates: this process, or vLLM in it, or a `vllm serve`."""
     repetition: RepetitionStop | None = None

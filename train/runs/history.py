@@ -20,6 +20,7 @@ from PIL import Image, ImageDraw
 
 from darkroom.pipelines.inspection.charts import mark_integers, new_axes, new_figure, png
 from darkroom.pipelines.inspection.pages import data_url, markdown_table
+from darkroom.pipelines.storage.media_validation import encode
 from darkroom.train.runs.reporting import is_number
 
 PANELS = "metrics.png"
@@ -60,8 +61,7 @@ class CodeVersion:
 def code_version(root: Path = _ROOT) -> CodeVersion:
     """Read the git commit of the checkout at ``root``. Code that is installed elsewhere belongs to no commit."""
     try:
-        top = _git(root, "rev-parse", "--show-toplevel")
-        if Path(top).resolve() != root.resolve():
+        if Path(_git(root, "rev-parse", "--show-toplevel")).resolve() != root.resolve():
             return CodeVersion(None, unknown=f"{root} is no git checkout of its own")
         return CodeVersion(_git(root, "rev-parse", "HEAD"), bool(_git(root, "status", "--porcelain")))
     except FileNotFoundError:
@@ -126,10 +126,8 @@ def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
         axes.tick_params(labelsize=6)
     figure.subplots_adjust(0.06, 0.3 / height, 0.98, 1 - 0.6 / height, wspace=0.35, hspace=0.55)
     figure.suptitle(title, fontsize=9)
-    buffer = BytesIO()
     with Image.open(BytesIO(png(figure))) as image:
-        image.convert("RGB").quantize(16).save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
+        return encode(image.convert("RGB").quantize(16), "PNG", optimize=True)
 
 
 def tiny_plot(steps: Steps, column: str) -> bytes:
@@ -144,9 +142,7 @@ def tiny_plot(steps: Steps, column: str) -> bytes:
         draw = ImageDraw.Draw(image)
         draw.line(points, fill=0, width=2)
         draw.ellipse([points[-1][0] - 2, points[-1][1] - 2, points[-1][0] + 2, points[-1][1] + 2], fill=0)
-    buffer = BytesIO()
-    image.save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
+    return encode(image, "PNG", optimize=True)
 
 
 def _draw(axes: Any, steps: Steps, column: str, *, epochs: bool) -> None:

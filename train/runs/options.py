@@ -23,22 +23,12 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from darkroom.pipelines.models.paper_prompts import PaperPrompt, paper_prompt
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Flag, Values
+from darkroom.train.runs.held_out import HeldOutSettings
 
 MaxPixels = Annotated[
     int | None,
     Field(ge=784, description="Scale larger images down to this many pixels; default: the model's own limit."),
 ]
-
-Lora = Annotated[int, Field(ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")]
-
-Bf16Weights = Annotated[
-    bool,
-    Field(
-        description="On a GPU, keep all weights in bfloat16: half the memory, but at the papers' RL rates few of them "
-        "move. LoRA's base weights are so anyway."
-    ),
-]
-
 
 SaveSteps = Annotated[
     int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
@@ -100,15 +90,17 @@ def assigned(texts: Any) -> dict[str, Any]:
     return {name: _value(name, text) for name, text in pairs}
 
 
-TrainerOptions = Annotated[
-    dict[str, Any],
-    BeforeValidator(assigned),
-    Flag(json=True),
-    Field(
-        description="JSON object of arguments of TRL's trainer; best as `trainer:` in a --config file, or one by one "
-        "as --set trainer.NAME=VALUE."
-    ),
-]
+class TrainingSettings(HeldOutSettings):
+    """Settings of every training."""
+
+    trainer: Annotated[dict[str, Any], BeforeValidator(assigned), Flag(json=True)] = Field(default={})
+    """JSON object of arguments of TRL's trainer; best as `trainer:` in a --config file, or one by one as
+    --set trainer.NAME=VALUE."""
+    lora: int = Field(default=0, ge=0)
+    """Rank of LoRA; 0 trains all weights. Merged when saved."""
+    bf16_weights: bool = False
+    """On a GPU, keep all weights in bfloat16: half the memory, but at the papers' RL rates few of them move. LoRA's
+    base weights are so anyway."""
 
 
 def split_options(options: Mapping[str, Any], program: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -79,17 +79,8 @@ def overlaps(request: HttpRequest) -> HttpResponse:
 
 
 PAGE = 200
-_FIELDS = (
-    "id",
-    "result",
-    "completed_by",
-    "updated_by",
-    "was_cancelled",
-    "ground_truth",
-    "lead_time",
-    "created_at",
-    "updated_at",
-)
+_TIMES = ("lead_time", "created_at", "updated_at")
+_FIELDS = ("id", "result", "completed_by", "updated_by", "was_cancelled", "ground_truth", *_TIMES)
 """Columns of an annotation."""
 _STORED = Annotation.objects.filter(task_id=OuterRef("id")).order_by()
 

@@ -15,10 +15,7 @@ TABLE_2 = Experiment(
         "CodeV", "table 2", "accuracy only 51.2 (reasoning) and 67.5 (perception); with the tool reward 54.2, 69.7"
     ),
     _ARMS,
-    (
-        Comparison("tool_reward", "accuracy_only", "right"),
-        Comparison("tool_reward", "accuracy_only", "faithful"),
-    ),
+    (Comparison("tool_reward", "accuracy_only", "right"), Comparison("tool_reward", "accuracy_only", "faithful")),
     ("right", "faithful", "tool_use"),
     FEW,
 )

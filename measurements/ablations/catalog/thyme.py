@@ -73,9 +73,7 @@ TABLE_6 = Experiment(
     ),
     (
         _table_6(
-            "naive",
-            "all tokens, observations too",
-            _sft("naive", train_observations=True, loss_policy="all_rounds"),
+            "naive", "all tokens, observations too", _sft("naive", train_observations=True, loss_policy="all_rounds")
         ),
         _table_6("masked", "observations masked, all rounds", _sft("all_rounds", loss_policy="all_rounds")),
         _table_6("last_round", "and only the last round", _sft("last_round", loss_policy="last_round")),

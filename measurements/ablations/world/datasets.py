@@ -1,11 +1,11 @@
 """The datasets of the experiments by name, made where they are not there yet."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from darkroom.pipelines.demo.street_sign_datasets import StreetSigns, policy_of, ship_trajectories
 from darkroom.pipelines.generation.engine import intake
@@ -109,11 +109,10 @@ def ship(root: Path, name: str) -> Path:
 def shipped(home: Path, source: Source, writer: Writer) -> Path:
     """The rows of ``writer`` on ``source``, as a dataset below ``home``."""
     partition = f"{source.name}-0000"
-    with _environment(writer.environment), Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+    own = Workspace.from_environment({"DARKROOM_HOME": str(home)})
+    with patch.dict(os.environ, writer.environment), own as workspace:
         intake(workspace, source, 0, partition)
-        if not writer.family:
-            return _questions(workspace, partition)
-        return _trajectories(workspace, writer, partition)
+        return _trajectories(workspace, writer, partition) if writer.family else _questions(workspace, partition)
 
 
 def _trajectories(workspace: Workspace, writer: Writer, partition: str) -> Path:
@@ -127,11 +126,10 @@ def _trajectories(workspace: Workspace, writer: Writer, partition: str) -> Path:
 
 
 def _questions(workspace: Workspace, partition: str) -> Path:
-    rows = [_question(sample) for sample in Shard(workspace, partition).samples().values()]
     folder = workspace.dataset("rl", "prompts")
     with ShardWriter(folder, "prompts", "train") as writer:
-        for row in rows:
-            writer.write(prompt_row(row, workspace.images))
+        for sample in Shard(workspace, partition).samples().values():
+            writer.write(prompt_row(_question(sample), workspace.images))
     return folder
 
 
@@ -143,18 +141,3 @@ def _question(sample: Sample) -> RLRow:
     n_yes, n_no = int(helps), int(not helps)
     label = SuitabilityLabel(sample.sample_id, helps, majority(n_yes, n_no), n_yes, n_no, 0, "the world")
     return replace(row, suitability=label)
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """With these variables set, and as it was before afterwards."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

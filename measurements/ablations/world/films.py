@@ -5,13 +5,11 @@ experiments alone) the prompt shows frames that are uniformly sampled, and no co
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from PIL import Image
 
-from darkroom.pipelines.demo.images import DEMO_VERSION
 from darkroom.pipelines.demo.images.films import FILMED, HEIGHT, WIDTH, encoded
 from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, joint_license, photograph_image
 from darkroom.pipelines.demo.images.targets import street_signs
@@ -20,13 +18,14 @@ from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import PyVision
 from darkroom.pipelines.models.tasks import PreparedSample
 from darkroom.pipelines.records import Sample, Truth
-from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import FRAME, TemporalSegment, as_details, temporal_segments
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.checks import answer_matches, no_program
 from darkroom.pipelines.vision.frames import sampled_frames
+from measurements.ablations.world.made_source import MadeSource
 
 N_FRAMES = 260
 FIRST, SHOWN = 100, 9
@@ -36,25 +35,14 @@ CONTEXTS = (8, 32)
 SIGN_WIDTH = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Films:
-    """``n`` films, at most ``N_FRAMES - FIRST``; another ``seed`` has other ones.
+class Films(MadeSource):
+    """``n`` films, at most ``N_FRAMES - FIRST``.
 
     No two ask about the same frame: of rows without an image, the same question would be a near-duplicate.
     """
 
-    n: int
-    seed: int
-    n_shards: int = 1
-
-    @property
-    def name(self) -> str:
-        return "sign_films"
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the parameters and of the demo that they are made with."""
-        return digest([DEMO_VERSION, self.n, self.seed, N_FRAMES, FIRST, SHOWN, SIGN_WIDTH])
+    name = "sign_films"
+    constants = (N_FRAMES, FIRST, SHOWN, SIGN_WIDTH)
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
         """All of them: there is one shard."""
@@ -71,16 +59,10 @@ def _row(row: str, asked: int, chance: Random) -> SourceRow:
     large = sign.image.resize((SIGN_WIDTH, height), Image.Resampling.LANCZOS)
     shown = empty.copy()
     shown.paste(large, (chance.randrange(WIDTH - SIGN_WIDTH), chance.randrange(HEIGHT - height)), large)
-    return SourceRow(
-        row=row,
-        images=(),
-        question=f"What colour is the street sign in frame {asked}?",
-        answer=sign.look,
-        truth=Truth(details=as_details([TemporalSegment(sign.label, first, first + SHOWN)])),
-        category="attribute",
-        license=joint_license([photograph.license]),
-        videos=(encoded([shown if first <= n < first + SHOWN else empty for n in range(N_FRAMES)]),),
-    )
+    film = encoded([shown if first <= n < first + SHOWN else empty for n in range(N_FRAMES)])
+    question, license = f"What colour is the street sign in frame {asked}?", joint_license([photograph.license])
+    truth = Truth(details=as_details([TemporalSegment(sign.label, first, first + SHOWN)]))
+    return SourceRow(row, (), question, sign.look, (), truth, "attribute", license, videos=(film,))
 
 
 def _part(photograph: Image.Image, chance: Random) -> Image.Image:

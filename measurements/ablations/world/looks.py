@@ -3,18 +3,16 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
-from typing import ClassVar
 
 from PIL import Image
 
-from darkroom.pipelines.demo.images import DEMO_VERSION
 from darkroom.pipelines.demo.street_sign_datasets import LEAST, HungSign, hung_signs, moved, sign_row, view_of
 from darkroom.pipelines.records import Truth
-from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
+from measurements.ablations.world.made_source import MadeSource
 
 FAR = (1040, 780)
 """A piece in which a sign is a detail: the family ``operation_aware`` zooms in on it."""
@@ -26,50 +24,32 @@ _NUMBER = r"(0\.\d{3}|\d+)"
 _NAMED = re.compile(rf"(?:regions? |and ){_NUMBER}, {_NUMBER}, {_NUMBER}, {_NUMBER}")
 
 
-@dataclass(frozen=True, slots=True)
-class Closeups:
+class Closeups(MadeSource):
     """The region of every sign as an image of its own."""
 
-    n_walls: int
-    seed: int
-
-    name: ClassVar[str] = "street_sign_closeups"
-    n_shards: ClassVar[int] = 1
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the parameters and of the demo that they are made with."""
-        return digest([DEMO_VERSION, self.n_walls, self.seed, LEAST])
+    name = "street_sign_closeups"
+    constants = (LEAST,)
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
         """All of them: there is one shard."""
-        for one in hung_signs(self.n_walls, self.seed):
+        for one in hung_signs(self.n, self.seed):
             box = moved(one.sign.box, one.region)
             yield sign_row(one.name, "What colour is the street sign?", one, one.wall.crop(one.region), box)
 
 
-@dataclass(frozen=True, slots=True)
-class Looks:
+class Looks(MadeSource):
     """Every sign once from afar, where its colour is seen in a crop alone, and once from near, where a look shows it.
 
     A question names the region in thousandths of the image, as the crop tool wants it. The category is ``far`` or
     ``near``; ``drawing_helps`` in the truth's details says whether a look helps.
     """
 
-    n_walls: int
-    seed: int
-
-    name: ClassVar[str] = "street_sign_looks"
-    n_shards: ClassVar[int] = 1
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the parameters and of the demo that they are made with."""
-        return digest([DEMO_VERSION, self.n_walls, self.seed, FAR, NEARER, LEAST])
+    name = "street_sign_looks"
+    constants = (FAR, NEARER, LEAST)
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
         """All of them: there is one shard."""
-        for hung_sign in hung_signs(self.n_walls, self.seed):
+        for hung_sign in hung_signs(self.n, self.seed):
             far = view_of(hung_sign, FAR, Random(hung_sign.name))
             near = hung_sign.region.grown(AROUND)
             yield _look(f"{hung_sign.name}/far", hung_sign, far, scale=1, is_far=True)

@@ -5,13 +5,11 @@ some rows at the first one again: a model that is trained on them has calls to l
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from PIL import Image
 
-from darkroom.pipelines.demo.images import DEMO_VERSION
 from darkroom.pipelines.demo.images.material import jpeg_bytes
 from darkroom.pipelines.demo.street_sign_datasets import LEAST, HungSign, hung_signs
 from darkroom.pipelines.generation.applicability import Applicability
@@ -19,35 +17,24 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.pipelines.records import Truth, TruthBox
-from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.verification.checks import answer_matches, executes, shows_an_image
+from measurements.ablations.world.made_source import MadeSource
 
 WIDTH = 960
 """Pixels of a wall's width: its coordinates have three digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignsOfWalls:
+class SignsOfWalls(MadeSource):
     """Every sign by itself (``one_look``), and with the next one on its wall (``two_looks``)."""
 
-    n_walls: int
-    seed: int
-    n_shards: int = 1
-
-    @property
-    def name(self) -> str:
-        return "signs_of_walls"
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the parameters and of the demo that they are made with."""
-        return digest([DEMO_VERSION, self.n_walls, self.seed, WIDTH, LEAST])
+    name = "signs_of_walls"
+    constants = (WIDTH, LEAST)
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
         """All of them: there is one shard."""
-        for _, found in groupby(hung_signs(self.n_walls, self.seed), lambda one: one.name.rpartition("/")[0]):
+        for _, found in groupby(hung_signs(self.n, self.seed), lambda one: one.name.rpartition("/")[0]):
             signs = [one for one in found if min(_scaled(one.region, one.wall)) >= LEAST]
             for place, one in enumerate(signs):
                 yield _row(f"{one.name}/one", "one_look", [one])
@@ -61,16 +48,10 @@ def _row(row: str, category: str, signs: Sequence[HungSign]) -> SourceRow:
     asked = "colour is the street sign in the region"
     if len(signs) > 1:
         asked = "colours are the street signs in the regions"
-    boxes = (TruthBox(one.sign.target.label, *_scaled(one.sign.box, wall)) for one in signs)
-    return SourceRow(
-        row=row,
-        images=(jpeg_bytes(wall.resize((WIDTH, round(wall.height * WIDTH / wall.width)), Image.Resampling.LANCZOS)),),
-        question=f"What {asked} {regions}?",
-        answer=" and ".join(one.sign.target.look for one in signs),
-        truth=Truth(boxes=tuple(boxes)),
-        category=category,
-        license=signs[0].license,
-    )
+    question, answer = f"What {asked} {regions}?", " and ".join(one.sign.target.look for one in signs)
+    truth = Truth(boxes=tuple(TruthBox(one.sign.target.label, *_scaled(one.sign.box, wall)) for one in signs))
+    image = wall.resize((WIDTH, round(wall.height * WIDTH / wall.width)), Image.Resampling.LANCZOS)
+    return SourceRow(row, (jpeg_bytes(image),), question, answer, (), truth, category, signs[0].license)
 
 
 def _scaled(box: Box, wall: Image.Image) -> Box:

@@ -1,33 +1,22 @@
 """Sums of two numbers: the maths of the world, which code computes. ``What is 214 plus 250?``"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from random import Random
 
 from darkroom.pipelines.demo.images.maths import problem_row
-from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.samples import ReferenceSolution
 from darkroom.pipelines.sources import SourceRow
+from measurements.ablations.world.made_source import MadeSource
 
 LEAST, MOST = 100, 499
 """Bounds of a summand: a sum has three digits, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """``n`` sums; another ``seed`` has other ones."""
+class Sums(MadeSource):
+    """``n`` sums."""
 
-    n: int
-    seed: int
-    n_shards: int = 1
-
-    @property
-    def name(self) -> str:
-        return "sums"
-
-    @property
-    def fingerprint(self) -> str:
-        return digest([self.n, self.seed, LEAST, MOST])
+    name = "sums"
+    constants = (LEAST, MOST)
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
         """All of them: there is one shard."""

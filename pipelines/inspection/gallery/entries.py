@@ -1,7 +1,6 @@
 """One row, reject or rollout as pages show it: the values of its article, whose template escapes every text (only code
 brings markup, the spans of its tokens), and the images that belong to it."""
 
-import io
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.samples import numbered_marks
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
-from darkroom.pipelines.storage.media_validation import decode, on_white
+from darkroom.pipelines.storage.media_validation import decode, encode, on_white
 from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.vision.crop_localization import locate_crop
 
@@ -35,22 +34,10 @@ _FACTS = ("model", "revision", "sampling", "prompt_digest", "sandbox_digest", "s
 _QUESTION = ("question", "choices", "category", "license")
 _HERE = Path(__file__).parent
 _DIGEST = re.compile("[0-9a-f]{32,}")
-_TEXTS = (
-    "id",
-    "link",
-    "step",
-    "kind",
-    "family",
-    "category",
-    "source",
-    "source_row",
-    "license",
-    "question",
-    "policy",
-    "prompt",
-)
+_NAMES = ("id", "link", "step", "kind", "family", "category", "source", "source_row", "license", "policy")
+_TEXTS = ("prompt", "question", "draft", "thought", "answer", "problem", "expected", "written")
 _BLANK: Mapping[str, Any] = (
-    dict.fromkeys((*_TEXTS, "draft", "thought", "answer", "problem", "expected", "written"), "")
+    dict.fromkeys((*_NAMES, *_TEXTS), "")
     | dict.fromkeys(("choices", "sizes", "images", "rounds", "checks"), ())
     | {"n_outlined": 0, "n_videos": 0, "usage": {}, "facts": {}, "reject": None, "reward": None}
 )
@@ -309,9 +296,7 @@ def _encode(image: Image.Image, side: int) -> bytes:
     """The image as a JPEG of at most ``side`` pixels on either side, on white."""
     small = on_white(image).convert("RGB")
     small.thumbnail((side, side), Image.Resampling.BICUBIC)
-    buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=86)
-    return buffer.getvalue()
+    return encode(small, "JPEG", quality=86)
 
 
 def _name_of(data: bytes) -> str:

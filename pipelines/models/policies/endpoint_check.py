@@ -3,7 +3,6 @@ call that is on no ledger. A field that is refused (400, 413, 422) is turned off
 nothing is concluded. Both are printed in the endpoint's words."""
 
 import asyncio
-import io
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from darkroom.pipelines.models.policies.policy import NoAnswer, PolicyError, Pol
 from darkroom.pipelines.models.policies.settings import Endpoint
 from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.media_validation import encode
 
 State = Literal["yes", "no", "unclear"]
 _SIDE, _LARGE = 224, (4096, 3072)
@@ -209,10 +209,9 @@ class EndpointCheck:
     async def _seen(self, pictures: Sequence[Image.Image], question: str) -> CheckAnswer:
         parts, urls = [], {}
         for picture in pictures:
-            file = io.BytesIO()
-            picture.save(file, "PNG")
-            ref = ImageRef(digest_bytes(file.getvalue()), *picture.size, "RGB", "PNG")
-            urls[ref.sha256] = b"data:image/png;base64," + pybase64.b64encode(file.getvalue())
+            data = encode(picture, "PNG")
+            ref = ImageRef(digest_bytes(data), *picture.size, "RGB", "PNG")
+            urls[ref.sha256] = b"data:image/png;base64," + pybase64.b64encode(data)
             parts.append(ImagePart(ref))
         return await self._ask(message("user", *parts, question), urls=urls)
 

@@ -3,7 +3,6 @@ they were stored as one, else as a PNG. A model answers in coordinates of the im
 ``darkroom.pipelines.records.geometry.box_from_frame`` maps back."""
 
 import asyncio
-import io
 import math
 import os
 from collections import OrderedDict
@@ -17,6 +16,7 @@ from PIL import Image
 
 from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.media_validation import encode
 
 MEDIA_TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 """Of the formats that intake stores (``media_validation.py``); an MPO is a JPEG with further images after it."""
@@ -90,8 +90,6 @@ class ImageEncoder:
         else:
             format = "JPEG" if image.format in ("JPEG", "MPO") else "PNG"
             options = {"quality": JPEG_QUALITY, "subsampling": 0} if format == "JPEG" else {"compress_level": 1}
-            buffer = io.BytesIO()
-            self._store.open(image).resize(size, Image.Resampling.BICUBIC).save(buffer, format, **options)
-            data = buffer.getvalue()
+            data = encode(self._store.open(image).resize(size, Image.Resampling.BICUBIC), format, **options)
         media_type = MEDIA_TYPES.get(format, f"image/{format.lower()}")
         return b"data:%s;base64,%s" % (media_type.encode(), pybase64.b64encode(data))

@@ -56,8 +56,7 @@ class PyVision(Protocol):
         image that is a frame of a video says which."""
         frames = [frame_label(image, videos) for image in images]
         slots = {"question": question, "videos": video_info(videos).splitlines(), "mode": mode}
-        prompt = bundled_prompt("pyvision")
-        system, user = prompt.render(**slots, has_images=bool(images), has_frames=any(frames))
+        system, user = bundled_prompt("pyvision").render(**slots, has_images=bool(images), has_frames=any(frames))
         named: list[list[Part]] = []
         for index, (image, frame) in enumerate(zip(images, frames, strict=True)):
             name = f"image_clue_{index}, {frame}{image.width}x{image.height} pixels:\n"

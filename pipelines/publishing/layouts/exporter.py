@@ -119,14 +119,8 @@ def _images(row: Row) -> Iterator[tuple[str, bytes]]:
 def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> None:
     with RecordWriter(folder, layout, dataset.split) as writer:
         write_records(dataset, layout, writer)
-    facts = ExportFacts(
-        source=dataset,
-        files=dict(sorted(writer.n_rows.items())),
-        n_rows=writer.n_rows.total(),
-        n_images=writer.n_images,
-        reasons=dict(writer.reasons),
-        graders=dict(sorted(writer.graders.items())),
-    )
+    files, graders = (dict(sorted(counts.items())) for counts in (writer.n_rows, writer.graders))
+    facts = ExportFacts(dataset, files, writer.n_rows.total(), writer.n_images, dict(writer.reasons), graders)
     verify_written(folder, layout, facts.files)
     for name, text in layout.extra_files(facts).items():
         (folder / name).write_text(text)
@@ -139,16 +133,9 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
     (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
 
 
-_CODE = (
-    __package__,
-    "darkroom.adapters",
-    "darkroom.pipelines.publishing.dataset_reader",
-    "darkroom.pipelines.publishing.manifest",
-    "darkroom.pipelines.publishing.rendering",
-    "darkroom.pipelines.models.messages",
-    "darkroom.pipelines.models.prompts",
-    "darkroom.pipelines.models.protocols",
-)
+_READING = ("publishing.dataset_reader", "publishing.manifest", "publishing.rendering")
+_ASKING = ("models.messages", "models.prompts", "models.protocols")
+_CODE = (__package__, "darkroom.adapters", *(f"darkroom.pipelines.{module}" for module in (*_READING, *_ASKING)))
 """What decides the bytes of an export."""
 
 

@@ -167,7 +167,7 @@ async def test_images_that_are_none(agent, questions, place, kind):
     assert answer.json()["error"]["type"] == kind
 
 
-async def test_an_image_whose_pixels_are_broken_is_named_by_who_decodes_it(agent, questions):
+async def test_an_image_whose_pixels_are_broken(agent, questions):
     png = questions[0][0]
     at = png.index(b"IDAT") + 4
     length = int.from_bytes(png[at - 8 : at - 4], "big")

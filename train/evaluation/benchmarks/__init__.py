@@ -19,24 +19,9 @@ from darkroom.pipelines.storage.user_files import config_errors
 from darkroom.train.runs import TrainError
 
 _FOLDER = Path(__file__).parent
-Scoring = Literal[
-    "grader",
-    "anls",
-    "braced",
-    "close",
-    "contains",
-    "contains_unspaced",
-    "judged",
-    "letters",
-    "numbers",
-    "overlap",
-    "positions",
-    "relative",
-    "relaxed",
-    "rounded",
-    "share",
-    "yes_no",
-]
+NumberScoring = Literal["relative", "relaxed", "rounded", "close", "numbers", "positions", "overlap"]
+TextScoring = Literal["anls", "braced", "contains", "contains_unspaced", "letters", "yes_no"]
+Scoring = Literal["grader", TextScoring, NumberScoring, "judged", "share"]
 """``grader``: by the rule that fits the answer (``pipelines/verification/grading``). ``judged``: by a judge, right or
 wrong. ``share``: by a judge, how much of the answer is right. The others: ``train/evaluation/scorings.py``."""
 

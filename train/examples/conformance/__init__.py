@@ -12,9 +12,8 @@ import io
 import multiprocessing
 import os
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -24,7 +23,7 @@ from typing import Any
 
 from PIL import Image
 
-from darkroom.pipelines.publishing.dataset_reader import read_files
+from darkroom.pipelines.publishing.dataset_reader import in_order, read_files
 from darkroom.pipelines.publishing.layouts.turns import Row
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage_runs import Progress
@@ -188,13 +187,7 @@ def _shared(judgement: BatchJudge, batches: Iterator[list[IndexedRow]], n_proces
     """Verdicts in the order of the batches, of which a few wait for every process."""
     spawn = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     with ProcessPoolExecutor(n_processes, spawn, initializer=_begin, initargs=(judgement,)) as pool:
-        waiting: deque[Future[list[RowVerdict]]] = deque()
-        for batch in batches:
-            waiting.append(pool.submit(_judge, batch))
-            if len(waiting) > 4 * n_processes:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from in_order(lambda batch: pool.submit(_judge, batch), batches, most=4 * n_processes)
 
 
 def _begin(judgement: BatchJudge) -> None:
@@ -203,8 +196,7 @@ def _begin(judgement: BatchJudge) -> None:
 
 
 def _judge(batch: list[IndexedRow]) -> list[RowVerdict]:
-    if _judgement is None:
-        raise RuntimeError("a worker process has no judge: _begin must run first")
+    assert _judgement is not None, "_begin runs first in a worker process"
     return _judgement(batch)
 
 

@@ -122,8 +122,7 @@ class Conformance:
 @contextmanager
 def report_writer(path: Path, key: str) -> Iterator[Callable[[Iterable[RowVerdict]], None]]:
     """Append verdicts to a report that appears at ``path`` as a whole, or not at all when the block raises."""
-    schema = SCHEMA.with_metadata({_KEY: key.encode()})
-    with whole_file(path) as part, pq.ParquetWriter(part, schema) as writer:
+    with whole_file(path) as part, pq.ParquetWriter(part, SCHEMA.with_metadata({_KEY: key.encode()})) as writer:
         yield lambda verdicts: writer.write_table(
             pa.Table.from_pylist([verdict.record for verdict in verdicts], schema=SCHEMA)
         )

@@ -85,14 +85,9 @@ def question_of(row: Row) -> GradedQuestion:
         grader = record_of(Grader, shipped_grader(row)) if row.get("grader") else grader_of(sample)
     except (Unrenderable, RowError) as error:
         raise TrainError(f"row {row['sample_id']}: {error.evidence}; export the dataset again") from error
-    is_search = row.get("visual_search")
-    return GradedQuestion(
-        sample=sample,
-        grader=grader,
-        suitable=row.get("suitable"),
-        necessity_prior=row.get("necessity_prior"),
-        visual_search=asks_visual_search(sample) if is_search is None else is_search,
-    )
+    stated = row.get("visual_search")
+    is_search = asks_visual_search(sample) if stated is None else stated
+    return GradedQuestion(sample, grader, row.get("suitable"), row.get("necessity_prior"), is_search)
 
 
 def opening(
@@ -119,19 +114,6 @@ def check_prompts(
             opening(question, protocol=row.get("protocol") or protocol, mode=mode, wording=wording)
 
 
-class PromptsTooLong(TrainError):
-    """``n_long`` of ``n_prompts`` do not fit; ``longest`` is in tokens, without its rollout."""
-
-    def __init__(self, n_long: int, n_prompts: int, longest: int, *, max_tokens: int, context: int) -> None:
-        room = context - longest
-        super().__init__(
-            f"{n_long} of {n_prompts} prompts and --max-tokens {max_tokens} exceed the model's context of {context} "
-            f"tokens; the longest prompt has {longest}: lower --max-pixels"
-            + (f", or set --max-tokens {room} or less" if room > 0 else ", or leave these rows out")
-        )
-        self.n_long, self.n_prompts, self.longest = n_long, n_prompts, longest
-
-
 def check_lengths(
     folder: Path,
     processor: Any,
@@ -144,7 +126,7 @@ def check_lengths(
     part: Part = "train",
 ) -> None:
     """Measure every question of a dataset in every mode, from texts and sizes of images; no pixel is computed. Raises
-    ``PromptsTooLong``, a rollout of ``max_tokens`` included."""
+    ``TrainError``, a rollout of ``max_tokens`` included."""
     lengths: dict[str, int] = {}
     all_modes = list(modes)
     for row in read_files(dataset_files(folder, part=part), without=("images", "videos")):
@@ -154,7 +136,12 @@ def check_lengths(
             lengths[row["sample_id"]] = max(of_modes)
     long = [length for length in lengths.values() if length + max_tokens > context]
     if long:
-        raise PromptsTooLong(len(long), len(lengths), max(long), max_tokens=max_tokens, context=context)
+        room = context - max(long)
+        mend = f", or set --max-tokens {room} or less" if room > 0 else ", or leave these rows out"
+        raise TrainError(
+            f"{len(long)} of {len(lengths)} prompts and --max-tokens {max_tokens} exceed the model's context of "
+            f"{context} tokens; the longest prompt has {max(long)}: lower --max-pixels{mend}"
+        )
 
 
 def check_pixels(model: Path, processor: Any, engine: str) -> None:

@@ -41,26 +41,20 @@ class SampleLog:
         step = state.global_step + 1
         if step > EVERY and step % EVERY:
             return
-        columns = (scores.outcomes, scores.broken, scores.rewards, scores.parts, scores.advantages)
+        columns = (scores.outcomes, scores.broken, scores.rewards, map(dict, scores.parts), scores.advantages)
+        names = ("broken", "reward", "parts", "advantage")
         (self.folder / "images").mkdir(parents=True, exist_ok=True)
-        rollouts = [self._rollout(*rollout, step=step) for rollout in list(zip(*columns, strict=True))[:PER_STEP]]
+        rollouts = [
+            {"step": step, **self._rollout(outcome), **dict(zip(names, score, strict=True))}
+            for outcome, *score in list(zip(*columns, strict=True))[:PER_STEP]
+        ]
         (self.folder / f"{step:06d}.json").write_text(json.dumps(rollouts, indent=1, ensure_ascii=False))
         for track in self.trackers:
             track(rollouts, self.folder / "images", state.global_step)
 
-    def _rollout(
-        self,
-        outcome: RolloutOutcome,
-        broken: str | None,
-        reward: float | None,
-        parts: Mapping[str, float],
-        advantage: float,
-        *,
-        step: int,
-    ) -> dict[str, Any]:
+    def _rollout(self, outcome: RolloutOutcome) -> dict[str, Any]:
         sample, error = outcome.question.sample, outcome.rollout.error
         return {
-            "step": step,
             "sample_id": sample.sample_id,
             "question": "\n".join([sample.question, *sample.choices]),
             "gold": sample.answer,
@@ -72,10 +66,6 @@ class SampleLog:
             "answer": outcome.answer,
             "unanswered": None if error is None else str(error),
             "written": None if error is None else outcome.text[:MOST_WRITTEN],
-            "broken": broken,
-            "reward": reward,
-            "parts": dict(parts),
-            "advantage": advantage,
         }
 
     def _round(self, turn: Round, outcome: RolloutOutcome) -> dict[str, Any]:

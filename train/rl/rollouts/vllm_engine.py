@@ -7,7 +7,6 @@ over TRL's own NCCL transfer.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 
 from darkroom.pipelines.records.digest import seed_from
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock
 from darkroom.train.rl.rollouts.sampling import TurnWatcher, changed
 from darkroom.train.rl.rollouts.transcript import GeneratedTurn
@@ -66,9 +66,7 @@ def in_segments(
     ids: list[list[int]] = [[] for _ in prompts]
     logprobs: list[Logprobs] = [[] for _ in prompts]
     while active := [row for row, watcher in enumerate(watchers) if not watcher.ending]:
-        kinds: dict[Segment, list[int]] = defaultdict(list)
-        for row in active:
-            kinds[next_segment(watchers[row], stop=stops[row], adaptive=adaptive)].append(row)
+        kinds = by_key((next_segment(watchers[row], stop=stops[row], adaptive=adaptive), row) for row in active)
         for segment, rows in kinds.items():
             n_left = max(watchers[row].n_left for row in rows)
             temperature = 0.0 if segment.greedy else engine.temperature
