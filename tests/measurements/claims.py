@@ -2,6 +2,7 @@
 
     python -m tests.measurements.claims              # the half that was not looked at while the patterns were written
     python -m tests.measurements.claims --tuning     # the other half, and what goes wrong on it
+    python -m tests.measurements.claims --file claims_new    # the sentences of a later day (``cases/claims_new.tsv``)
 
 A case is a sentence, where it stands, what was measured there (``SITUATIONS``) and whether the sentence holds.
 """
@@ -18,7 +19,7 @@ from darkroom.pipelines.verification.checks.claims import Situation, View, claim
 from darkroom.pipelines.verification.proportion import Proportion
 from darkroom.pipelines.vision.visibility import Visibility
 
-CASES = Path(__file__).parents[1] / "pipelines/verification/checks/cases/claims.tsv"
+CASES = Path(__file__).parents[1] / "pipelines/verification/checks/cases"
 
 
 class Measured(NamedTuple):
@@ -26,11 +27,21 @@ class Measured(NamedTuple):
 
     start: Visibility
     view: View | None
+    n_views: int = 1
 
 
 TINY, WHOLE = Visibility(18.0, 0.0004, 150.0, None, 3200), Visibility(300.0, 0.6, 200.0, None, 640)
 FAINT, BRIGHT = Visibility(None, None, 20.0, None, 640), Visibility(None, None, 200.0, None, 640)
 TURNED, UPRIGHT = Visibility(None, None, 200.0, 90.0, 640), Visibility(None, None, 200.0, 0.0, 640)
+HALF, TILTED = Visibility(None, None, 200.0, 180.0, 640), Visibility(None, None, 200.0, 8.0, 640)
+ENLARGED = {"tiny_2": 2.0, "three": 3.0, "five": 5.0, "six": 6.0, "ten": 10.0}
+CROPS = {"two": 2, "three": 3, "four": 4, "five": 5}
+
+
+def enlarged(factor: float) -> View:
+    return View(Visibility(100.0, None, 150.0), factor, 0.02, False, False)
+
+
 SITUATIONS = {
     "tiny": Measured(TINY, View(Visibility(200.0, None, 150.0), 4.0, 0.02, False, False)),
     "tiny_1x": Measured(TINY, View(Visibility(60.0, None, 150.0), 1.0, 0.02, False, False)),
@@ -45,6 +56,11 @@ SITUATIONS = {
     "turned": Measured(TURNED, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, True, False)),
     "turned_kept": Measured(TURNED, View(Visibility(None, None, 200.0, 90.0), 1.0, 1.0, False, False)),
     "upright": Measured(UPRIGHT, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, False, False)),
+    "half": Measured(HALF, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, True, False)),
+    "tilted": Measured(TILTED, View(Visibility(None, None, 200.0, 0.0), 1.0, 1.0, True, False)),
+    "unknown": Measured(Visibility(None, None, 200.0, None, 640), None),
+    **{f"{word}_x": Measured(TINY, enlarged(factor)) for word, factor in ENLARGED.items()},
+    **{f"{word}_crops": Measured(TINY, enlarged(4.0), n_views) for word, n_views in CROPS.items()},
 }
 
 
@@ -65,25 +81,25 @@ class ClaimCase:
     def refused(self) -> str | None:
         """Why the check refuses it; None where it does not."""
         measured = SITUATIONS[self.seen]
-        views = [measured.view] if measured.view else []
+        views = [measured.view] * measured.n_views if measured.view else []
         now = measured.view.now if measured.view and self.place == "after" else None
         facts = Situation(measured.start, now, views)
         reasons = (contradiction(claim, facts) for claim in claims_in(self.text))
         return next((reason for reason in reasons if reason), None)
 
 
-def cases(*, held_out: bool) -> Iterator[ClaimCase]:
-    with CASES.open(encoding="utf-8", newline="") as file:
+def cases(*, held_out: bool, name: str = "claims") -> Iterator[ClaimCase]:
+    with (CASES / f"{name}.tsv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             case = ClaimCase(row["place"], row["seen"], row["holds"] == "yes", row["text"])
             if case.is_held_out == held_out:
                 yield case
 
 
-def measure(*, held_out: bool) -> tuple[Proportion, Proportion]:
+def measure(*, held_out: bool, name: str = "claims") -> tuple[Proportion, Proportion]:
     """Proportions that are refused: of the false claims, and of the true ones."""
-    false_claims = [case for case in cases(held_out=held_out) if not case.holds]
-    true_claims = [case for case in cases(held_out=held_out) if case.holds]
+    false_claims = [case for case in cases(held_out=held_out, name=name) if not case.holds]
+    true_claims = [case for case in cases(held_out=held_out, name=name) if case.holds]
     return tuple(  # type: ignore[return-value]  # two of them
         Proportion(sum(case.refused is not None for case in group), len(group)) for group in (false_claims, true_claims)
     )
@@ -92,13 +108,14 @@ def measure(*, held_out: bool) -> tuple[Proportion, Proportion]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tuning", action="store_true", help="the half that the patterns were written against")
+    parser.add_argument("--file", default="claims")
     options = parser.parse_args()
     if options.tuning:
-        for case in cases(held_out=False):
+        for case in cases(held_out=False, name=options.file):
             if (case.refused is None) != case.holds:
                 what = f"false alarm ({case.refused})" if case.holds else "missed"
                 print(f"{what}: {case.place}, {case.seen}: {case.text}")
-    recall, alarms = measure(held_out=not options.tuning)
+    recall, alarms = measure(held_out=not options.tuning, name=options.file)
     print(f"false claims refused: {recall.n} of {recall.of}")
     print(f"true claims refused: {alarms.n} of {alarms.of}")
 
