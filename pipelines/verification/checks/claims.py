@@ -9,10 +9,10 @@ them not looked at while the patterns were written: ``python -m tests.measuremen
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from darkroom.pipelines.models.parsing import literal_boxes
 from darkroom.pipelines.records import ImageRef, Round
@@ -22,8 +22,16 @@ from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.checks.crop import executed_code
 from darkroom.pipelines.verification.checks.hint import comments
+from darkroom.pipelines.verification.grading.number_words import ONES
 from darkroom.pipelines.verification.grading.word_lists import read_words
-from darkroom.pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, trimmed
+from darkroom.pipelines.vision.image_transform import (
+    PART_SHARE,
+    TURNED_DEGREES,
+    ImageTransform,
+    measure_transform,
+    residual,
+    trimmed,
+)
 from darkroom.pipelines.vision.visibility import (
     QWEN2_5_VL,
     SEEN_LEVELS,
@@ -35,11 +43,7 @@ from darkroom.pipelines.vision.visibility import (
     visibility_in,
 )
 
-ClaimKind = Literal["too_small", "clear", "lit", "too_faint", "turned", "upright", "enlarge", "zoom", "turn", "relight"]
-_PATTERNS: dict[str, re.Pattern[str]] = {
-    kind: re.compile("|".join(patterns), re.IGNORECASE | re.VERBOSE)
-    for kind, patterns in read_words(__file__, "claim_words").items()
-}
+_WORDS = read_words(__file__, "claim_words")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _QUOTED = re.compile(r"'[^'\n]{3,80}'(?!\w)|\"[^\"\n]{3,80}\"|“[^”\n]{3,80}”")
 _DENIED = re.compile(
@@ -52,15 +56,30 @@ _TURN = re.compile(r"\b(?:but|so|because|while|then|instead)\b", re.IGNORECASE)
 """What a sentence says after this, "nothing" before it no longer denies; a list of things it denies to its end."""
 _CLAUSE = re.compile(r"[,:]\s|\b(?:but|so|because|while|before|then|and)\b", re.IGNORECASE)
 _STILL = re.compile(r"\b(?:still|even (?:now|enlarged)|remains?)\b", re.IGNORECASE)
+_NUMBERS: dict[str, float] = {word: float(n) for n, word in enumerate(ONES)} | _WORDS.pop("numbers")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
+_ENDING = re.compile(r"(?<=\w)fold\Z|(?<=l)(?:es|ed|e|ing)\Z")
+_PATTERNS: dict[str, re.Pattern[str]] = {
+    kind: re.compile("|".join(patterns), re.IGNORECASE | re.VERBOSE) for kind, patterns in _WORDS.items()
+}
 _MAX_CHARS = 16_000
 
 
 class Claim(NamedTuple):
-    """A claim and its words; ``of_now``: expressly of what was shown last ("still too small")."""
+    """A claim and its words; ``kind``: its name in ``claim_words.toml``; ``of_now``: expressly of what was shown last
+    ("still too small")."""
 
-    kind: ClaimKind
+    kind: str
     phrase: str
     of_now: bool
+
+    @property
+    def number(self) -> float:
+        """The last number in its words: of "fivefold", "3x" and "the third crop"."""
+        words = (_ENDING.sub("", word) for word in _NUMBER.findall(self.phrase.casefold()))
+        return [1.0, *(_NUMBERS.get(word) or float(word) for word in words if word in _NUMBERS or word[0].isdigit())][
+            -1
+        ]
 
 
 def claims_in(text: str) -> Iterator[Claim]:
@@ -72,7 +91,7 @@ def claims_in(text: str) -> Iterator[Claim]:
         for kind, pattern in _PATTERNS.items():
             for match in pattern.finditer(plain):
                 if not _is_denied(plain, match.start()):
-                    yield Claim(kind, match[0].strip(), of_now)  # type: ignore[arg-type]  # the file's keys are kinds
+                    yield Claim(kind, match[0].strip(), of_now)
                     break
 
 
@@ -86,6 +105,9 @@ def _is_denied(sentence: str, end: int) -> bool:
 
 MIN_ENLARGEMENT = 1.1
 """Pixels per pixel, along a side: less is the tremor of the measurement."""
+
+FACTOR_SLACK = 0.2
+"""Of a factor that is named: "five times" may be 4.2 to 6.2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +135,20 @@ class Situation:
 def contradiction(claim: Claim, facts: Situation) -> str | None:
     """Say how the measurements contradict a claim; None if they do not."""
     if claim.kind in _WHAT:
-        why = "no code showed anything"
+        shown: list[View] = []
         for view in facts.views:
-            if _shows(claim.kind, view):
+            shown.append(view)
+            if _show(claim, shown):
                 return None
-            why = _WHAT[claim.kind]
-        return why
+        return _WHAT[claim.kind] if shown else "no code showed anything"
     now = facts.now or facts.start
-    views = [now] if claim.of_now else [facts.start, now]
+    views = [now] if claim.of_now or claim.kind == "upright" else [facts.start, now]
+    if claim.kind in _TURNS:
+        least, most = _TURNS[claim.kind]
+        angles = [view.angle for view in views if view.angle is not None]
+        if not angles or any(least <= residual(angle) <= most for angle in angles):
+            return None
+        return f"the image is turned by {angles[-1]:g} degrees" if angles[-1] else "the image is upright"
     match claim.kind:
         case "too_small":
             sides = [view.side for view in views if view.side is not None]
@@ -132,11 +160,6 @@ def contradiction(claim: Claim, facts: Situation) -> str | None:
             return f"it has {now.side:g} pixels of the model"
         case "clear" | "lit":
             return f"it spreads over {now.levels:g} grey levels" if now.is_faint else None
-        case "turned":
-            measured = [view for view in views if view.angle is not None]
-            return "the image is upright" if measured and not any(view.is_turned for view in measured) else None
-        case "upright":
-            return f"the image is turned by {now.angle:g} degrees" if now.is_turned else None
         case _:
             return None
 
@@ -146,21 +169,38 @@ _WHAT = {
     "zoom": "no part was cut out or enlarged",
     "turn": "nothing was turned",
     "relight": "neither contrast nor brightness changed",
+    "times": "nothing was enlarged as many times",
+    "views": "fewer were shown",
 }
+_TURNS = {
+    "turned": (TURNED_DEGREES, 180.0),
+    "slightly_turned": (TURNED_DEGREES, 30.0),
+    "sideways": (45.0, 135.0),
+    "upside_down": (135.0, 180.0),
+    "upright": (0.0, TURNED_DEGREES),
+}
+"""Degrees from upright for which the claim may stand."""
 
 
-def _shows(kind: str, view: View) -> bool:
+def _show(claim: Claim, views: Sequence[View]) -> bool:
+    """Return whether the claim holds of ``views``, of which the last is new."""
+    view = views[-1]
+    if claim.kind == "views":
+        return len(views) >= claim.number
     if view.enlargement is None or view.share is None:
         return True
-    if kind == "turn":
+    if claim.kind == "turn":
         return view.turns is not False
-    if kind == "relight":
+    if claim.kind == "relight":
         return view.relights is not False
+    if claim.kind == "times":  # along a side or in area, of the image or of an earlier view
+        ratios = [view.enlargement / (earlier.enlargement or 1) for earlier in views[:-1]] + [view.enlargement]
+        return any(abs(claim.number / ratio**power - 1) <= FACTOR_SLACK for ratio in ratios for power in (1, 2))
     grown = view.enlargement >= MIN_ENLARGEMENT
-    return grown if kind == "enlarge" else grown or view.share <= PART_SHARE
+    return grown if claim.kind == "enlarge" else grown or view.share <= PART_SHARE
 
 
-@check()
+@check(version=2)
 def claims_hold(case: Case) -> CheckResult:
     """No thought or comment claims of size, contrast, zoom or turning what the images contradict; ``score``: claims."""
     if not case.trajectory.images:

@@ -31,7 +31,8 @@ from darkroom.pipelines.verification.grading.word_lists import read_words
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 
 PHRASES: dict[str, list[str]] = read_words(__file__, "hint_phrases")
-"""The five ways, ``name`` of names in code, ``solution`` of a solution that was there before, ``planned`` of a plan."""
+"""The five ways, in five languages; ``name`` of names in code, ``solution`` of an earlier solution, ``planned``
+of a plan."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATHS = re.compile(r"image_path(?:_\d+)?|video_path(?:_\d+)?")
 
@@ -147,7 +148,7 @@ def _numbers_of_hint(value: object, case: Case) -> Iterator[float]:
             yield from (round(side, digits) for side in fractions for digits in _FRACTION_DIGITS)
 
 
-@check(version=3)
+@check(version=4)
 def hint_stays_hidden(case: Case) -> CheckResult:
     """No thought, comment or name repeats a number of the hint, speaks of being told, or reads it from a file's name.
 
