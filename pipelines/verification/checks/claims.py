@@ -176,7 +176,7 @@ _TURNS = {
     "turned": (TURNED_DEGREES, 180.0),
     "slightly_turned": (TURNED_DEGREES, 30.0),
     "sideways": (45.0, 135.0),
-    "upside_down": (135.0, 180.0),
+    "upside_down": (110.0, 180.0),
     "upright": (0.0, TURNED_DEGREES),
 }
 """Degrees from upright for which the claim may stand."""
