@@ -55,6 +55,10 @@ _NOTHING = re.compile(r"\b(?:nothing|neither|nobody|no (?:need|reason|point|use)
 _TURN = re.compile(r"\b(?:but|so|because|while|then|instead)\b", re.IGNORECASE)
 """What a sentence says after this, "nothing" before it no longer denies; a list of things it denies to its end."""
 _CLAUSE = re.compile(r"[,:]\s|\b(?:but|so|because|while|before|then|and)\b", re.IGNORECASE)
+_NEEDLESS = re.compile(
+    r"[^,;:]{0,40}?\b(?:is|are|was|would be) (?:not (?:needed|necessary|required)|unnecessary|superfluous|needless|pointless)",
+    re.IGNORECASE,
+)
 _STILL = re.compile(r"\b(?:still|even (?:now|enlarged)|remains?)\b", re.IGNORECASE)
 _NUMBERS: dict[str, float] = {word: float(n) for n, word in enumerate(ONES)} | _WORDS.pop("numbers")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
@@ -90,7 +94,7 @@ def claims_in(text: str) -> Iterator[Claim]:
         of_now = bool(_STILL.search(plain))
         for kind, pattern in _PATTERNS.items():
             for match in pattern.finditer(plain):
-                if not _is_denied(plain, match.start()):
+                if not (_is_denied(plain, match.start()) or _NEEDLESS.match(plain, match.end())):
                     yield Claim(kind, match[0].strip(), of_now)
                     break
 
