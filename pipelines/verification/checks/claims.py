@@ -56,7 +56,7 @@ _TURN = re.compile(r"\b(?:but|so|because|while|then|instead)\b", re.IGNORECASE)
 """What a sentence says after this, "nothing" before it no longer denies; a list of things it denies to its end."""
 _CLAUSE = re.compile(r"[,:]\s|\b(?:but|so|because|while|before|then|and)\b", re.IGNORECASE)
 _NEEDLESS = re.compile(
-    r"[^,;:]{0,40}?\b(?:is|are|was|would be) (?:not (?:needed|necessary|required)|unnecessary|superfluous|needless|pointless)",
+    r"[^,;:]{0,40}?\b(?:is|are) (?:not (?:needed|necessary)|unnecessary|superfluous|needless|pointless)",
     re.IGNORECASE,
 )
 _STILL = re.compile(r"\b(?:still|even (?:now|enlarged)|remains?)\b", re.IGNORECASE)
