@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from darkroom.pipelines.models.messages import Message
 from darkroom.pipelines.records import ImageRef, Sample, VideoRef
-from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.records.answers import letters_of, split_choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +66,6 @@ def video_info(videos: tuple[VideoRef, ...]) -> str:
 
 
 def spelled_answer(sample: Sample) -> str:
-    """The answer as text: of a multiple-choice question the text of its choice, else the answer itself."""
-    return dict(map(split_choice, sample.choices))[sample.answer] if sample.choices else sample.answer
+    """The answer as text: of a multiple-choice question the texts of its right choices, else the answer itself."""
+    texts = dict(map(split_choice, sample.choices))
+    return ", ".join(texts[letter] for letter in letters_of(sample.answer, sample.choices)) or sample.answer

@@ -22,12 +22,13 @@ _QUOTED = re.compile(r"""\A(?:"(.+)"|'(.+)'|`(.+)`|“(.+)”|‘(.+)’)\Z""", 
 
 
 def matches(answer: str, expected: str, choices: Sequence[str] = ()) -> bool:
-    """True if ``answer`` is the expected answer. With ``choices`` (each ``"A. red"``), ``expected`` is a letter or a
-    choice's text, and ``answer`` may be either, or both if they agree; a letter alone is a choice's letter, even where
-    another choice's text is that letter. Else numbers are compared by value, other texts by normalised words."""
+    """True if ``answer`` is the expected answer. With ``choices`` (each ``"A. red"``), ``expected`` is a letter, a
+    choice's text or several of them, and so is ``answer``, or letter and text if they agree; a letter alone is a
+    choice's letter, even where another choice's text is that letter. Else numbers are compared by value, other texts by
+    normalised words."""
     if choices:
-        chosen, right = letter_of(answer, choices), letter_of(expected, choices)
-        return chosen is not None and chosen == right
+        chosen, right = letters_of(answer, choices), letters_of(expected, choices)
+        return bool(chosen) and chosen == right
     answer_text, right_text = _plain(answer), _plain(expected)
     numbers = _number(answer_text), _number(right_text)
     return bool(answer_text) and (answer_text == right_text if None in numbers else numbers[0] == numbers[1])
@@ -56,9 +57,10 @@ def letter_of(answer: str, choices: Sequence[str]) -> str | None:
 
 
 def letters_of(answer: str, choices: Sequence[str]) -> tuple[str, ...]:
-    """The letters of "A, C and E", each once; empty where a part of the answer names no choice."""
-    letters = [letter_of(part, choices) for part in _SEVERAL.split(answer)]
-    return tuple(sorted({letter for letter in letters if letter})) if all(letters) else ()
+    """The letter that ``answer`` names, or those of "A, C and E", each once; empty where a part names no choice."""
+    letters = [letter_of(answer, choices) or ""]
+    letters = letters if letters[0] else [letter_of(part, choices) or "" for part in _SEVERAL.split(answer)]
+    return tuple(sorted(set(letters))) if all(letters) else ()
 
 
 def split_choice(choice: str) -> tuple[str, str]:

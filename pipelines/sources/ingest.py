@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 from typing import Any, TypeVar
 
 from darkroom.pipelines.records import ImageRef, Reject, Sample, Truth, TruthBox, VideoRef, to_row
-from darkroom.pipelines.records.answers import letter_of, letters_of
+from darkroom.pipelines.records.answers import letters_of
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject, storable
 from darkroom.pipelines.sources import BadRow, Source, SourceRow, UserBoxes
@@ -112,7 +112,7 @@ def _checked_answer(row: SourceRow) -> str:
     if not row.choices:
         return row.answer
     try:
-        letter = letter_of(row.answer, row.choices) or ", ".join(letters_of(row.answer, row.choices))
+        letter = ", ".join(letters_of(row.answer, row.choices))
     except ValueError as error:
         raise RowError(Reason.MALFORMED_ROW, str(error)) from error
     if not letter:

@@ -22,7 +22,7 @@ from darkroom.pipelines.generation.rollout import CodeSession, rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, Policy
 from darkroom.pipelines.records import ImageRef, Observation
-from darkroom.pipelines.records.answers import letter_of, matches
+from darkroom.pipelines.records.answers import letters_of, matches
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
@@ -129,7 +129,7 @@ def same_answer(scored: ScoredRollout, answer: str) -> bool:
     choices, before = scored.question.sample.choices, scored.rollout.answer
     if not choices:
         return matches(answer, before)
-    letters = letter_of(answer, choices), letter_of(before, choices)
+    letters = letters_of(answer, choices), letters_of(before, choices)
     return letters[0] == letters[1] if any(letters) else matches(answer, before)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.tasks import question_text
-from darkroom.pipelines.records.answers import letter_of, matches, split_choice
+from darkroom.pipelines.records.answers import letters_of, matches, split_choice
 from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import (
@@ -61,7 +61,7 @@ async def answer_judged(case: Case, judge: Judge) -> CheckResult:
     return by_votes(await judge.ask(ANSWER, case, slots=answer_slots(answer, sample)), Flaw.WRONG_ANSWER)
 
 
-_BEFORE_LETTER = r"(?:choice|option|answer(?: is)?:?) \(?"
+_BEFORE_LETTER = r"(?:choices?|options?|answers?(?: is| are)?:?) (?:\(?[a-z]\)?(?:,? and |, )){0,25}\(?"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _DENIED = re.compile(r"(?:\bnot|\bno|n't|\brather than|\binstead of|\bneither|\bnor)(?: an?| the)?\s*$")
 _MAX_DENIAL = 40
@@ -75,8 +75,8 @@ def _thought_names_answer(case: Case) -> bool:
     if not choices:
         numbers = {token.rstrip(".,") for token in _TOKEN.findall(thought)}
         return _says(_plain(thought), answer) or any(matches(n, answer) for n in numbers if n[-1:].isdecimal())
-    letter = letter_of(answer, choices)
-    return letter is not None and _asserted(_plain(thought), dict(map(split_choice, choices))) == {letter}
+    letters = {*letters_of(answer, choices)}
+    return bool(letters) and _asserted(_plain(thought), dict(map(split_choice, choices))) == letters
 
 
 def _asserted(thought: str, choices: Mapping[str, str]) -> set[str]:

@@ -11,7 +11,7 @@ import unicodedata
 
 from darkroom.pipelines.models.tasks import spelled_answer
 from darkroom.pipelines.records import Sample
-from darkroom.pipelines.records.answers import split_choice
+from darkroom.pipelines.records.answers import letters_of, split_choice
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, failed, passed
 from darkroom.pipelines.verification.checks.crop import locate_round, shows_whole
@@ -54,8 +54,9 @@ def names_answer(text: str, sample: Sample) -> str | None:
     if letter := re.search(rf"\b(?:choice|option|answer(?: is)?) \(?{re.escape(sample.answer)}\b", text):
         return letter[0]
     mentions = {letter: _named(text, choice, sample.question) for letter, choice in map(split_choice, sample.choices)}
-    words = mentions.pop(sample.answer, None)
-    return None if any(mentions.values()) or set(_stems(spelled_answer(sample))) <= question_stems else words
+    words = [mentions.pop(letter) or "" for letter in letters_of(sample.answer, sample.choices)]
+    is_open = any(mentions.values()) or not all(words) or set(_stems(spelled_answer(sample))) <= question_stems
+    return None if is_open else ", ".join(words)
 
 
 def _named(text: str, answer: str, question: str) -> str | None:

@@ -15,8 +15,8 @@ from PIL import Image
 from darkroom.pipelines.models.messages import Text
 from darkroom.pipelines.models.parsing import parsed
 from darkroom.pipelines.models.protocols import PROTOCOLS
+from darkroom.pipelines.models.tasks import spelled_answer
 from darkroom.pipelines.records import ImageRef, Observation, Sample, Trajectory
-from darkroom.pipelines.records.answers import split_choice
 from darkroom.pipelines.records.samples import details_of
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
@@ -60,7 +60,7 @@ def _as_asked(sample: Sample) -> tuple[Sample, ...]:
     """The sample, and where it has choices also the one that asks for the right choice's text."""
     if not sample.choices:
         return (sample,)
-    return sample, replace(sample, choices=(), answer=dict(map(split_choice, sample.choices))[sample.answer])
+    return sample, replace(sample, choices=(), answer=spelled_answer(sample))
 
 
 def _candidates(trajectory: Trajectory) -> Iterator[str]:

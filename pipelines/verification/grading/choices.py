@@ -39,7 +39,7 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
 def chosen_letters(answer: str, choices: Sequence[str], question: str) -> Iterator[frozenset[str]]:
     """The choices of "A, C and E", as each list that the answer may hold names them."""
     for core in cores(answer, question):
-        parts = tuple(core) if _RE.letters.match(core) else elements(core)
+        parts = tuple(core.replace(" ", "")) if _RE.letters.match(core) else elements(core)
         letters = [_letter(bare(part), choices, question) for part in parts]
         if len(parts) == len(set(letters)):
             yield frozenset(letter for letter in letters if letter)

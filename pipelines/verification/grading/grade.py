@@ -39,6 +39,7 @@ from darkroom.pipelines.verification.grading.maths import (
 from darkroom.pipelines.verification.grading.number_words import as_english
 from darkroom.pipelines.verification.grading.numeric import (
     as_number,
+    none_as_zero,
     read_quantity,
     same_form,
     same_number,
@@ -92,7 +93,7 @@ def too_long(answer: str, sample: Sample, *, limit: int | None = None) -> Grade 
 def by_choice(answer: str, sample: Sample) -> Grade:
     """The letter or the text of each right choice, and of no other."""
     several = frozenset(letters_of(sample.answer, sample.choices))
-    if len(several) > 1 and chosen_letter(sample.answer, sample.choices) is None:
+    if len(several) > 1:
         given = chosen_letters(answer, sample.choices, sample.question)
         is_open = hedging_words(answer) or turning_words(answer)
         return graded(not is_open and several in given, "choice", answer, sample)
@@ -124,7 +125,7 @@ def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
     expected = as_number(with_unit(as_number(as_english(bare(sample.answer), sample.question)), grader.unit))
     if read_quantity(expected) is None:
         return _reading(answer, sample)
-    unquoted = without_quotes_of(sample.question, answer)
+    unquoted = none_as_zero(without_quotes_of(sample.question, answer), expected)
     if (hedging_words(unquoted) | turning_words(unquoted)) - (hedging_words(expected) | turning_words(expected)):
         return graded(False, "numeric", answer, sample, how="hedged or denied")
     unquoted = without_parts(unquoted, expected)

@@ -18,7 +18,7 @@ from darkroom.pipelines.verification.grading.word_lists import Patterns, read_wo
 MAX_ELEMENTS = 64
 _RE = Patterns(read_words(__file__))
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-_ORDINAL = re.compile(rf"\A({'|'.join(_ORDINALS)})(?: is)?:? (?=\S)", re.IGNORECASE)
+_ORDINAL = re.compile(rf"\A(?:({'|'.join(_ORDINALS)})|([1-6])(?:st|nd|rd|th))(?: is)?:? (?=\S)", re.IGNORECASE)
 
 
 def same_list(
@@ -55,7 +55,8 @@ def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
         steps = _split_at(_RE.arrow, _RE.step.sub(" > ", text))
         yield steps
         ordinals = [_ORDINAL.match(step) for step in steps]
-        if steps and [match and match[1].casefold() for match in ordinals] == list(_ORDINALS[: len(steps)]):
+        names = [match and (match[1] or _ORDINALS[int(match[2]) - 1]).casefold() for match in ordinals]
+        if steps and names == list(_ORDINALS[: len(steps)]):
             yield tuple(_ORDINAL.sub("", step) for step in steps)
     if _RE.numbered.match(text):
         yield _split_at(_RE.numbered, text)

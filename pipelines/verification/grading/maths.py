@@ -180,7 +180,8 @@ def in_symbols(text: str) -> str:
         return text
     if (number := in_digits(text)) != text and read_quantity(number) is not None:
         return number
-    plain = _RE.set.sub(r"\\{\1\\}", _RE.units.sub("", rewritten(" ".join(text.split()), _WORDS)))
+    unbuilt = _RE.built.sub(r"\1", " ".join(text.strip(" $").split()))
+    plain = _RE.set.sub(r"\\{\1\\}", _RE.units.sub("", rewritten(unbuilt, _WORDS)))
     return _RE.named_point.sub("", _RE.function.sub("y =", plain))
 
 
@@ -257,8 +258,7 @@ def _tight(text: str) -> str:
 
 
 def _interval(text: str) -> Interval | None:
-    text = _RE.built.sub(r"\1", " ".join(text.strip(" $").split()))
-    plain = text.replace(r"\left", "").replace(r"\right", "").replace(r"\le ", "≤").replace(r"\leq", "≤")
+    plain = text.strip(" $").replace(r"\left", "").replace(r"\right", "").replace(r"\le ", "≤").replace(r"\leq", "≤")
     plain = plain.replace(r"\geq", "≥").replace(r"\ge ", "≥").replace(r"\infty", "∞").replace(r"\in ", "∈")
     plain = plain.replace("<=", "≤").replace(">=", "≥").strip(" $")
     if match := _RE.between.match(plain):

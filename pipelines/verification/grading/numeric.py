@@ -31,7 +31,7 @@ class Unit:
 
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
-_MEASURES = rewrites(_DATA["measures"])
+_MEASURES, _FORMS = rewrites(_DATA["measures"]), rewrites(_DATA["forms"])
 _BY_KIND = read_words(__file__, "quantity").items()
 _SPELLED = {(kind, Fraction(factor)): names for kind, units in _BY_KIND for factor, names in units.items()}
 for _word, _symbol in _DATA["prefixed"].items():
@@ -246,16 +246,16 @@ def as_number(text: str) -> str:
         quantities = read_quantity(first), read_quantity(second)
         if quantities[0] is not None and quantities[0] == quantities[1]:
             return first
-    number = _RE.below.sub(r"-\1", number)
-    number = _RE.out_of.sub(r"\1/\2", number)
-    return _RE.tight_frac.sub(r"\\\1frac{\2}{\3}", number)
+    return rewritten(number, _FORMS)
 
 
 def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator[str]:
     """A number as ``as_number`` reads it, with the unit that is asked for, as a duration, in the millions asked for."""
-    number = as_number(text)
+    expected_quantity = read_quantity(expected)
+    is_sterling = expected_quantity is not None and expected_quantity.unit is UNITS["£"]
+    number = as_number(_RE.sterling.sub("£", text) if is_sterling else text)
     yield as_number(with_unit(number, unit))
-    quantity, expected_quantity = read_quantity(number), read_quantity(expected)
+    quantity = read_quantity(number)
     if expected_quantity is None:
         return
     is_time = expected_quantity.unit is not None and expected_quantity.unit.dimension == "time"
@@ -281,6 +281,11 @@ def without_parts(text: str, expected: str) -> str:
     numbers = [in_digits(word) for word in re.findall(r"\w+", behind)]
     counts = [int(number) for number in numbers if number.isdecimal() and len(number) < 10]
     return head if len(counts) > 1 and str(sum(counts)) == expected else text
+
+
+def none_as_zero(text: str, expected: str) -> str:
+    """Write "no dogs" as "0 dogs" where none are expected."""
+    return _RE.none.sub(" 0", text, count=1).strip() if expected == "0" else text
 
 
 def without_about(text: str, expected: str, *, tolerance: float) -> str:

@@ -150,7 +150,7 @@ def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
     """Return whether words may stand before an answer that begins with ``first``."""
     if any(stem(word) in sentence.beyond for word in before) and "than" not in before:
         return False
-    is_code = len(first) == 1 or any(character.isdigit() for character in first)
+    is_code = len(first) == 1 or any(character.isdigit() for character in first) or _RE.roman.match(first) is not None
     labels = _LABELS | {"with"} if len(first) == 1 else _LABELS
     if is_code and all(word in labels or (word.isalpha() and stem(word) in sentence.stems) for word in before):
         return before[-1] != "no"  # "Room 0042", "the letters A, B"; "no. 5" is read without its point
@@ -165,7 +165,7 @@ def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
         return False
     subject, after = before[: verbs[-1]], before[verbs[-1] + 1 :]
     subjects = _SUBJECT | SUBJECTS if sentence.is_foreign else _SUBJECT
-    leads = {*_ARTICLES, *sentence.leads, *(["by"] if is_passive else [])}
+    leads = {*_ARTICLES, *sentence.leads, *(["by"] if is_passive else []), *(SUBJECTS if sentence.is_foreign else ())}
     nouns = sentence.stems if is_code else sentence.heads
     is_subject = all(w in subjects or _is_verb(w, sentence) or stem(w) in sentence.stems for w in subject)
     return is_subject and all(word in leads or stem(word) in nouns | sentence.subject_verbs for word in after)
@@ -255,7 +255,8 @@ def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
     known = FILLERS | _AUXILIARIES | _MARKS | _question(question).stems
     if repeats or all(word in known or stem(word) in known or turning_words(word) for word in clause):
         return n_denials == (0 if is_yes or not clause else 1)
-    return n_denials == 0 and not is_yes and len(clause) > 2
+    is_apart = stems.isdisjoint(content) and clause[:1] not in ([word] for word in _PRONOUNS if word != "there")
+    return n_denials == 0 and len(clause) > 2 and (is_apart or not is_yes)
 
 
 def _content(question: str) -> list[str]:

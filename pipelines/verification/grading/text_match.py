@@ -77,8 +77,8 @@ def is_formula(answer: str, question: str) -> bool:
 
 
 def _formula(text: str) -> str:
-    """``$\\mathrm{SO_4^{2-}}$`` and ``SO₄²⁻`` as ``SO42-``."""
-    return _RE.in_tex.sub("", text.translate(_LOWERED))
+    """``$\\mathrm{SO_4^{2-}}$``, ``SO₄²⁻`` and ``sulphate (SO₄²⁻)`` as ``SO42-``."""
+    return _RE.in_tex.sub("", _RE.named_formula.sub(r"\1", text).translate(_LOWERED))
 
 
 def _is_within_cjk(text: str, expected: str, question: str) -> bool:
@@ -109,7 +109,7 @@ def _is_short_form(text: str, expected: str) -> bool:
         return True
     if any(letter.isdigit() for letter in expected) and "." not in expected:
         return _long_form(text) == _long_form(expected)
-    if not _ROMAN.keys().isdisjoint(expected.split()[1:]):
+    if expected in _ROMAN or not _ROMAN.keys().isdisjoint(expected.split()[1:]):
         return _numbered(text) == _numbered(expected)
     forms = [{_long_form(part), _in_order(_without_article(part)), _address(part)} for part in (text, expected)]
     return not forms[0].isdisjoint(forms[1])
@@ -144,7 +144,7 @@ def _address(text: str) -> str:
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def _read(text: str) -> str:
-    words = bare(text).translate(_ONE_SPELLING)
+    words = _RE.dash.sub("-", bare(text).translate(_ONE_SPELLING))
     return words.removesuffix("!").rstrip() or words
 
 
