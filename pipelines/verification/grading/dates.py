@@ -13,7 +13,7 @@ from datetime import date, time
 from typing import NamedTuple
 
 from darkroom.pipelines.verification.grading.number_words import ONES, TENS, in_digits
-from darkroom.pipelines.verification.grading.numeric import same_span
+from darkroom.pipelines.verification.grading.numeric import SPANS, same_span, texts_of_span
 from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words
 
 MAX_CHARS = 60
@@ -155,11 +155,18 @@ def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
     ratio = _RE.score if _RE.is_score.search(question) else _RE.ratio
     expected_time = _time(expected)
     read = [same_date(answer, expected), None if expected_time is None else _time(answer) == expected_time]
-    read += [same_span(answer, expected, question=question)]
+    read += [same_span(answer, expected, question=question), _same_hours(answer, expected)]
     if expected_time is None or not _RE.time_of_day.search(question):
         read += [_pair(ratio, answer, expected)]
     verdicts = [same for same in read if same is not None]
     return any(verdicts) if verdicts else None
+
+
+def _same_hours(answer: str, expected: str) -> bool | None:
+    """Compare "9:00-17:00", "9 am to 5 pm"; None where no hours are expected."""
+    hours = [*map(_time, texts_of_span(SPANS[1], expected))]
+    given = [_time(part) or _time(f"{part}:00") for part in texts_of_span(SPANS[1], answer)]
+    return given == hours if hours and None not in hours else None
 
 
 def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:

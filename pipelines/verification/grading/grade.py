@@ -195,7 +195,7 @@ def _solved(answer: str, expected: str, sample: Sample) -> Grade | None:
     if len(expected_values) < 2:
         return None
     for core in cores(answer, sample.question):
-        values = solutions(core) or both_signs(elements(core) if "=" not in core else ())
+        values = solutions(core) or both_signs(elements(core.replace(" or ", ", ")) if "=" not in core else ())
         if variable(core) in ("", variable(expected)) and paired(
             values, expected_values, lambda value, each: _is_value(value, each, sample)
         ):

@@ -24,8 +24,13 @@ _ORDINAL = re.compile(rf"\A(?:({'|'.join(_ORDINALS)})|([1-6])(?:st|nd|rd|th))(?:
 def same_list(
     answer: str, expected: str, *, question: str = "", is_ordered: bool = False, tolerance: float = 0
 ) -> bool:
-    """Return whether the answer, or a list in its sentence, has the elements of ``expected``."""
-    return any(_same(core, expected, question, is_ordered, tolerance) for core in cores(answer, question))
+    """Return whether the answer, or a list in its sentence, has the elements of ``expected``; a pair is no set."""
+    is_set = bare(expected).lstrip("\\")[:1] == "{"
+    return any(
+        _same(core, expected, question, is_ordered, tolerance)
+        for core in cores(answer, question)
+        if not (core[0] == "(" and is_set)
+    )
 
 
 def _same(answer: str, expected: str, question: str, is_ordered: bool, tolerance: float) -> bool:

@@ -186,13 +186,16 @@ def in_symbols(text: str) -> str:
 
 
 def as_rows(text: str, *, is_vector: bool = False) -> list[list[str]]:
-    r"""The cells of ``\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}`` and ``[[1, 2], [3, 4]]``; none of anything else.
+    r"""The cells of ``\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}``, ``[[1, 2], [3, 4]]``, ``[1 2; 3 4]``; else none.
     ``is_vector``: also those of ``(1, 2)`` and ``⟨1, 2⟩``; a row and a column are the same then."""
     plain = _RE.sized.sub("", text).strip(" $") if len(text) <= 2 * MAX_CHARS else ""
+    plain = plain.replace("(", "[").replace(")", "]") if plain.startswith("((") else plain
     if matrix := _RE.matrix.match(plain):
         rows = [line.split("&") for line in matrix[2].split(r"\\")]
     elif _RE.rows.match(plain):
         rows = [line.split(",") for line in re.findall(r"\[([^\[\]]+)\]", plain[1:-1])]
+    elif _RE.semicolons.match(plain):
+        rows = [re.split(r"[,\s]\s*+", line.strip()) for line in plain[1:-1].split(";")]
     else:
         vector = _RE.vector.match(plain) if is_vector else None
         rows = [vector[1].split(",")] if vector else []

@@ -28,7 +28,7 @@ _MULTIPLIERS: dict[str, int] = _DATA["multipliers"]
 _MAX_WORDS = 16
 
 _POINT = re.compile(rf"\A\s+point((?:\s+{any_of(ONES[:10])})+)(?![\w-])", re.IGNORECASE)
-_AND_A_PART = re.compile(rf"\A\s+and\s+(?:a|one)\s+({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
+_AND_A_PART = re.compile(rf"\A\s+and\s+(a|{any_of(ONES[1:10])})[\s-]({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
 _A_PART = re.compile(rf"\A(?:(?:an?|one)[\s-]+)?({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
 _OF_PARTS = re.compile(rf"\A[\s-]({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
 _MULTIPLIED = re.compile(
@@ -91,7 +91,10 @@ def _words(text: str) -> str:
 
 def _with_part(number: str, rest: str) -> str:
     part = _AND_A_PART.match(rest)
-    return f"{number} 1/{_PARTS[part[1].casefold()]}{rest[part.end() :]}" if part else number + rest
+    if part is None:
+        return number + rest
+    numerator = ONES.index(part[1].casefold()) if part[1].casefold() in ONES else 1
+    return f"{number} {numerator}/{_PARTS[part[2].casefold()]}{rest[part.end() :]}"
 
 
 def _cardinal(text: str) -> tuple[int | None, str]:
@@ -158,7 +161,7 @@ def as_english(text: str, question: str) -> str:
             return " ".join([str(number), *words[n:]])
     if (grouped := _RE.grouped.match(text)) and (grouped[2] or is_foreign(question)):
         decimals = f".{grouped[2]}" if grouped[2] else ""
-        return f"{grouped[1].replace('.', '')}{decimals}{text[grouped.end() :]}"
+        return f"{re.sub('[. ]', '', grouped[1])}{decimals}{text[grouped.end() :]}"
     return _RE.decimal_comma.sub(r"\1.\2", text)
 
 

@@ -159,7 +159,9 @@ def _fraction(match: re.Match[str], rest: str) -> Quantity | None:
 
 
 def _with_unit(number: Quantity, words: str) -> Quantity | None:
-    words = re.sub(r"\\(?:text|mathrm|,|;|!| )\s*|[{}$]", "", words).strip() if words not in ("$", "US$") else words
+    words = (
+        re.sub(r"\\(?:text|mathrm|,|;|!| )\s*|[{}$]", "", words).strip() if words not in ("$", "US$", "R$") else words
+    )
     words = words.replace(r"\%", "%").replace(r"^\circ", "°").replace(r"\circ", "°").replace("^°", "°").strip()
     if not (words := re.sub(r"\A-(?=[a-zA-Z])", "", words)):
         return number
@@ -197,12 +199,13 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
     return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=asks_for_exact(question))
 
 
-_SPANS = [re.compile(pattern, re.IGNORECASE) for pattern in _DATA["spans"]]
+SPANS = [re.compile(pattern, re.IGNORECASE) for pattern in _DATA["spans"]]
+_SPAN_FORMS = rewrites(_DATA["span_forms"])
 
 
 def same_span(answer: str, expected: str, *, question: str) -> bool | None:
     """Compare "60 x 80 cm", "15 to 25 °C": two or three numbers that share a unit; None where none are expected."""
-    for joint in _SPANS:
+    for joint in SPANS:
         if expected_parts := _parts_of_span(joint, expected):
             parts = _parts_of_span(joint, answer)
             pairs = zip(parts, expected_parts, strict=False)
@@ -210,13 +213,17 @@ def same_span(answer: str, expected: str, *, question: str) -> bool | None:
     return None
 
 
+def texts_of_span(joint: re.Pattern[str], text: str) -> list[str]:
+    """The two or three texts of "from 60 to 80 cm", which a joint of ``SPANS`` separates; none of anything else."""
+    plain = text.replace("$", "") if "\\" in text else text
+    parts = joint.split(rewritten(plain, _SPAN_FORMS)) if len(text) <= MAX_NUMBER_CHARS else []
+    return [part.strip() for part in parts] if 1 < len(parts) < 4 else []
+
+
 def _parts_of_span(joint: re.Pattern[str], text: str) -> list[str]:
-    if len(text) > MAX_NUMBER_CHARS:
-        return []
-    plain = _RE.between.sub(r"\1 to ", text.replace("$", "") if "\\" in text else text)
-    parts = [as_number(part.strip()) for part in joint.split(_RE.leading.sub("", plain))]
+    parts = [*map(as_number, texts_of_span(joint, text))]
     quantities = [*map(read_quantity, parts)]
-    if not 1 < len(parts) < 4 or (last := quantities[-1]) is None or None in quantities:
+    if None in quantities or not quantities or (last := quantities[-1]) is None:
         return []
     return [with_unit(part, last.unit.names[0] if last.unit else last.noun) for part in parts]
 

@@ -135,7 +135,7 @@ def stem(word: str) -> str:
     word = _ONE_STEM.get(word) or _ONE_STEM.get(word.removesuffix("s"), word)
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
-            word = word.removesuffix(ending)
+            word = word.removesuffix(ending) + "y" * (ending in ("ied", "ies"))
             if ending in ("ing", "ed") and word[-1] == word[-2] and word[-1] not in "sl":
                 word = word[:-1]
             break
@@ -251,12 +251,14 @@ def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
     n_denials = sum(turning_words(" ".join(clause)).values())
     if clause[:1] and (clause[0] in _POLARITY or clause[0] in _VERB):
         return False
-    repeats = stems.issuperset(content) or (clause[:1] and clause[0] in _PRONOUNS and content[-1] in stems)
+    says_it = clause[:1] and clause[0] in _PRONOUNS and stems.issuperset(content[1:] or content)
+    repeats = says_it or stems.issuperset(content)
     known = FILLERS | _AUXILIARIES | _MARKS | _question(question).stems
     if repeats or all(word in known or stem(word) in known or turning_words(word) for word in clause):
         return n_denials == (0 if is_yes or not clause else 1)
-    is_apart = stems.isdisjoint(content) and clause[:1] not in ([word] for word in _PRONOUNS if word != "there")
-    return n_denials == 0 and len(clause) > 2 and (is_apart or not is_yes)
+    if is_yes and ("there" in question or clause[0] in _PRONOUNS - {"there"} or turning_words(" ".join(sentence))):
+        return False
+    return n_denials == 0 and len(clause) > 2 and (not is_yes or stems.isdisjoint(content))
 
 
 def _content(question: str) -> list[str]:

@@ -83,15 +83,16 @@ def _formula(text: str) -> str:
 
 def _is_within_cjk(text: str, expected: str, question: str) -> bool:
     """Return whether a Chinese or Japanese sentence around ``expected`` has no words but those of the question."""
-    around = text.replace(expected, "", 1)
-    return around != text and expected not in question and is_neutral_cjk(around, question)
+    thing = _RE.one_of.sub("", expected)
+    around = text.replace(thing, "", 1)
+    return around != text and thing not in question and is_neutral_cjk(around, question)
 
 
 def _as_code(text: str, question: str) -> str:
     """A code to the letter: 007 is not 7, nor 1.10 version 1.1; a telephone number's digits are grouped freely."""
     plain = " ".join(text.translate(_ONE_SPELLING).replace("\u2011", "-").casefold().split())
     if _RE.telephone.search(question) and _RE.grouped.match(plain):
-        return re.sub(r"[^\d+]", "", plain)
+        return re.sub(r"\A00", "+", re.sub(r"[^\d+]", "", plain))
     return re.sub(r"\A(?:v\.?|version)\s*(?=\d)", "", plain)
 
 
@@ -105,7 +106,7 @@ def _is_short_form(text: str, expected: str) -> bool:
         if (lead.match(text) is None) != (lead.match(expected) is None):
             text, expected = lead.sub("", text), lead.sub("", expected)
     number, _, of = _long_form(expected).partition(" ")
-    if (nth := _RE.nth_of.match(number)) and " " not in of and _long_form(text) in (number, f"{of} {nth[1]}"):
+    if (nth := _RE.nth_of.match(number)) and " " not in of and _long_form(text) in (number, f"{of} {nth[1]}".strip()):
         return True
     if any(letter.isdigit() for letter in expected) and "." not in expected:
         return _long_form(text) == _long_form(expected)
