@@ -23,7 +23,7 @@ from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, chec
 from darkroom.pipelines.verification.checks.crop import executed_code
 from darkroom.pipelines.verification.checks.hint import comments
 from darkroom.pipelines.verification.grading.number_words import ONES
-from darkroom.pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 from darkroom.pipelines.vision.image_transform import (
     PART_SHARE,
     TURNED_DEGREES,
@@ -44,25 +44,8 @@ from darkroom.pipelines.vision.visibility import (
 )
 
 _WORDS = read_words(__file__, "claim_words")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_QUOTED = re.compile(r"'[^'\n]{3,80}'(?!\w)|\"[^\"\n]{3,80}\"|“[^”\n]{3,80}”")
-_DENIED = re.compile(
-    r"\b(?:not|no|never|nothing|cannot|without|neither|nor|hardly|barely|nobody|would|could|might|if|whether|unless|until"
-    r"|(?:no|any) need to|than)\b|n['’]t\b",
-    re.IGNORECASE,
-)
-_NOTHING = re.compile(r"\b(?:nothing|neither|nobody|no (?:need|reason|point|use))\b", re.IGNORECASE)
-_TURN = re.compile(r"\b(?:but|so|because|while|then|instead)\b", re.IGNORECASE)
-"""What a sentence says after this, "nothing" before it no longer denies; a list of things it denies to its end."""
-_CLAUSE = re.compile(r"[,:]\s|\b(?:but|so|because|while|before|then|and)\b", re.IGNORECASE)
-_NEEDLESS = re.compile(
-    r"[^,;:]{0,40}?\b(?:is|are) (?:not (?:needed|necessary)|unnecessary|superfluous|needless|pointless)",
-    re.IGNORECASE,
-)
-_STILL = re.compile(r"\b(?:still|even (?:now|enlarged)|remains?)\b", re.IGNORECASE)
+_RE = Patterns(_WORDS.pop("patterns"))
 _NUMBERS: dict[str, float] = {word: float(n) for n, word in enumerate(ONES)} | _WORDS.pop("numbers")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
-_ENDING = re.compile(r"(?<=\w)fold\Z|(?<=l)(?:es|ed|e|ing)\Z")
 _PATTERNS: dict[str, re.Pattern[str]] = {
     kind: re.compile("|".join(patterns), re.IGNORECASE | re.VERBOSE) for kind, patterns in _WORDS.items()
 }
@@ -80,7 +63,7 @@ class Claim(NamedTuple):
     @property
     def number(self) -> float:
         """The last number in its words: of "fivefold", "3x" and "the third crop"."""
-        words = (_ENDING.sub("", word) for word in _NUMBER.findall(self.phrase.casefold()))
+        words = (_RE.ending.sub("", word) for word in _RE.number.findall(self.phrase.casefold()))
         return [1.0, *(_NUMBERS.get(word) or float(word) for word in words if word in _NUMBERS or word[0].isdigit())][
             -1
         ]
@@ -88,13 +71,13 @@ class Claim(NamedTuple):
 
 def claims_in(text: str) -> Iterator[Claim]:
     """The claims of a text, sentence by sentence; nothing is claimed by a question, a denial or a quotation."""
-    for sentence in _SENTENCE.split(_QUOTED.sub("''", text[:_MAX_CHARS])):
+    for sentence in _RE.sentence.split(_RE.quoted.sub("''", text[:_MAX_CHARS])):
         if (plain := " ".join(sentence.split())).endswith("?"):
             continue
-        of_now = bool(_STILL.search(plain))
+        of_now = bool(_RE.still.search(plain))
         for kind, pattern in _PATTERNS.items():
             for match in pattern.finditer(plain):
-                if not (_is_denied(plain, match.start()) or _NEEDLESS.match(plain, match.end())):
+                if not (_is_denied(plain, match.start()) or _RE.needless.match(plain, match.end())):
                     yield Claim(kind, match[0].strip(), of_now)
                     break
 
@@ -103,7 +86,7 @@ def _is_denied(sentence: str, end: int) -> bool:
     """Return whether the clause denies what it says from ``end`` on."""
     return any(
         denial.search(sentence, max((clause.end() for clause in boundary.finditer(sentence, 0, end)), default=0), end)
-        for denial, boundary in ((_DENIED, _CLAUSE), (_NOTHING, _TURN))
+        for denial, boundary in ((_RE.denied, _RE.clause), (_RE.nothing, _RE.turn))
     )
 
 

@@ -191,7 +191,7 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
 
 def _solved(answer: str, expected: str, sample: Sample) -> Grade | None:
     """Several values of one variable, "x = 2 or x = -3", where such are expected."""
-    expected_values = solutions(expected)
+    expected_values = solutions(expected) or both_signs([expected] if "±" in expected or r"\pm" in expected else ())
     if len(expected_values) < 2:
         return None
     for core in cores(answer, sample.question):

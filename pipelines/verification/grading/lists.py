@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, product
 
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, levels, turning_words
+from darkroom.pipelines.verification.grading.dates import ORDINALS
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import cores
 from darkroom.pipelines.verification.grading.text_match import same_text
@@ -17,8 +18,7 @@ from darkroom.pipelines.verification.grading.word_lists import Patterns, read_wo
 
 MAX_ELEMENTS = 64
 _RE = Patterns(read_words(__file__))
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-_ORDINAL = re.compile(rf"\A(?:({'|'.join(_ORDINALS)})|([1-6])(?:st|nd|rd|th))(?: is)?:? (?=\S)", re.IGNORECASE)
+_ORDINAL = re.compile(rf"\A(?:({'|'.join(ORDINALS[:6])})|([1-6])(?:st|nd|rd|th))(?: is)?:? (?=\S)", re.IGNORECASE)
 
 
 def same_list(
@@ -60,8 +60,8 @@ def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
         steps = _split_at(_RE.arrow, _RE.step.sub(" > ", text))
         yield steps
         ordinals = [_ORDINAL.match(step) for step in steps]
-        names = [match and (match[1] or _ORDINALS[int(match[2]) - 1]).casefold() for match in ordinals]
-        if steps and names == list(_ORDINALS[: len(steps)]):
+        names = [match and (match[1] or ORDINALS[int(match[2]) - 1]).casefold() for match in ordinals]
+        if steps and names == ORDINALS[: len(steps)]:
             yield tuple(_ORDINAL.sub("", step) for step in steps)
     if _RE.numbered.match(text):
         yield _split_at(_RE.numbered, text)
@@ -92,7 +92,7 @@ def solutions(text: str) -> tuple[str, ...]:
 def both_signs(parts: Sequence[str]) -> tuple[str, ...]:
     """Values, "±4" as 4 and -4; none if one is empty."""
     plain = [part.replace(r"\pm", "±").strip() for part in parts]
-    signed = tuple(part.replace("±", sign) for part in plain for sign in ("", "-")[: 1 + ("±" in part)])
+    signed = tuple(part.replace("±", sign).strip() for part in plain for sign in "+-"[: 1 + ("±" in part)])
     return signed if all(signed) else ()
 
 
