@@ -61,7 +61,9 @@ def main() -> None:
     parser.add_argument("--tuning", action="store_true")
     parser.add_argument("--file", choices=["new", "after"])
     options = parser.parse_args()
-    leaks, clean = (read_thoughts(f"{name}_{options.file}" if options.file else name) for name in ("leaks", "clean_thoughts"))
+    leaks, clean = (
+        read_thoughts(f"{name}_{options.file}" if options.file else name) for name in ("leaks", "clean_thoughts")
+    )
     for title, thoughts, key in (
         ("leaks found, by way", leaks, "way"),
         ("leaks found, by method", leaks, "method"),

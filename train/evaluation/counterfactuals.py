@@ -22,7 +22,7 @@ from darkroom.pipelines.generation.rollout import CodeSession, rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, Policy
 from darkroom.pipelines.records import ImageRef, Observation
-from darkroom.pipelines.records.answers import letters_of, matches
+from darkroom.pipelines.records.answers import matches
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
@@ -126,11 +126,8 @@ def farthest(box: Box, width: int, height: int) -> Box:
 
 def same_answer(scored: ScoredRollout, answer: str) -> bool:
     """True if two answers to a question agree, right or wrong."""
-    choices, before = scored.question.sample.choices, scored.rollout.answer
-    if not choices:
-        return matches(answer, before)
-    letters = letters_of(answer, choices), letters_of(before, choices)
-    return letters[0] == letters[1] if any(letters) else matches(answer, before)
+    before = scored.rollout.answer
+    return matches(answer, before, scored.question.sample.choices) or matches(answer, before)
 
 
 def effect(controlled: Sequence[Counterfactual]) -> Effect:

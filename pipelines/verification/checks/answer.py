@@ -24,7 +24,7 @@ from darkroom.pipelines.verification.grading.judged import PROMPT, answer_slots,
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 
 
-@check()
+@check(version=2)
 def answer_matches(case: Case) -> CheckResult:
     """The answer is the sample's."""
     sample, answer = case.sample, case.trajectory.answer
@@ -36,7 +36,7 @@ def answer_matches(case: Case) -> CheckResult:
     return failed(Flaw.WRONG_ANSWER, f"answered {answer!r}, expected {sample.answer!r}")
 
 
-@check()
+@check(version=2)
 def answer_verified(case: Case) -> CheckResult:
     """The answer has the sample's value: exact, numeric, choice, math-verify, ANLS, in that order."""
     return _graded(grade(case.trajectory.answer, case.sample))
@@ -50,7 +50,7 @@ ANSWER = JudgeQuestion("judge_answer", PROMPT, lambda case: grade(case.trajector
 """Return whether an answer says what the sample's answer says; the embedded judge grades."""
 
 
-@judged(ANSWER, version=2)
+@judged(ANSWER, version=3)
 async def answer_judged(case: Case, judge: Judge) -> CheckResult:
     """The answer is the sample's by its grade or, where no rule could tell, by most votes of a judge."""
     sample, answer = case.sample, case.trajectory.answer

@@ -17,21 +17,15 @@ from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, chec
 from darkroom.pipelines.verification.checks.crop import locate_round, shows_whole
 from darkroom.pipelines.verification.checks.hint import comments, spelled
 from darkroom.pipelines.verification.grading.number_words import ONES
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 
-_WORD = re.compile(r"[^\W_]+(?:[.,:'’-][^\W_]+)*")
-_IGNORED = {"a", "an", "the", "on", "in", "at", "of", "to", "is", "are", "it", "its", "by", "for", "and", "or", "with"}
-_EVERYDAY = {"yes", "no", "true", "false", "none", "neither", "both", "all", "nothing", "same", "other", "one"}
-_SIDES = {"left", "right", "up", "down", "top", "bottom", "centre", "center", "middle", "upper", "lower"}
-_IDIOMS = re.compile(
-    r"\b(?:the|its) right (?:way|side up|place|spot|part|area|one|answer)\b|\bright (?:now|away)\b|\ball right\b"
-    r"|\bleft over\b",
-    re.IGNORECASE,
-)
-_LEANING = re.compile(r"\b(?:lean|tilt|turn|tip|rotat|roll|l(?:ies|ying)|slant)\w*\b[^.;]{0,40}$", re.IGNORECASE)
+_DATA = read_words(__file__)
+_RE = Patterns(_DATA)
+_IGNORED, _EVERYDAY, _SIDES = (frozenset(_DATA[name]) for name in ("ignored", "everyday", "sides"))
 _SMALL_NUMBERS = ONES[:10]
 
 
-@check()
+@check(version=2)
 def answer_not_anticipated(case: Case) -> CheckResult:
     """No thought or comment names the answer before an observation that can have shown it."""
     if not case.sample.images and not case.sample.videos:
@@ -64,15 +58,15 @@ def _named(text: str, answer: str, question: str) -> str | None:
         return None
     if len(stems) == 1 and (len(stems[0]) == 1 or stems[0] in _SMALL_NUMBERS):
         return _counted(text, stems[0], question)
-    plain = _IDIOMS.sub(" ", text)
-    words = [(match.start(), match[0], _stem(match[0])) for match in _WORD.finditer(plain)]
+    plain = _RE.idioms.sub(" ", text)
+    words = [(match.start(), match[0], _stem(match[0])) for match in _RE.word.finditer(plain)]
     words = [word for word in words if word[2] not in _IGNORED]
     is_side = set(stems) <= _SIDES
     for first in range(len(words) - len(stems) + 1):
         window = words[first : first + len(stems)]
         if [stem for *_, stem in window] == stems:
             start = window[0][0]
-            if not is_side or not _LEANING.search(plain, max(0, start - 60), start):  # "leans to the left"
+            if not is_side or not _RE.leaning.search(plain, max(0, start - 60), start):  # "leans to the left"
                 return " ".join(word for _, word, _ in window)
     is_number = len(stems) == 1 and stems[0].isdecimal() and len(stems[0]) < 5
     number = spelled(float(stems[0])) if is_number else None
@@ -96,7 +90,7 @@ def _counted(text: str, number: str, question: str) -> str | None:
 
 
 def _stems(text: str) -> list[str]:
-    return [stem for word in _WORD.findall(text) if (stem := _stem(word)) not in _IGNORED]
+    return [stem for word in _RE.word.findall(text) if (stem := _stem(word)) not in _IGNORED]
 
 
 def _stem(word: str) -> str:

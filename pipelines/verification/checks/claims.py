@@ -26,7 +26,6 @@ from darkroom.pipelines.verification.grading.number_words import ONES
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 from darkroom.pipelines.vision.image_transform import (
     PART_SHARE,
-    TURNED_DEGREES,
     ImageTransform,
     measure_transform,
     residual,
@@ -45,6 +44,7 @@ from darkroom.pipelines.vision.visibility import (
 
 _WORDS = read_words(__file__, "claim_words")
 _RE = Patterns(_WORDS.pop("patterns"))
+_TURNS: dict[str, tuple[float, float]] = _WORDS.pop("degrees")
 _NUMBERS: dict[str, float] = {word: float(n) for n, word in enumerate(ONES)} | _WORDS.pop("numbers")
 _PATTERNS: dict[str, re.Pattern[str]] = {
     kind: re.compile("|".join(patterns), re.IGNORECASE | re.VERBOSE) for kind, patterns in _WORDS.items()
@@ -159,14 +159,6 @@ _WHAT = {
     "times": "nothing was enlarged as many times",
     "views": "fewer were shown",
 }
-_TURNS = {
-    "turned": (TURNED_DEGREES, 180.0),
-    "slightly_turned": (TURNED_DEGREES, 30.0),
-    "sideways": (45.0, 135.0),
-    "upside_down": (110.0, 180.0),
-    "upright": (0.0, TURNED_DEGREES),
-}
-"""Degrees from upright for which the claim may stand."""
 
 
 def _show(claim: Claim, views: Sequence[View]) -> bool:

@@ -2,7 +2,6 @@
 contrast with a reader of print where one is installed. A judge also says if a decided operation reached its goal."""
 
 import ast
-import re
 import tokenize
 from collections.abc import Iterator
 
@@ -25,6 +24,7 @@ from darkroom.pipelines.verification.checks.check import (
 )
 from darkroom.pipelines.verification.checks.crop import MAX_CROP_SHARE, MIN_LIKENESS, executed_code, shows_whole
 from darkroom.pipelines.verification.checks.hint import tokens
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 from darkroom.pipelines.vision.image_transform import (
     TURNED_DEGREES,
@@ -42,20 +42,7 @@ MAX_RESIDUAL = 3.0
 MIN_SHOWN = 0.4
 """Least share of the image that must be left. A square cut from a turned 3:2 image keeps about a half."""
 
-_UNIT = r"(?:°|º|degrees?\b|degs?\b|rad(?:ian)?s?\b)"
-_FIGURES = re.compile(rf"(?<!\d)(\d++(?:[.,]\d++)?+)\s*+-?+\s*+{_UNIT}", re.IGNORECASE)
-_WORDS = re.compile(
-    r"\b(?:(?:ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|one|two|three|four|five|six|seven|eight|nine"
-    rf"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|and|a)[\s-]++)++({_UNIT})?",
-    re.IGNORECASE,
-)
-"""Group 1 is missing where no unit follows: the words are skipped, not read again from each of them on."""
-_NUMBER = re.compile(r"\d+")
-_ORDINARY = re.compile(
-    r"(?:u?int|float|complex|base|sha|utf-?)\d+|^rot90$|^(?-i:ROTATE_(?:90|180|270)(?:_(?:COUNTER)?CLOCKWISE)?)$",
-    re.IGNORECASE,
-)
-"""Numbers that belong to a name: ``float32`` tells no angle, ``Image.ROTATE_180`` is the turn itself."""
+_RE = Patterns(read_words(__file__))
 
 
 @check()
@@ -103,14 +90,14 @@ def angle_unspoken(case: Case) -> CheckResult:
     """
     public = " ".join([case.sample.question, *case.sample.choices, case.sample.answer]).casefold()
     for where, text in case.texts("a comment", _comments):
-        mentions = [match[0] for pattern in (_FIGURES, _WORDS) for match in pattern.finditer(text) if match[1]]
+        mentions = [match[0] for pattern in (_RE.figures, _RE.words) for match in pattern.finditer(text) if match[1]]
         if leaked := [words for words in mentions if words.casefold() not in public]:
             return failed(Flaw.HINT_NUMBER, f"{where} says {leaked[0]!r}")
     angle = round(float(case.hint["angle"])) % 360
     # as people write a turn and what undoes it: the other way, and the rest of a whole one
     secret = {str(angle), str(360 - angle), str(360 + angle), str(720 - angle)}
     for where, text in _spelled(case):
-        if leaked := sorted(secret.intersection(_NUMBER.findall(_ORDINARY.sub("", text)))):
+        if leaked := sorted(secret.intersection(_RE.number.findall(_RE.ordinary.sub("", text)))):
             return failed(Flaw.HINT_NUMBER, f"{where} holds {leaked[0]}: {text[:60]!r}")
     return passed()
 

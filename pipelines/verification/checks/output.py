@@ -198,7 +198,7 @@ def replays_as_released(case: Case) -> CheckResult:
     return decided(not others, Flaw.OTHER_OBSERVATION, "; ".join(others) or f"{len(rounds)} rounds", score=score)
 
 
-@check()
+@check(version=2)
 def agrees_with_label(case: Case) -> CheckResult:
     """The answer is the release's label, where it has one besides the trajectory's own answer."""
     if (release := release_of(case.sample)) is None or not release["has_label"]:

@@ -25,7 +25,6 @@ from darkroom.pipelines.records.geometry import iou
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, Corners, read_box
-from darkroom.pipelines.verification.grading.choices import chosen_letter
 from darkroom.pipelines.verification.grading.grade import grade
 from darkroom.pipelines.verification.grading.lists import elements, same_list
 from darkroom.pipelines.verification.grading.numeric import UNITS, read_quantity, same_span, with_unit
@@ -188,8 +187,9 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
     match grader.kind:
         case "choice":
             of_kind = choices(sample)
-            own_letter = chosen_letter(sample.answer, sample.choices)
-            rival = next((letter for letter, _ in map(split_choice, sample.choices) if letter != own_letter), "Z")
+            rival = next(
+                (corruption.text for corruption in choices(sample) if corruption.kind == "another choice"), "Z"
+            )
         case "number":
             of_kind, rival = numbers(sample, grader), rival_number(sample.answer)
         case "maths":
@@ -212,10 +212,10 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
 def choices(sample: Sample) -> Iterator[Corruption]:
     """Every other choice by letter and by text, a letter without a choice, several at once."""
     rights = letters_of(sample.answer, sample.choices)
-    right = chosen_letter(sample.answer, sample.choices) or ", ".join(rights)
+    right = ", ".join(rights)
     yield from (Corruption("choice missing", letter) for letter in rights if len(rights) > 1)
     split = dict(map(split_choice, sample.choices))
-    others = [letter for letter in split if letter not in (right, *rights)]
+    others = [letter for letter in split if letter not in rights]
     texts = [text.casefold() for text in split.values()]
     for letter in others:
         yield Corruption("another choice", letter)

@@ -173,6 +173,5 @@ def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:
     answer, expected = (_RE.thousands.sub("", " ".join(text.split())) for text in (answer, expected))
     if (expected_match := pattern.match(expected)) is None:
         return None
-    first, *second = answer.split(" to ", maxsplit=1)
-    match = pattern.match(f"{in_digits(first)} to {in_digits(second[0])}" if second else answer)
+    match = pattern.match(_NUMBERS.sub(lambda word: in_digits(word[0]), answer))
     return match is not None and [*map(int, match.groups())] == [*map(int, expected_match.groups())]

@@ -26,11 +26,8 @@ def same_list(
 ) -> bool:
     """Return whether the answer, or a list in its sentence, has the elements of ``expected``; a pair is no set."""
     is_set = bare(expected).lstrip("\\")[:1] == "{"
-    return any(
-        _same(core, expected, question, is_ordered, tolerance)
-        for core in cores(answer, question)
-        if not (core[0] == "(" and is_set)
-    )
+    lists_of = (core for core in cores(answer, question) if not (is_set and core.startswith("(")))
+    return any(_same(core, expected, question, is_ordered, tolerance) for core in lists_of)
 
 
 def _same(answer: str, expected: str, question: str, is_ordered: bool, tolerance: float) -> bool:

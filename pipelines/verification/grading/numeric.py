@@ -9,6 +9,7 @@ A unit that only one of them has counts if the question names it: "12" is "12 cm
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -44,8 +45,7 @@ UNITS = {name: unit for unit in (Unit(*key, tuple(names)) for key, names in _SPE
 
 
 MAX_NUMBER_CHARS = 60
-_PLACED = dict(zip("½¼¾⅓⅔⅕⅛⅜⅝⅞", ["1/2", "1/4", "3/4", "1/3", "2/3", "1/5", "1/8", "3/8", "5/8", "7/8"], strict=True))
-_PLACED_FRACTION = re.compile(rf"(\d?)\s?([{''.join(_PLACED)}])")
+_PLACED = re.compile("(\\d?)\\s?([½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _MAX_MEASURES = 3
 _MIN_DIGITS, _MIN_DECIMALS = 3, 2
@@ -90,7 +90,7 @@ def _in_line(text: str) -> str:
     """Fractions and exponents that are one raised sign, written out: ``2½`` as ``2 1/2``, ``10⁸`` as ``10^8``."""
     if text.isascii():
         return text
-    text = _PLACED_FRACTION.sub(lambda match: f"{match[1]}{' ' if match[1] else ''}{_PLACED[match[2]]}", text)
+    text = _PLACED.sub(lambda match: f"{match[1]} {unicodedata.normalize('NFKC', match[2])}".strip(), text)
     text = text.replace("\u2044", "/").replace("′′", '"')
     return _RE.raised_ten.sub(lambda match: f"^{match[0].translate(_RAISED)}", text)
 

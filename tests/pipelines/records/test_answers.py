@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import example, given, strategies as st
 
-from darkroom.pipelines.records.answers import matches
+from darkroom.pipelines.records.answers import letters_of, matches
 
 CHOICES = ("A. red", "B. green", "C. blue", "D. a cat")
 
@@ -78,6 +78,15 @@ def test_a_letter_alone_is_a_letter_even_where_a_choice_reads_the_same():
     assert matches("A. B", "A", choices)
     assert not matches("B", "A", choices)
     assert not matches("B. A", "A", choices)
+
+
+@pytest.mark.parametrize(
+    ("given", "right"), [("A, C", True), ("C and A", True), ("red; a dog", True), ("A", False), ("A, B, C", False)]
+)
+def test_several_letters_are_each_compared(given, right):
+    choices = ("A. red", "B. green", "C. a dog")
+    assert matches(given, "A, C", choices) is right
+    assert letters_of("C and A", choices) == ("A", "C")
 
 
 def test_an_expected_answer_that_is_no_choice_matches_nothing():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from darkroom.pipelines.models.tasks import spelled_answer
 from darkroom.pipelines.records import Observation, Round
 from darkroom.pipelines.verification.checks import Flaw
 from darkroom.pipelines.verification.checks.anticipation import answer_not_anticipated, names_answer
@@ -51,6 +52,13 @@ def test_one_choice_alone_is_the_answer_and_two_are_a_question(make_case):
     assert names_answer("Is it red or dark blue?", sample) is None
     assert names_answer("I look at the red badge.", sample) is None
     assert names_answer("It has to be choice B.", sample) == "choice B"
+
+
+def test_several_choices_are_the_answer_only_together(make_case):
+    sample = replace(make_case().sample, choices=("A. red", "B. dark blue", "C. green"), answer="A, C")
+    assert names_answer("I look at the red badge and the green one.", sample) == "red, green"
+    assert names_answer("I look at the red badge.", sample) is None
+    assert spelled_answer(sample) == "red, green"
 
 
 def test_a_thought_or_a_comment_that_names_it_is_refused_before_the_look_and_not_after(make_case):

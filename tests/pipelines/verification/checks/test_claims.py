@@ -122,6 +122,43 @@ def test_the_held_out_claims_are_told_apart_as_the_page_says():
     assert alarms.n == 0
 
 
+@pytest.mark.parametrize("name", ["claims_new", "claims_after"])
+def test_claims_of_factors_counts_and_turns_that_were_not_looked_at_are_refused(name):
+    recall, alarms = measure(held_out=True, name=name)
+    assert recall.n / recall.of >= 0.8
+    assert alarms.n <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "number"),
+    [
+        ("I enlarge the badge fivefold.", "times", 5),
+        ("# 3x zoom", "times", 3),
+        ("At double size it can be read.", "times", 2),
+        ("All three crops agree.", "views", 3),
+        ("The third crop settles it.", "views", 3),
+        ("Both close-ups agree.", "views", 2),
+    ],
+)
+def test_factors_and_counts_are_read_from_words(text, kind, number):
+    assert [claim.number for claim in claims_in(text) if claim.kind == kind] == [number]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The crop shows a double door.",
+        "The enlarged view shows the word four times.",
+        "I show the page with two columns.",
+        "This gives three crops a year.",
+        "The third bar is the highest.",
+        "Enlarging the badge is not necessary.",
+    ],
+)
+def test_other_numbers_claim_no_factor_and_no_count(text):
+    assert kinds(text).isdisjoint({"times", "views"})
+
+
 def test_a_hostile_thought_is_read_in_time(make_case):
     case = make_case(rounds=(), final_thought="is not so very too small, " * 20_000)
     assert claims_hold(case).passed is not None

@@ -30,6 +30,8 @@ def judged(case):
         ("It could be red or blue at first sight. The crop settles it. It is green.", "D", COLOURS),
         ("It is not red, nor a blue; it is green.", "D", COLOURS),
         ("It is blue.", "blue", COLOURS),
+        ("So the answers are A, C.", "A, C", COLOURS),
+        ("They are red and blue.", "A, C", COLOURS),
     ],
 )
 def test_a_thought_that_ends_in_the_answer_passes(make_case, thought, answer, choices):

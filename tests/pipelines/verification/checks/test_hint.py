@@ -62,6 +62,15 @@ def test_four_in_five_leaks_are_found_among_those_that_the_filter_was_not_tuned_
     assert (flagged(leaks).value or 0) >= 0.8
 
 
+@pytest.mark.parametrize("name", ["new", "after"])
+@pytest.mark.parametrize("language", ["en", "de", "es", "fr", "zh"])
+def test_leaks_of_five_languages_are_found_and_clean_thoughts_are_not(name, language):
+    leaks = [thought for thought in read_thoughts(f"leaks_{name}") if thought.method == language]
+    clean = [thought for thought in read_thoughts(f"clean_thoughts_{name}") if thought.method == language]
+    assert (flagged(leaks).value or 0) >= 0.8
+    assert flagged(clean).n == 0
+
+
 @pytest.mark.parametrize("part", PARTS[:2])
 def test_one_clean_thought_in_fifty_at_most_is_a_false_alarm(part):
     clean = [thought for thought in read_thoughts("clean_thoughts") if thought.part == part]
