@@ -95,11 +95,10 @@ def by_choice(answer: str, sample: Sample) -> Grade:
     several = frozenset(letters_of(sample.answer, sample.choices))
     if len(several) > 1:
         given = chosen_letters(answer, sample.choices, sample.question)
-        is_open = hedging_words(answer) or turning_words(answer)
-        return graded(not is_open and several in given, "choice", answer, sample)
-    chosen = chosen_letter(answer, sample.choices, sample.question)
-    right = chosen_letter(sample.answer, sample.choices)
-    return graded(chosen is not None and chosen == right, "choice", answer, sample)
+        right = several in given and not (hedging_words(answer) or turning_words(answer))
+        return graded(right, "choice", answer, sample)
+    letters = [chosen_letter(text, sample.choices, sample.question) for text in (answer, sample.answer)]
+    return graded(letters[0] is not None and letters[0] == letters[1], "choice", answer, sample)
 
 
 def by_value(bare_answer: str, expected: str, answer: str, sample: Sample, *, tolerance: float = 0) -> Grade | None:

@@ -206,7 +206,8 @@ def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
     if any(character.isdigit() for word in after for character in word):
         return False
     is_noun = stem(after[0]) in sentence.heads or (sentence.is_foreign and stem(after[0]) in sentence.stems)
-    return is_noun or last in _UNITS or any(character.isdigit() for character in last)
+    counts_others = bool(sentence.heads) and len(after) == 1 and stem(after[0]) in map(stem, sentence.nouns)
+    return is_noun or last in _UNITS or (any(character.isdigit() for character in last) and not counts_others)
 
 
 _YES_NO = read_words(__file__, "polarity")
