@@ -86,10 +86,10 @@ def service(
         async with sessions.registry.running(), mcp.run():
             yield
 
-    app = FastAPI(title="Darkroom: the sandbox", version=code_version(), lifespan=lifespan, max_body_size=most_mb << 20)
+    app = FastAPI(title="Darkroom: the sandbox", version=code_version(), lifespan=lifespan)
     speak_json(app)
     _routes(app, sessions, compression)
-    return guarded(_WithMcp(app, mcp.handle_request), host=host, token=token)
+    return guarded(_WithMcp(app, mcp.handle_request), host=host, token=token, most_mb=most_mb)
 
 
 def _routes(app: FastAPI, sessions: Sessions, compression: int) -> None:

@@ -1,7 +1,9 @@
 """Server around an application: its token, its limits, its address, and its errors as JSON."""
 
+import asyncio
 import errno
 import gc
+import re
 import signal
 import socket
 import sys
@@ -15,7 +17,7 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from darkroom.pipelines.processes.process_sessions import url_of
 from darkroom.pipelines.services import LOOPBACK, is_let_in
@@ -46,8 +48,57 @@ def _answered(_: Request, error: Exception) -> Response:
     return refusal(refused)
 
 
-def guarded(app: ASGIApp, *, host: str, token: str) -> ASGIApp:
-    """Guard ``app`` by ``token`` (empty: none); a loopback host answers to no other name, so no web page gets in."""
+MAX_VALUES = 20_000
+"""Of a request's JSON. An empty one costs its sender two bytes; here it is an object, and often an error of its own."""
+SMALL_MB = 4
+"""Of a request that carries no images."""
+WITH_IMAGES = ("/sessions", "/mcp", "/v1/chat/completions")
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
+
+
+def check_values(body: bytes) -> None:
+    """Raises ``ServiceError`` (request_too_large) for JSON of more than ``MAX_VALUES``, before any of it is parsed."""
+    marks = _STRING.sub(b"", body)
+    if sum(map(marks.count, (b",", b":", b"[", b"{"))) > MAX_VALUES:
+        raise ServiceError("request_too_large", f"the body has more than {MAX_VALUES:,} values: send fewer at once")
+
+
+class _Bounded:
+    """Reads a body before anything else looks at it, and refuses one of too many bytes or values."""
+
+    def __init__(self, app: ASGIApp, most_mb: int) -> None:
+        self._app, self._most_mb = app, most_mb
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        most_mb = self._most_mb if scope["path"] in WITH_IMAGES else min(SMALL_MB, self._most_mb)
+        body, is_whole = bytearray(), False
+        try:
+            while not is_whole:
+                if (message := await receive())["type"] == "http.disconnect":
+                    return
+                body += message.get("body", b"")
+                is_whole = not message.get("more_body")
+                if len(body) > most_mb << 20:
+                    raise ServiceError("request_too_large", f"the body has more than {most_mb} MiB")
+            await asyncio.to_thread(check_values, bytes(body))
+        except ServiceError as error:
+            await refusal(error)(scope, receive, send)
+            return
+        whole = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
+
+        async def read() -> Message:
+            return next(whole, None) or await receive()
+
+        await self._app(scope, read, send)
+
+
+def guarded(app: ASGIApp, *, host: str, token: str, most_mb: int) -> ASGIApp:
+    """Guard ``app`` by ``token`` (empty: none) and by limits on bodies, ``most_mb`` where they carry images; a loopback
+    host answers to no other name, so no web page gets in."""
+    app = _Bounded(app, most_mb)
     if token:
         app = _WithToken(app, token)
     return TrustedHostMiddleware(app, list(LOOPBACK)) if host in LOOPBACK else app
@@ -82,6 +133,8 @@ def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> 
             app,
             log_level="warning",
             access_log=False,
+            http="h11",  # httptools has no limit for headers
+            ws_max_size=SMALL_MB << 20,
             timeout_graceful_shutdown=STOP_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )

@@ -122,10 +122,10 @@ def application(
         async with Agent.open(settings, workspace) as app.state.agent:
             yield
 
-    app = FastAPI(title="Darkroom: an agent", version=version, lifespan=lifespan, max_body_size=most_mb << 20)
+    app = FastAPI(title="Darkroom: an agent", version=version, lifespan=lifespan)
     speak_json(app)
     _routes(app, version)
-    return guarded(app, host=host, token=token)
+    return guarded(app, host=host, token=token, most_mb=most_mb)
 
 
 def _routes(app: FastAPI, version: str) -> None:

@@ -38,7 +38,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import Grader
 from darkroom.pipelines.services.errors import ServiceError, invalid
 from darkroom.pipelines.services.files import ObservationPart, WholeText, encoded
-from darkroom.pipelines.services.listening import guarded, speak_json
+from darkroom.pipelines.services.listening import SMALL_MB, check_values, guarded, speak_json
 from darkroom.train.environment.episodes import Episodes
 
 
@@ -103,6 +103,7 @@ class OpenEnvSession:
 
     async def answer(self, text: str | bytes) -> dict[str, Any] | None:
         """Respond to a message; None to the last. Raises ``ServiceError`` and pydantic's ``ValidationError``."""
+        check_values(text.encode() if isinstance(text, str) else text)
         message = OpenEnvMessage.model_validate_json(text)
         match message.type:
             case "reset":
@@ -169,10 +170,6 @@ def _observation(observation: dict[str, Any], reward: float | None, *, is_done: 
     return {"type": "observation", "data": {"observation": observation, "reward": reward, "done": is_done}}
 
 
-MOST_MB = 64
-"""Largest request, which is a turn's text."""
-
-
 def application(episodes: Episodes, *, version: str, host: str, token: str, compression: int) -> ASGIApp:
     """Build the application, guarded as the sandbox service. ``compression``: of the images' PNG."""
 
@@ -181,10 +178,10 @@ def application(episodes: Episodes, *, version: str, host: str, token: str, comp
         async with episodes.registry.running():
             yield
 
-    app = FastAPI(title="Darkroom: an environment", version=version, lifespan=lifespan, max_body_size=MOST_MB << 20)
+    app = FastAPI(title="Darkroom: an environment", version=version, lifespan=lifespan)
     speak_json(app)
     _routes(app, episodes, version, compression)
-    return guarded(app, host=host, token=token)
+    return guarded(app, host=host, token=token, most_mb=SMALL_MB)
 
 
 def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) -> None:

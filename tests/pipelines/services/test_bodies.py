@@ -1,12 +1,22 @@
-"""Base64 that clients send is read as Python's strict reader reads it."""
+"""What clients send: base64 as Python's strict reader reads it, and no body costs more than its bytes."""
+
+from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import json
+import tracemalloc
 from random import Random
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given, strategies as st
 
+from darkroom.pipelines.services import listening
+from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.services.files import decoded
+from darkroom.pipelines.services.listening import SMALL_MB
 
 
 def test_base64_is_refused_and_read_as_by_the_strict_reader():
@@ -29,3 +39,89 @@ def test_base64_is_refused_and_read_as_by_the_strict_reader():
 def test_a_data_url_is_read_as_its_payload():
     data = Random(0).randbytes(100_000)
     assert decoded(f"data:image/png;base64,{base64.b64encode(data).decode()}") == data
+
+
+def keys(n: int) -> bytes:
+    return b"{" + b",".join(b'"k%d":1' % number for number in range(n)) + b"}"
+
+
+HOSTILE = {
+    "unknown keys": lambda n: keys(n),
+    "empty objects": lambda n: b'{"images":[' + b"{}," * n + b"{}]}",
+    "empty lists": lambda n: b'{"a":[' + b"[]," * n + b"[]]}",
+    "numbers": lambda n: b'{"images":[' + b"1," * n + b"1]}",
+    "MCP": lambda n: (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":' + keys(n) + b"}}"
+    ),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", HOSTILE)
+async def test_no_route_parses_a_body_of_too_many_values(client, kind) -> None:
+    async with client() as http:
+        described = (await http.get("/openapi.json")).json()["paths"]
+        routes = [path.replace("{session}", "nobody") for path, of in described.items() if "post" in of]
+        assert len(routes) >= 3
+        for path in (*routes, "/mcp", "/sessions/nobody/mcp"):
+            for n in (25_000, 50_000, 200_000):
+                body = HOSTILE[kind](n)
+                tracemalloc.start()
+                answer = await http.post(path, content=body, headers={"Content-Type": "application/json"})
+                _, peak = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+                assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large"), path
+                assert peak < 5 * len(body) + 8_000_000, "copies of the body, and no object per value"
+        assert (await http.get("/health")).status_code == 200
+
+
+@pytest.mark.anyio
+async def test_a_body_with_few_values_may_be_large_where_it_carries_images_and_nowhere_else(client) -> None:
+    async with client(most_mb=16) as http:
+        large = {"images": ["A" * (SMALL_MB << 20)]}
+        assert (await http.post("/sessions", json=large)).status_code == 422, "read, and no image"
+        for path in ("/sessions/nobody/tools/run_code", "/sessions/nobody/mcp"):
+            answer = await http.post(path, json=large)
+            assert (answer.status_code, answer.json()["error"]["message"]) == (413, "the body has more than 4 MiB")
+
+
+@pytest.mark.anyio
+async def test_a_program_of_many_commas_is_a_program(client, photo) -> None:
+    async with client() as http:
+        session = (await http.post("/sessions", json={"images": [photo]})).json()["session"]
+        code = f'print(len([{"1, " * 30_000}]))  # \\" {{: ,,,'
+        answer = await http.post(f"/sessions/{session}/tools/run_code", json={"code": code})
+        assert (answer.status_code, answer.json()["text"].strip()) == (200, "30000")
+
+
+def n_marks(value: object) -> int:
+    """Commas, colons and opening brackets of a value's JSON, outside of its strings."""
+    if isinstance(value, dict):
+        return 1 + len(value) + max(0, len(value) - 1) + sum(map(n_marks, value.values()))
+    if isinstance(value, list):
+        return 1 + max(0, len(value) - 1) + sum(map(n_marks, value))
+    return 0
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(alphabet='",:[]{}\\ab\n', max_size=9),
+    lambda of: st.lists(of, max_size=5) | st.dictionaries(st.text(alphabet='",:[]{}\\ab', max_size=5), of, max_size=5),
+    max_leaves=30,
+)
+
+
+@given(JSON)
+def test_values_are_counted_outside_of_strings(value: object) -> None:
+    body, n = json.dumps(value).encode(), n_marks(value)
+    with patch.object(listening, "MAX_VALUES", n):
+        listening.check_values(body)
+    if n:
+        with patch.object(listening, "MAX_VALUES", n - 1), pytest.raises(ServiceError, match="values: send fewer"):
+            listening.check_values(body)
+
+
+@pytest.mark.parametrize("text", [b'"' + b"\\" * 4_000_001, b'"' * 4_000_001, b'"a\\"' * 1_000_000, b"{" * 4_000_000])
+def test_no_text_is_read_more_than_once(text: bytes) -> None:
+    """Were it read again from every quote, this would take hours."""
+    with contextlib.suppress(ServiceError):
+        listening.check_values(text)
