@@ -142,6 +142,22 @@ def test_a_box_grader_without_a_bound_does_not_accept_whatever_touches_the_box()
     assert not is_right("[290, 240, 400, 400]", "box")
 
 
+def test_a_box_with_a_sentence_for_its_label_is_none():
+    """What stands beside the box may deny it."""
+    for n_marks, box in ((60, (10, 20, 30, 40)), (61, None), (600, None)):
+        label = "sign " * (n_marks // 5) + "s" * (n_marks % 5)
+        assert read_box(f'{{"bbox_2d": [10, 20, 30, 40], "label": "{label}"}}') == box
+
+
+def test_what_an_answer_quotes_of_the_question_denies_nothing():
+    for question, right in (
+        ("How many people chose 'never' in 2010?", True),
+        ("How many people voted in 2010?", False),
+    ):
+        sample = replace(asked("number", "37"), question=question)
+        assert grade("37 people chose 'never'", sample, Grader("number")).right is right
+
+
 @given(
     st.lists(
         st.sampled_from(["NaN", "Infinity", "-Infinity", "1e999", "null", "true", '"5"', "{}", "[]", "5"]), max_size=6
