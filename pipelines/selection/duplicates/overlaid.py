@@ -119,8 +119,9 @@ class ComparedPlaces:
     def is_scattered(self) -> bool:
         """True if what differs lies far apart, as filled-in fields and bars of a chart do; a caption lies together."""
         sides, n_differing = self._box(_DOT * self.window**2, of_largest=0.05)
-        share = float(np.prod(sides) / self.inner.size)
-        return share > _LARGEST_BOX or (share > _SMALLEST_BOX and n_differing < _FILLED * np.prod(sides))
+        area = int(np.prod(sides))
+        share = area / self.inner.size
+        return share > _LARGEST_BOX or (share > _SMALLEST_BOX and n_differing < _FILLED * area)
 
     def _box(self, least: float, *, of_largest: float = 0.0) -> tuple[NDArray[np.int64], int]:
         """Sides of the box around all differing regions of more than ``least`` pixels, and how many pixels differ;
