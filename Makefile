@@ -12,6 +12,7 @@ WORKERS ?= $(shell n=$$(nproc); echo $$((n > 5 ? 8 : n + 2)))
 E2E_WORKERS ?= $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n > 4 ? 4 : n)))
 COUNT ?= 1000
 SEED ?= 0
+N ?= 100
 INSTALLED := $(VENV)/.installed
 
 export DARKROOM_HOME ?= $(CURDIR)/data
@@ -23,10 +24,10 @@ export DO_NOT_TRACK := 1
 # where it is set, every process of a test compiles the project again: two fifths of the time to collect them
 export PYTHONDONTWRITEBYTECODE :=
 # the workers share the cores: more threads in each would only wait for one another, at full load
-test coverage e2e soak: export OMP_NUM_THREADS := 1
-test coverage e2e soak: export OPENBLAS_NUM_THREADS := 1
+test coverage mutants e2e soak: export OMP_NUM_THREADS := 1
+test coverage mutants e2e soak: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help install packages demo annotate test coverage fuzz e2e soak adapters lint types checks docs bench ui summary screenshots lock clean
+.PHONY: help install packages demo annotate test coverage mutants fuzz e2e soak adapters lint types checks docs bench ui summary screenshots lock clean
 
 help: ## List all targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +54,11 @@ test: $(INSTALLED) ## Run the quick tests, which need only Python
 
 coverage: $(INSTALLED) ## Run the same tests with line and branch coverage (takes about 1.5 times as long)
 	$(BIN)/pytest -m "not e2e and not soak" -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
+
+# Cosmic Ray in an environment beside .venv, which no test needs
+mutants: $(INSTALLED) ## Change the code at random places and see whether a test fails (N=100 SEED=0; takes hours)
+	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with 'cosmic-ray>=8.7,<9' \
+		python -m tests.mutants $(abspath $(BIN)/python) $(N) $(SEED)
 
 fuzz: $(INSTALLED) ## Fuzz the sandbox: code against plain Python, files, replies (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.sandbox.fuzz --count $(COUNT) --seed $(SEED)

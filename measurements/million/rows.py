@@ -19,12 +19,13 @@ def _images(n: int, what: str, count: int) -> Iterator[ImageRef]:
 
 def made_sample(n: int, question: str = "", *, image: int | None = None) -> Sample:
     """Number ``n``, about its own image or number ``image``."""
-    (shown,) = _images(n if image is None else image, "question", 1)
+    about = n if image is None else image
+    (shown,) = _images(about, "question", 1)
     question = question or f"What is written on sign {n} at the corner of the street?"
     boxes = (TruthBox("sign", 20, 20, 20 + n % 400 + 9, 60),)
     category = ("text", "colour", "count", "place")[n % 4]
     return Sample(
-        digest(["sample", n]), "made", f"row/{n}", "CC0-1.0", (shown,), question, (), f"{n}", Truth(boxes), category
+        digest(["sample", n]), "made", f"row/{n}", "CC0-1.0", (shown,), question, (), f"{about}", Truth(boxes), category
     )
 
 

@@ -1,8 +1,9 @@
 """Reject rows that passed their checks but repeat another row or a benchmark's.
 
-A row is a near-duplicate when its first image is an earlier row's, changed, *and* its question is near; one without
-images, when its question is. The benchmarks are those of ``<home>/benchmarks.yaml`` (docs/decontamination.md). All
-waits on disk: about 100 bytes of a row are in memory, besides what is rejected.
+A row is a near-duplicate when its first image is an earlier row's, changed, *and* its question is near *and* its answer
+has the same words; one without images, when question and answer are. The benchmarks are those of
+``<home>/benchmarks.yaml`` (docs/decontamination.md). All waits on disk: about 110 bytes of a row are in memory, besides
+what is rejected.
 """
 
 import json
@@ -32,10 +33,11 @@ from darkroom.pipelines.selection.decontamination import (
     to_table,
 )
 from darkroom.pipelines.selection.duplicates import Duplicate
+from darkroom.pipelines.selection.duplicates.key_index import mixed
 from darkroom.pipelines.selection.duplicates.look_search import near_looks
 from darkroom.pipelines.selection.duplicates.looks import Look, look_of
 from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
-from darkroom.pipelines.selection.duplicates.texts import TextBands, are_near, near_in, near_texts
+from darkroom.pipelines.selection.duplicates.texts import TextBands, are_near, near_in, near_texts, normalised
 from darkroom.pipelines.storage.atomic_write import whole_file, write_whole
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowSpill, RowStream
@@ -80,6 +82,8 @@ class ScreenedRows:
 
     def __init__(self, rows: Iterable[TrainingRow], folder: Path) -> None:
         self._spill, self._begins = RowSpill(folder), array("q")
+        self.answers = array("Q")
+        """Keys of the answers' words."""
         self.images = DistinctImages(self._first_images(rows), folder)
         """The rows' first images; a row is a mention."""
         self._by_image = np.argsort(self.images.numbers, kind="stable")
@@ -103,6 +107,7 @@ class ScreenedRows:
     def _first_images(self, rows: Iterable[TrainingRow]) -> Iterator[ImageRef | None]:
         for row in rows:
             self._begins.append(self._spill.add((row.row_id, row.texts[0])))
+            self.answers.append(key64(normalised(row.answer) or row.answer))
             yield row.first_image
 
     def _row(self, place: int) -> tuple[str, str]:
@@ -208,7 +213,7 @@ class Screening:
         return Scanner(index, self.workspace.images)
 
     def _duplicates(self, rows: ScreenedRows) -> dict[str, RowError]:
-        """Reject rows with near questions among those whose first images look alike, and those without images."""
+        """Reject rows with near questions and one answer whose first images look alike, or that have no images."""
         texts = TextBands(rows.questions(), folder=self._folder)
         # only these have another image with a near question: no other look is needed
         chosen = texts.owners_that_meet(rows.images.numbers).tolist()
@@ -216,10 +221,11 @@ class Screening:
         for twin in self._same(rows.images, chosen, questions_about=rows.questions_about):
             groups[twin.index] = rows.images.first[twin.of]
         of_rows = np.append(groups, -1)[rows.images.numbers]
-        twins = [(twin.index, twin.of) for twin in near_in(texts, groups=of_rows)]
+        with_answers = mixed(of_rows.astype(np.uint64), np.array(rows.answers, np.uint64)).astype(np.int64)
+        twins = [(twin.index, twin.of) for twin in near_in(texts, groups=with_answers)]
         errors: dict[str, RowError] = {}
         for index, of in sorted(twins, key=lambda twin: (of_rows[twin[0]], twin[0])):
-            evidence = f"image and question are near those of {rows.row_id(of)}, which stays"
+            evidence = f"image and question are near those of {rows.row_id(of)}, which stays; the answer is the same"
             errors[rows.row_id(index)] = RowError(Reason.NEAR_DUPLICATE, evidence)
         return errors
 

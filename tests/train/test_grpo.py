@@ -344,16 +344,6 @@ def test_a_training_that_a_judge_broke_off_goes_on_as_if_nothing_had_been(one_si
     assert weights[0] == weights[1]
 
 
-def test_rollouts_of_a_prompt_must_fit_a_batch():
-    with pytest.raises(TrainError, match="which is no multiple of 3 generations"):
-        settings_of("thyme", generations=3, batch_size=4)
-
-
-def test_an_oversampled_batch_has_whole_groups():
-    with pytest.raises(TrainError, match=r"oversample 1\.5"):
-        settings_of("pyvision", generations=4, batch_size=4, oversample=1.5)
-
-
 def test_an_unknown_method_is_named_with_the_known_ones():
     with pytest.raises(TrainError, match=r"unknown method 'ppo'; known: thyme"):
         settings_of("ppo")

@@ -15,6 +15,7 @@ from darkroom.pipelines.selection.decontamination.benchmarks import (
     read_benchmarks as read_benchmarks,
     to_table as to_table,
 )
+from darkroom.pipelines.selection.decontamination.images import shown_parts as shown_parts
 from darkroom.pipelines.selection.decontamination.index import (
     BenchmarkIndex as BenchmarkIndex,
     ContaminationReport as ContaminationReport,

@@ -79,6 +79,7 @@ class TrainingRow:
     texts: tuple[str, ...]
     """The question with its choices, then thoughts."""
     images: tuple[ShownImage, ...]
+    answer: str = ""
 
     @property
     def row_id(self) -> str:
@@ -93,7 +94,7 @@ class TrainingRow:
     @classmethod
     def of_sample(cls, sample: Sample) -> Self:
         """The sample's question, with its choices, and its images."""
-        return cls("", sample.sample_id, (question_text(sample),), _numbered(sample.images))
+        return cls("", sample.sample_id, (question_text(sample),), _numbered(sample.images), sample.answer)
 
     @classmethod
     def of_trajectory(cls, trajectory: Trajectory, sample: Sample) -> Self:
@@ -102,7 +103,8 @@ class TrainingRow:
         images = _numbered(trajectory.images)
         for number, turn in enumerate(trajectory.rounds, 1):
             images += _numbered(turn.observation.images, f"round {number}, ")
-        return cls(trajectory.trajectory_id, sample.sample_id, (question_text(sample), *thoughts), images)
+        texts = (question_text(sample), *thoughts)
+        return cls(trajectory.trajectory_id, sample.sample_id, texts, images, sample.answer)
 
 
 def _numbered(images: Sequence[ImageRef], before: str = "") -> tuple[ShownImage, ...]:

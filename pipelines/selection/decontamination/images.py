@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.selection.decontamination.alignment import align
 from darkroom.pipelines.selection.decontamination.benchmarks import ContaminationKind
@@ -45,6 +46,7 @@ from darkroom.pipelines.selection.duplicates.looks import (
 )
 from darkroom.pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
 from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import decode, probe
 
 LARGEST_SIDE = 1536
@@ -223,3 +225,13 @@ class ImageIndex:
         )
         detail += ", mirrored" if is_mirrored else ""
         return ImageMatch(shared.image, "image_part", overlap.correlation, detail)
+
+
+def shown_parts(images: Sequence[ImageRef], store: ImageStore) -> Iterator[tuple[ImageRef, ImageRef, ImageMatch]]:
+    """Images that show another one of these or a part of it, as screenshots and collages do: candidates for a person to
+    look at. Memory: all fingerprints. Raises ``RowError`` for an image that cannot be read."""
+    index = ImageIndex([fingerprint(store.read(image)) for image in images])
+    for number, image in enumerate(images):
+        for match in index.find(store.open(image), ""):
+            if match.image != number:
+                yield image, images[match.image], match

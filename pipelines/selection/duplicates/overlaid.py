@@ -14,6 +14,11 @@ Mask = NDArray[np.bool_]
 _HOPELESS_OVERLAP = 0.5
 """Below, the pixels are not looked at: refining a frame changes the overlap by 0.01 at most (tuning set)."""
 _SPECK = 0.004
+_DOT = 0.25
+"""Of a window."""
+_SMALLEST_BOX, _LARGEST_BOX, _FILLED = 0.02, 0.25, 0.4
+"""Of the image, and of the box. Boxes of captions have up to 0.2 of the image and are filled to 0.5 and more; those of
+forms to at most 0.25, of charts to 0.3 (cases written before)."""
 _PLAIN = 0.2
 """Of one's variance, the other's: below, the other is plain there."""
 
@@ -107,13 +112,28 @@ class ComparedPlaces:
     @property
     def region(self) -> float:
         """The box around all that differs, as far as the window does not widen it, as a share of the image."""
-        stats = np.asarray(cv2.connectedComponentsWithStats(self.differing.astype(np.uint8))[2])[1:]
-        large = stats[stats[:, cv2.CC_STAT_AREA] > _SPECK * self.inner.size]
+        sides, _ = self._box(_SPECK * self.inner.size)
+        return float(np.prod(np.maximum(sides - self.window + 1, 1)) / self.inner.size) if sides.any() else 0.0
+
+    @property
+    def is_scattered(self) -> bool:
+        """True if what differs lies far apart, as filled-in fields and bars of a chart do; a caption lies together."""
+        sides, n_differing = self._box(_DOT * self.window**2, of_largest=0.05)
+        area = int(np.prod(sides))
+        share = area / self.inner.size
+        return share > _LARGEST_BOX or (share > _SMALLEST_BOX and n_differing < _FILLED * area)
+
+    def _box(self, least: float, *, of_largest: float = 0.0) -> tuple[NDArray[np.int64], int]:
+        """Sides of the box around all differing regions of more than ``least`` pixels, and how many pixels differ;
+        without regions of less than a share of the largest."""
+        stats = np.asarray(cv2.connectedComponentsWithStats(self.differing.astype(np.uint8))[2], np.int64)[1:]
+        areas = stats[:, cv2.CC_STAT_AREA]
+        large = stats[areas > max(least, of_largest * areas.max(initial=0))]
         if not len(large):
-            return 0.0
+            return np.zeros(2, np.int64), 0
         starts = large[:, [cv2.CC_STAT_LEFT, cv2.CC_STAT_TOP]]
         sides = (starts + large[:, [cv2.CC_STAT_WIDTH, cv2.CC_STAT_HEIGHT]]).max(axis=0) - starts.min(axis=0)
-        return float(np.prod(np.maximum(sides - self.window + 1, 1)) / self.inner.size)
+        return sides, int(large[:, cv2.CC_STAT_AREA].sum())
 
     @property
     def moved(self) -> float:

@@ -3,9 +3,9 @@
 The frame comes from the hashes (the whole image, in a quarter turn or mirrored) or from the similarity that most pairs
 of matching features agree with; the pixels decide. Both are compared place by place: where one of the two has details,
 do the other's correlate? An image that was written on differs in one compact region; a chart of the same template with
-other numbers, or another page of a document, differs all over. Where details are few (a sky, a wall), those of a copy
-four times smaller decide, the shading: without the places where something was put on one of the two. The verdict does
-not depend on the order of the two.
+other numbers, another page of a document, or a form that was filled in otherwise differs in many places. Where details
+are few (a sky, a wall), those of a copy four times smaller decide, the shading: without the places where something was
+put on one of the two. The verdict does not depend on the order of the two.
 """
 
 from collections.abc import Iterator
@@ -33,6 +33,8 @@ _SHADES = replace(_DETAILS, variance=1.0, margin=0.12)
 """Of a copy ``_COARSE`` times smaller: its noise is lower, and corners reach further."""
 _PRINT = Scale(sigmas=(0.5, 1.5), window=9, variance=200.0, alike=0.7)
 """What is fainter than print vanishes in a brighter copy."""
+_INK = Scale(sigmas=(0.5, 2.5), window=13, variance=150.0, alike=0.7)
+"""Bars, letters and marks in the sizes that fill in a form or a chart."""
 _PRINT_ALL = 0.85
 """Tables with other numbers agree in 0.55 to 0.61 of their print, the same ones turned or cut in 0.96 and more."""
 _PLAIN_GROUND = 0.4
@@ -156,22 +158,25 @@ def _refined(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask | None = N
 
 
 def _same_print(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
-    """Check that drawings on a plain ground also agree in their print; other images have too little of it. A table with
-    other numbers has its lines and its blots of ink where the first has them."""
-    if min(_plain_share(gray), _plain_share(beside)) < _PLAIN_GROUND:
+    """Check that nothing is filled in, drawn or marked otherwise, and that drawings on a plain ground agree in their
+    print. A table with other numbers has its lines and its blots of ink where the first has them."""
+    is_drawing = min(_plain_share(gray), _plain_share(beside)) >= _PLAIN_GROUND
+    if _print_agrees(Overlaid.by(matrix, gray, beside), is_drawing):
         return True
-    return any(_print_agrees(gray, beside, frame) for frame in (matrix, _refined(gray, beside, matrix)))
+    return _print_agrees(Overlaid.by(_refined(gray, beside, matrix), gray, beside), is_drawing)
 
 
-def _print_agrees(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
-    if (overlaid := Overlaid.by(matrix, gray, beside)) is None:
+def _print_agrees(overlaid: Overlaid | None, is_drawing: bool) -> bool:
+    if overlaid is None or overlaid.places(_INK).is_scattered:
         return False
+    if not is_drawing:
+        return True
     places = overlaid.places(_PRINT)
     rows, columns = np.nonzero(places.detailed & ~places.agreeing)
     if len(rows) <= (1 - _PRINT_ALL) * places.detailed.sum():
         return True
     (y1, y2), (x1, x2) = (np.percentile(at, (5, 95)) for at in (rows, columns))
-    return bool((y2 - y1) * (x2 - x1) <= _COMPACT * gray.size)
+    return bool((y2 - y1) * (x2 - x1) <= _COMPACT * overlaid.gray.size)
 
 
 def _plain_share(gray: Gray) -> float:

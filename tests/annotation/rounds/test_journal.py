@@ -28,6 +28,10 @@ def test_a_demand_is_entered_once(journal: Journal) -> None:
     assert [item for item, _ in journal.record_tasks(ROUNDS)] == ["a", "b"]
 
 
+def test_a_request_is_complete_with_one_annotation() -> None:
+    assert (demand().overlap, demand().n_wanted) == (1, 1)
+
+
 def test_keys_differ_with_everything_and_say_nothing() -> None:
     demands = [demand(), demand("b"), demand(round="accept"), demand(serial=1), demand(gold="wrong_answer")]
     keys = {one.key("c") for one in demands} | {demand().key("other")}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from darkroom.annotation.rounds.accepted_source import to_sample
+from darkroom.annotation.rounds.accepted_source import AcceptedSource, to_sample
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, REFUSED, AnnotationStages
 from darkroom.pipelines.records import Annotated, ImageRef, PoolImage, Reject
@@ -52,6 +52,18 @@ def test_records_move_from_table_to_table(desk: Desk, make: Make) -> None:
     assert counts(make()) == [(2, 1, 0), (1, 1, 0), (1, 0, 0)]
     desk.submit(desk.hand_out(), EVE, accepts())
     assert counts(make()) == [(2, 1, 0), (1, 1, 0), (1, 1, 0)]
+
+
+def test_accepted_records_are_a_source_from_the_first_one_on(desk: Desk, make: Make, workspace: Workspace) -> None:
+    source = AcceptedSource(workspace)
+    assert source.n_shards == 0
+    desk.submit(desk.hand_out(), ANN, record())
+    desk.submit(desk.hand_out(), BOB, accepts())
+    materialized(make())
+    assert source.n_shards == 0, "the table is there, and empty"
+    desk.submit(desk.hand_out(), EVE, accepts())
+    materialized(make())
+    assert source.n_shards == 1
 
 
 def test_who_waits_is_quarantined_with_what_it_waits_for(desk: Desk, make: Make, workspace: Workspace) -> None:

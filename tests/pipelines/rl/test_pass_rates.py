@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from darkroom.pipelines.models.policies import PolicyUnavailable
+from darkroom.pipelines.models.policies import Completion, PolicyUnavailable
 from darkroom.pipelines.records import PassRate, Sample, Truth
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl.candidates import Candidates, turn_of
@@ -108,6 +108,12 @@ def test_an_answer_that_is_none_is_not_right(checked):
     checked.materialize(PassRates(student=policy))
     assert {row.votes.n_invalid for row in rows(checked).values()} == {8}
     assert all(row.never_solved for row in rows(checked).values())
+
+
+def test_a_right_answer_that_the_token_limit_cut_off_is_none(checked):
+    cut = Scripted(lambda turn: Completion(f"<answer>{turn.task.sample.answer}</answer>", finished=False))
+    checked.materialize(PassRates(student=cut))
+    assert {(row.votes.n_yes, row.votes.n_invalid) for row in rows(checked).values()} == {(0, 8)}
 
 
 def test_progress_says_where_it_is_and_what_it_cost(checked):

@@ -53,6 +53,19 @@ def test_a_row_whose_image_and_question_are_near_another_goes(workspace: Workspa
     assert not (workspace.home / "contamination").exists()
 
 
+def test_rows_whose_answers_differ_are_other_rows(workspace: Workspace, make_case, cat) -> None:
+    """Of a form filled in otherwise, or a chart with another bar: the image may be taken for one, the answer tells."""
+    question, store = "What is written in the third field of the form?", workspace.images
+    answers = ["Keller", "Novak", "keller.", "Novak", "Okafor"]
+    pixels = [cat, cat.resize((300, 200)), cat.resize((225, 150)), cat.crop((4, 2, 450, 298)), ImageOps.mirror(cat)]
+    rows = [_row(make_case, store, n, image, question) for n, image in enumerate(pixels)]
+    rows = [(replace(sample, answer=text), row) for (sample, row), text in zip(rows, answers, strict=True)]
+    bare = [(replace(sample, images=()), replace(row, images=())) for sample, row in rows]
+    for of in (rows, bare):
+        errors = Screening(workspace).screen("crop", of)
+        assert {row: error.evidence.split()[7] for row, error in errors.items()} == {"t2": "t0,", "t3": "t1,"}
+
+
 def test_a_row_that_shows_a_benchmarks_image_goes_with_its_evidence(
     workspace: Workspace, make_case, cat, coffee, tmp_path: Path
 ) -> None:

@@ -38,6 +38,14 @@ def test_the_error_rates_hold_for_free_answers_and_for_every_number_of_choices(t
     assert test.acceptance(test.low / 2) > test.acceptance(test.low) > test.acceptance(test.high)
 
 
+def test_the_first_decision_is_made_at_the_first_look_and_none_before():
+    assert [TEST.decide(n, n) for n in range(1, 5)] == [None, None, None, True]
+    assert TEST.n_more(4, 4) == 0
+    assert (TEST.n_more(0, 0), TEST.n_more(3, 3)) == (4, 1)
+    at_once = SequentialTest(low=0.01, high=0.9, first=1)
+    assert (at_once.decide(1, 1), at_once.decide(0, 1)) == (True, False)
+
+
 def test_a_question_that_is_guessed_three_times_in_five_seldom_passes():
     """With four answers of which two may be right, it passed one time in two."""
     four_answers = sum(n * 0.6**k * 0.4 ** (4 - k) for k, n in enumerate((1, 4, 6)))

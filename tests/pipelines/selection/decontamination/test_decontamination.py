@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from pathlib import Path
 
@@ -17,11 +18,13 @@ from darkroom.pipelines.selection.decontamination import (
     Scanner,
     TrainingRow,
     read_benchmarks,
+    shown_parts,
     to_table,
 )
 from darkroom.pipelines.selection.decontamination.index import BenchmarkQuestion, PhraseIndex
 from tests.matrices import first_quickly
 from tests.pipelines.selection.decontamination.conftest import FEW, QUESTION, SHOWN, SUFFIX
+from tests.pipelines.selection.duplicates import documents
 
 UNRELATED = ("camera", "coins", "tissue", "flower", "rocket", "handwriting")
 
@@ -176,3 +179,14 @@ def test_a_folder_of_images_is_a_benchmark(tmp_path, benchmarks):
     path.write_text(f"mine: {{kind: folder, path: {benchmarks.parent / 'photos'}}}")
     index = BenchmarkIndex.build(read_benchmarks(path), tmp_path / "index")
     assert len(index.rows["mine"]) == len(FEW)
+
+
+def test_a_screenshot_and_a_collage_are_candidates_by_what_they_show(store):
+    shown = [photograph_image("astronaut"), documents.HELD_OUT["pie"][1](random.Random(1)), photograph_image("coffee")]
+    forms = [documents.SEEN["boxed form"][1](random.Random(seed)) for seed in range(2)]
+    whole = [*shown, documents.screenshot(shown[0]), documents.collage([*shown, forms[0]]), forms[1]]
+    images = [store.add_pixels(image) for image in whole]
+    numbers = {image: number for number, image in enumerate(images)}
+    found = {(numbers[image], numbers[of], match.kind) for image, of, match in shown_parts(images, store)}
+    assert {(3, 0, "image_part"), (4, 0, "image_part"), (4, 1, "image_part")} <= found
+    assert not {pair for pair in found if pair[:2] in {(0, 1), (1, 2), (2, 3), (3, 2)}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from darkroom.pipelines.selection.duplicates import look_search, same_image as s
 from darkroom.pipelines.selection.duplicates.local_features import Features
 from darkroom.pipelines.selection.duplicates.look_search import near_looks
 from darkroom.pipelines.selection.duplicates.looks import Look, PerceptualHash, look_of
+from darkroom.pipelines.selection.duplicates.overlaid import ComparedPlaces
 from darkroom.pipelines.selection.duplicates.same_image import ImageComparison, same_image
 from darkroom.pipelines.vision.registration import refined
+from tests.pipelines.selection.duplicates.documents import SEEN
 
 NAMES = ("astronaut", "cat", "coffee")
 
@@ -172,6 +175,32 @@ def test_tables_that_differ_in_their_numbers_are_other_images():
     looks = [look_of(image) for image in tables]
     assert near_looks(looks) == []
     assert [(one.index, one.of) for one in near_looks([*looks, look_of(crop(tables[1]))])] == [(3, 1)]
+
+
+@pytest.mark.parametrize("kind", ["lined form", "boxed form", "scanned form", "regions", "marked map"])
+def test_forms_filled_in_otherwise_and_maps_with_other_marks_are_other_images(kind):
+    images = [SEEN[kind][1](random.Random(seed)) for seed in range(4)]
+    looks = [look_of(image) for image in images]
+    assert near_looks(looks) == []
+    changed = [
+        change(images[at]) for at, change in enumerate((crop, captioned, lambda image: image.resize((500, 500))))
+    ]
+    same = [(one.index, one.of) for one in near_looks([*looks, *(look_of(image) for image in changed)])]
+    assert same == [(4, 0), (5, 1), (6, 2)]
+
+
+def test_a_caption_is_one_difference_with_specks_elsewhere():
+    places = np.zeros((240, 320), np.bool_)
+    compared = ComparedPlaces(~places, ~places, ~places, places * 1.0, places * 1.0, window=13)
+    caption, fields = ~places, ~places
+    caption[100:140, 40:280] = caption[200:208, 20:28] = False
+    for top in (20, 100, 180):
+        fields[top : top + 20, 40:120] = fields[top : top + 20, 200:280] = False
+    one_dot, large = ~places, ~places
+    one_dot[100:110, 40:50] = False
+    large[20:220, 20:220] = False
+    scattered = [replace(compared, agreeing=agreeing).is_scattered for agreeing in (caption, fields, one_dot, large)]
+    assert scattered == [False, True, False, True]
 
 
 def test_look_alikes_that_cannot_be_laid_over_each_other_cost_no_refinement(monkeypatch):

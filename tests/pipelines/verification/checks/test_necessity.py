@@ -119,6 +119,12 @@ def test_of_a_question_that_a_coin_answers_half_are_guesses(make_case):
     assert Necessity().blind_test(0.0) == SequentialTest(0.2, 0.5)
 
 
+def test_a_stricter_bound_takes_the_lower_rate_along():
+    test = Necessity(max_blind=0.25).blind_test(0.0)
+    assert (test.low, test.high) == (pytest.approx(0.1), 0.25)
+    assert Necessity(max_blind=0.25, needed_blind=0.05).blind_test(0.0).low == 0.05
+
+
 @pytest.mark.parametrize(
     ("said", "right"),
     [

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 from darkroom.pipelines.records import Grader, ImageRef, Sample, Truth, from_row, to_row
 from darkroom.pipelines.records.geometry import iou
 from darkroom.pipelines.records.samples import with_context
-from darkroom.pipelines.verification.grading import grade, grader_of
+from darkroom.pipelines.verification.grading import grade, grader_of, maths
 from darkroom.pipelines.verification.grading.boxes import read_box, same_box
 from darkroom.pipelines.verification.grading.lists import same_list
 from darkroom.pipelines.verification.grading.numeric import in_digits
@@ -140,6 +140,35 @@ def test_a_box_is_right_from_its_overlap_on(one, other, least):
 
 def test_a_box_grader_without_a_bound_does_not_accept_whatever_touches_the_box():
     assert not is_right("[290, 240, 400, 400]", "box")
+
+
+def test_a_box_with_a_sentence_for_its_label_is_none():
+    """What stands beside the box may deny it."""
+    for n_marks, box in ((60, (10, 20, 30, 40)), (61, None), (600, None)):
+        label = "sign " * (n_marks // 5) + "s" * (n_marks % 5)
+        assert read_box(f'{{"bbox_2d": [10, 20, 30, 40], "label": "{label}"}}') == box
+
+
+@pytest.mark.parametrize(
+    ("tex", "rooted"),
+    [
+        (r"\sqrt (x)", r"\sqrt{x}"),
+        (r"\sqrt(x", r"\sqrt(x"),
+        (r"(\sqrt(x)", r"(\sqrt{x}"),
+        (r"\sqrt(\sqrt(x)+1)+\sqrt (2)", r"\sqrt{\sqrt{x}+1}+\sqrt{2}"),
+    ],
+)
+def test_a_root_takes_its_parenthesis_if_that_is_closed(tex, rooted):
+    assert maths._rooted(tex) == rooted
+
+
+def test_what_an_answer_quotes_of_the_question_denies_nothing():
+    for question, right in (
+        ("How many people chose 'never' in 2010?", True),
+        ("How many people voted in 2010?", False),
+    ):
+        sample = replace(asked("number", "37"), question=question)
+        assert grade("37 people chose 'never'", sample, Grader("number")).right is right
 
 
 @given(
