@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import chain
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
@@ -48,19 +49,24 @@ def _answered(_: Request, error: Exception) -> Response:
     return refusal(refused)
 
 
-MAX_VALUES = 20_000
-"""Of a request's JSON. An empty one costs its sender two bytes; here it is an object, and often an error of its own."""
+MAX_PARTS = 50_000
+"""Strings, commas and brackets of a request's JSON. A value costs its sender two bytes; here it is an object, and often
+an error of its own."""
 SMALL_MB = 4
 """Of a request that carries no images."""
 WITH_IMAGES = ("/sessions", "/mcp", "/v1/chat/completions")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
 
 
-def check_values(body: bytes) -> None:
-    """Raises ``ServiceError`` (request_too_large) for JSON of more than ``MAX_VALUES``, before any of it is parsed."""
-    marks = _STRING.sub(b"", body)
-    if sum(map(marks.count, (b",", b":", b"[", b"{"))) > MAX_VALUES:
-        raise ServiceError("request_too_large", f"the body has more than {MAX_VALUES:,} values: send fewer at once")
+def check_parts(body: bytes) -> None:
+    """Raises ``ServiceError`` (request_too_large) for JSON of more than ``MAX_PARTS``, before any of it is parsed."""
+    n_parts, end = 0, 0
+    for string in chain(_STRING.finditer(body), [None]):
+        start = string.start() if string else len(body)
+        n_parts += 1 + sum(body.count(mark, end, start) for mark in (b",", b"[", b"{"))
+        if n_parts > MAX_PARTS:
+            raise ServiceError("request_too_large", f"the body has more than {MAX_PARTS:,} values: send fewer at once")
+        end = string.end() if string else start
 
 
 class _Bounded:
@@ -83,7 +89,7 @@ class _Bounded:
                 is_whole = not message.get("more_body")
                 if len(body) > most_mb << 20:
                     raise ServiceError("request_too_large", f"the body has more than {most_mb} MiB")
-            await asyncio.to_thread(check_values, bytes(body))
+            await asyncio.to_thread(check_parts, bytes(body))
         except ServiceError as error:
             await refusal(error)(scope, receive, send)
             return

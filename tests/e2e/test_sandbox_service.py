@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import select
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -143,6 +145,23 @@ def test_other_machines_need_a_token(start: Start, run: Callable[..., subprocess
     assert httpx.post(f"{served.address}/sessions", json={}).status_code == 401
     allowed = httpx.post(f"{served.address}/sessions", json={}, headers={"Authorization": "Bearer right"})
     assert allowed.status_code == 201
+
+
+def test_a_header_without_an_end_is_refused_before_it_is_long(start: Start) -> None:
+    served = start()
+    address = httpx.URL(served.address)
+    with socket.create_connection((address.host, address.port), timeout=60) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nX-Endless: ")
+        n_sent, answer = 0, b""
+        with suppress(ConnectionError):
+            while n_sent < 64 << 20 and not answer:
+                client.sendall(b"a" * 65536)
+                n_sent += 65536
+                if select.select([client], [], [], 0)[0]:
+                    answer = client.recv(4096)
+    assert n_sent < 8 << 20, "what is buffered meanwhile is the sockets'"
+    assert not answer or answer.startswith(b"HTTP/1.1 400")
+    assert httpx.get(f"{served.address}/health", timeout=60).status_code == 200
 
 
 def test_a_port_that_is_taken_is_one_line(start: Start, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:

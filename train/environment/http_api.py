@@ -38,7 +38,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import Grader
 from darkroom.pipelines.services.errors import ServiceError, invalid
 from darkroom.pipelines.services.files import ObservationPart, WholeText, encoded
-from darkroom.pipelines.services.listening import SMALL_MB, check_values, guarded, speak_json
+from darkroom.pipelines.services.listening import SMALL_MB, check_parts, guarded, speak_json
 from darkroom.train.environment.episodes import Episodes
 
 
@@ -103,7 +103,7 @@ class OpenEnvSession:
 
     async def answer(self, text: str | bytes) -> dict[str, Any] | None:
         """Respond to a message; None to the last. Raises ``ServiceError`` and pydantic's ``ValidationError``."""
-        check_values(text.encode() if isinstance(text, str) else text)
+        check_parts(text.encode() if isinstance(text, str) else text)
         message = OpenEnvMessage.model_validate_json(text)
         match message.type:
             case "reset":
