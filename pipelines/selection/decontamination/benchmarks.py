@@ -25,7 +25,7 @@ import pyarrow as pa
 import yaml
 from pydantic import BaseModel, Field, TypeAdapter
 
-from darkroom.pipelines.models.tasks import question_text
+from darkroom.pipelines.models.tasks import question_text, spelled_answer
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory, schemas
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason
@@ -94,7 +94,7 @@ class TrainingRow:
     @classmethod
     def of_sample(cls, sample: Sample) -> Self:
         """The sample's question, with its choices, and its images."""
-        return cls("", sample.sample_id, (question_text(sample),), _numbered(sample.images), sample.answer)
+        return cls("", sample.sample_id, (question_text(sample),), _numbered(sample.images), spelled_answer(sample))
 
     @classmethod
     def of_trajectory(cls, trajectory: Trajectory, sample: Sample) -> Self:
@@ -104,7 +104,7 @@ class TrainingRow:
         for number, turn in enumerate(trajectory.rounds, 1):
             images += _numbered(turn.observation.images, f"round {number}, ")
         texts = (question_text(sample), *thoughts)
-        return cls(trajectory.trajectory_id, sample.sample_id, texts, images, sample.answer)
+        return cls(trajectory.trajectory_id, sample.sample_id, texts, images, spelled_answer(sample))
 
 
 def _numbered(images: Sequence[ImageRef], before: str = "") -> tuple[ShownImage, ...]:

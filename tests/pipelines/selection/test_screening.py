@@ -66,6 +66,19 @@ def test_rows_whose_answers_differ_are_other_rows(workspace: Workspace, make_cas
         assert {row: error.evidence.split()[7] for row, error in errors.items()} == {"t2": "t0,", "t3": "t1,"}
 
 
+def test_of_choices_the_right_ones_text_is_the_answer_whatever_its_letter(workspace: Workspace, make_case, cat) -> None:
+    walk = ", ".join(f"past the {nth} of the posts" for nth in ("first", "second", "third", "fourth", "fifth", "sixth"))
+    question, store = f"Walking up the path {walk}, which of these creatures does one meet?", workspace.images
+    listed = [("A. cat", "B. dog"), ("A. dog", "B. cat"), ("A. dog", "B. cat")]
+    pixels = [cat, cat.resize((300, 200)), cat.resize((225, 150))]
+    rows = [_row(make_case, store, n, image, question) for n, image in enumerate(pixels)]
+    of_choices = [
+        (replace(sample, choices=choices, answer=letter), row)
+        for (sample, row), choices, letter in zip(rows, listed, ("A", "B", "A"), strict=True)
+    ]
+    assert set(Screening(workspace).screen("crop", of_choices)) == {"t1"}, "the cat twice, by two letters, and the dog"
+
+
 def test_a_row_that_shows_a_benchmarks_image_goes_with_its_evidence(
     workspace: Workspace, make_case, cat, coffee, tmp_path: Path
 ) -> None:
