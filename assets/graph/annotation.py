@@ -20,11 +20,20 @@ from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS, material
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages
 from darkroom.assets.graph.resources import LaunchpadSettings, PolicyResource, WorkspaceResource
-from darkroom.assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
+from darkroom.assets.graph.stage_assets import (
+    OWNERS,
+    SPECS,
+    Decorator,
+    conservation_spec,
+    progress_log,
+    stage_result,
+    waiting_check,
+)
 from darkroom.assets.pages.declared_metadata import table_columns
 from darkroom.assets.pages.metadata import plot, samples_pages, stage_metadata
 from darkroom.pipelines.records import Annotated, PoolImage, PreAnnotation, Reject
 from darkroom.pipelines.storage.stage_runs import StageReport
+from darkroom.pipelines.storage.storage_errors import AnswersPending
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -48,7 +57,8 @@ def _shown(table: TableKey, *deps: TableKey) -> dict[str, Any]:
 
 
 def _stage(table: TableKey, *deps: TableKey) -> Decorator:
-    asset: Decorator = dg.asset(**_shown(table, *deps), check_specs=[conservation_spec(_key(table))])
+    checks = [conservation_spec(_key(table))]
+    asset: Decorator = dg.asset(**_shown(table, *deps), check_specs=checks, output_required=False)
     return asset
 
 
@@ -91,13 +101,17 @@ def annotation_pool(
 @_stage(PRE_ANNOTATIONS, POOL)
 def pre_annotations(
     context: dg.AssetExecutionContext, workspace: WorkspaceResource, policy: PolicyResource
-) -> dg.MaterializeResult:
+) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
     """Writes the drafts of the first round."""
     with workspace.open() as opened:
         campaign = Campaign.load(opened.annotation)
         annotator = policy.for_pre_annotating(opened)
-        report = materialize_pre_annotations(opened, campaign, annotator, progress=progress_log(context))
-        return stage_result(opened.tables, report, n_in=opened.tables.n_rows(POOL))
+        try:
+            report = materialize_pre_annotations(opened, campaign, annotator, progress=progress_log(context))
+        except AnswersPending as pending:
+            yield waiting_check(_key(PRE_ANNOTATIONS), pending)
+        else:
+            yield stage_result(opened.tables, report, n_in=opened.tables.n_rows(POOL))
 
 
 @dg.multi_asset(

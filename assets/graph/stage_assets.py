@@ -129,15 +129,18 @@ def stage_asset(
                 _check_own_tables(context, workspace.tables, deps)
                 policies = partial(getattr, context.resources)
                 result = perform(StageInputs(workspace, context.partition_key, policies, chosen, context))
-        except AnswersPending as pending:  # no table, and no failure: what is downstream is skipped
-            says: Any = {"description": str(pending), "metadata": {_PENDING: pending.n_rows, "where": pending.where}}
-            warning = dg.AssetCheckSeverity.WARN
-            result = dg.AssetCheckResult(
-                passed=False, asset_key=key, check_name=ROWS_CONSERVED, severity=warning, **says
-            )
+        except AnswersPending as pending:
+            result = waiting_check(key, pending)
         yield result
 
     return stage
+
+
+def waiting_check(key: dg.AssetKey, pending: AnswersPending) -> dg.AssetCheckResult:
+    """Build the result of a stage whose rows wait for a batch: no table, no failure; what is downstream is skipped."""
+    says: Any = {"description": str(pending), "metadata": {_PENDING: pending.n_rows, "where": pending.where}}
+    warning = dg.AssetCheckSeverity.WARN
+    return dg.AssetCheckResult(passed=False, asset_key=key, check_name=ROWS_CONSERVED, severity=warning, **says)
 
 
 def pending_answers(checks: Iterable[dg.AssetCheckEvaluation]) -> list[AnswersPending]:

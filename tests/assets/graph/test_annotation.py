@@ -25,6 +25,7 @@ from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, box, record
 from tests.assets.graph.test_families import metadata
+from tests.batch_service import BatchService
 from tests.conftest import textured
 
 pytestmark = pytest.mark.e2e
@@ -133,6 +134,22 @@ def test_pre_annotations_without_a_policy_say_what_to_set(pool: list[PoolImage],
     )
     assert not result.success
     assert "DARKROOM_POLICY_URL" in str(result.failure_data_for_node("pre_annotations"))
+
+
+def test_pre_annotations_that_wait_for_a_batch_are_no_failure(
+    pool: list[PoolImage], workspace: Workspace, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = workspace.annotation / "campaign.yaml"
+    campaign.write_text(campaign.read_text() + "\npre_annotate: pixels\n")
+    with BatchService().serving() as service:
+        for name, value in {"": "openai", "_URL": service.url, "_MODEL": "mock", "_BATCH": "openai"}.items():
+            monkeypatch.setenv(f"DARKROOM_POLICY{name}", value)
+        result = run(instance, "pre_annotations")
+    assert result.success
+    assert not result.get_asset_materialization_events()
+    (check,) = result.get_asset_check_evaluations()
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert check.metadata["rows_pending"].value == len(pool)
 
 
 @pytest.fixture
