@@ -12,7 +12,7 @@ and contains no `<`, where the next search begins.
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 _LOOKALIKES = {"<": "‹", "[": "⁅", "]": "⁆", "◁": "◃"}
@@ -62,7 +62,7 @@ def _without_meaning(tag: re.Match[str]) -> str:
     return _LOOKALIKES[tag[0][0]] + tag[0][1:]
 
 
-@cache
+@lru_cache(maxsize=64)
 def _own(tokens: tuple[str, ...]) -> re.Pattern[str] | None:
     """The tokens that are not among the known."""
     unknown = [token for token in tokens if len(token) > 1 and token[0] in _LOOKALIKES and token == neutralise(token)]

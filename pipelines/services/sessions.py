@@ -7,7 +7,7 @@ import typing
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from PIL import Image
 from pydantic import BaseModel, Field, ValidationError
@@ -115,7 +115,7 @@ class OpenRequest(BaseModel, extra="forbid", use_attribute_docstrings=True):
     """What the prompt calls the images."""
     seed: int = Field(default=0, ge=0, lt=2**63)
     """Of everything that programs draw by chance."""
-    special_tokens: list[str] = Field(default=[], max_length=4096)
+    special_tokens: list[Annotated[str, Field(max_length=128)]] = Field(default=[], max_length=4096)
     """Of the tokenizer that reads what is shown; there they lose their meaning."""
 
 
@@ -217,7 +217,8 @@ class Sessions:
             if opened.session.lost:
                 await self.registry.close(name)
             raise
-        record = observed(
+        record = await asyncio.to_thread(
+            observed,
             observation,
             opened.task.special_tokens,
             ref=lambda image: ImageRef("", image.width, image.height, image.mode, "PNG"),

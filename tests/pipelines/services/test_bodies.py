@@ -124,3 +124,10 @@ def test_no_text_is_read_more_than_once(text: bytes) -> None:
     """Were it read again from every quote, this would take hours."""
     with contextlib.suppress(ServiceError):
         listening.check_parts(text)
+
+
+@pytest.mark.anyio
+async def test_special_tokens_are_short_and_few(client) -> None:
+    async with client() as http:
+        for tokens, status in ((["<|one|>"] * 4096, 201), (["<|one|>"] * 4097, 422), (["<" + "x" * 128], 422)):
+            assert (await http.post("/sessions", json={"special_tokens": tokens})).status_code == status
