@@ -19,6 +19,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from darkroom.pipelines.processes.process_sessions import url_of
 from darkroom.pipelines.services import LOOPBACK, is_let_in
@@ -54,6 +55,8 @@ MAX_PARTS = 50_000
 an error of its own."""
 SMALL_MB = 4
 """Of a request that carries no images."""
+HEADER_SECONDS, BODY_SECONDS = 20, 300
+"""So long a client may take for them."""
 WITH_IMAGES = ("/sessions", "/mcp", "/v1/chat/completions")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
 
@@ -82,16 +85,18 @@ class _Bounded:
         most_mb = self._most_mb if scope["path"] in WITH_IMAGES else min(SMALL_MB, self._most_mb)
         body, is_whole = bytearray(), False
         try:
-            while not is_whole:
-                if (message := await receive())["type"] == "http.disconnect":
-                    return
-                body += message.get("body", b"")
-                is_whole = not message.get("more_body")
-                if len(body) > most_mb << 20:
-                    raise ServiceError("request_too_large", f"the body has more than {most_mb} MiB")
+            async with asyncio.timeout(BODY_SECONDS):
+                while not is_whole:
+                    if (message := await receive())["type"] == "http.disconnect":
+                        return
+                    body += message.get("body", b"")
+                    is_whole = not message.get("more_body")
+                    if len(body) > most_mb << 20:
+                        raise ServiceError("request_too_large", f"the body has more than {most_mb} MiB")
             await asyncio.to_thread(check_parts, bytes(body))
-        except ServiceError as error:
-            await refusal(error)(scope, receive, send)
+        except (ServiceError, TimeoutError) as error:
+            late = ServiceError("invalid_request", f"the body was not there within {BODY_SECONDS} s")
+            await refusal(error if isinstance(error, ServiceError) else late)(scope, receive, send)
             return
         whole = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
@@ -125,6 +130,18 @@ class _WithToken:
         await self._app(scope, receive, send)
 
 
+class _Impatient(H11Protocol):
+    """Hangs up where the headers of a connection's first request do not come: it would hold a descriptor for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(HEADER_SECONDS, self._hang_up)
+
+    def _hang_up(self) -> None:
+        if self in self.connections and getattr(self, "cycle", None) is None:
+            self.transport.close()
+
+
 def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serves until SIGTERM or Ctrl-C; ``ready`` gets the address. Raises ``UserError`` where it cannot listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -139,7 +156,7 @@ def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> 
             app,
             log_level="warning",
             access_log=False,
-            http="h11",  # httptools has no limit for headers
+            http=_Impatient,  # httptools has no limit for headers
             ws_max_size=SMALL_MB << 20,
             timeout_graceful_shutdown=STOP_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,

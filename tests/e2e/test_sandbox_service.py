@@ -20,6 +20,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from PIL import Image
 
+from darkroom.pipelines.services.listening import HEADER_SECONDS
 from tests.image_files import encoded
 from tests.served import served
 
@@ -162,6 +163,24 @@ def test_a_header_without_an_end_is_refused_before_it_is_long(start: Start) -> N
     assert n_sent < 8 << 20, "what is buffered meanwhile is the sockets'"
     assert not answer or answer.startswith(b"HTTP/1.1 400")
     assert httpx.get(f"{served.address}/health", timeout=60).status_code == 200
+
+
+def test_connections_that_say_nothing_are_hung_up_and_hold_nothing(start: Start) -> None:
+    served = start()
+    address = httpx.URL(served.address)
+    with ExitStack() as held:
+        clients = [
+            held.enter_context(socket.create_connection((address.host, address.port), timeout=60)) for _ in range(100)
+        ]
+        for n, client in enumerate(clients):
+            client.sendall(b"GET /health HT"[: n % 15])
+        began = time.monotonic()
+        assert httpx.get(f"{served.address}/health", timeout=60).status_code == 200
+        with suppress(ConnectionError):
+            assert {client.recv(1) for client in clients} == {b""}
+        assert time.monotonic() - began > HEADER_SECONDS / 2, "a slow client has time"
+    session = served.open()
+    assert served.run(session, "print(1 + 1)").json()["text"] == "2\n"
 
 
 def test_a_port_that_is_taken_is_one_line(start: Start, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
