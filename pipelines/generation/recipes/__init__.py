@@ -283,8 +283,8 @@ def two_crops(
     ``follow_up``, the text beside the first observation, both in round numbers; the trajectory shows neither."""
 
     def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
-        require_known_place(sample, store)
         exact = target_region(sample)
+        require_known_place(sample, store)  # after what needs no pixels
         first = first_region(exact, sample, random.Random(seed_from(family, sample.sample_id)))
         prompted = told_region(exact, sample)
         told_first = in_round_numbers(first, sample.images[0], grows=first.contains(exact))
