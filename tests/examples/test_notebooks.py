@@ -52,7 +52,7 @@ def test_the_notebooks_run_one_after_the_other(tmp_path: Path) -> None:
     workspace = tmp_path / "street"
     first, second = (run(sys.executable, "-c", program(name), folder=workspace) for name in ORDER)
     assert "samples  6 of 6 rows of the sources" in first
-    assert "5 trajectories" in first
+    assert "6 trajectories" in first
     assert "the card holds" in first
     losses = [float(word) for word in second.splitlines()[-1].split() if word.replace(".", "").isdigit()]
     assert losses[-1] < losses[0]
