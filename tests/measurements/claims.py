@@ -3,6 +3,7 @@
     python -m tests.measurements.claims              # the half that was not looked at while the patterns were written
     python -m tests.measurements.claims --tuning     # the other half, and what goes wrong on it
     python -m tests.measurements.claims --file claims_new    # the sentences of a later day (``cases/claims_new.tsv``)
+    python -m tests.measurements.claims --file claims_voices_c --whole   # both halves
 
 A case is a sentence, where it stands, what was measured there (``SITUATIONS``) and whether the sentence holds.
 """
@@ -88,15 +89,16 @@ class ClaimCase:
         return next((reason for reason in reasons if reason), None)
 
 
-def cases(*, held_out: bool, name: str = "claims") -> Iterator[ClaimCase]:
+def cases(*, held_out: bool | None, name: str = "claims") -> Iterator[ClaimCase]:
+    """The cases of a half, or of both (``held_out=None``)."""
     with (CASES / f"{name}.tsv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             case = ClaimCase(row["place"], row["seen"], row["holds"] == "yes", row["text"])
-            if case.is_held_out == held_out:
+            if held_out in (None, case.is_held_out):
                 yield case
 
 
-def measure(*, held_out: bool, name: str = "claims") -> tuple[Proportion, Proportion]:
+def measure(*, held_out: bool | None, name: str = "claims") -> tuple[Proportion, Proportion]:
     """Proportions that are refused: of the false claims, and of the true ones."""
     false_claims = [case for case in cases(held_out=held_out, name=name) if not case.holds]
     true_claims = [case for case in cases(held_out=held_out, name=name) if case.holds]
@@ -108,14 +110,15 @@ def measure(*, held_out: bool, name: str = "claims") -> tuple[Proportion, Propor
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tuning", action="store_true", help="the half that the patterns were written against")
+    parser.add_argument("--whole", action="store_true", help="both halves")
     parser.add_argument("--file", default="claims")
     options = parser.parse_args()
     if options.tuning:
-        for case in cases(held_out=False, name=options.file):
+        for case in cases(held_out=None if options.whole else False, name=options.file):
             if (case.refused is None) != case.holds:
                 what = f"false alarm ({case.refused})" if case.holds else "missed"
                 print(f"{what}: {case.place}, {case.seen}: {case.text}")
-    recall, alarms = measure(held_out=not options.tuning, name=options.file)
+    recall, alarms = measure(held_out=None if options.whole else not options.tuning, name=options.file)
     print(f"false claims refused: {recall.n} of {recall.of}")
     print(f"true claims refused: {alarms.n} of {alarms.of}")
 
