@@ -96,6 +96,10 @@ def test_what_is_denied_asked_or_quoted_claims_nothing():
         "The button says 'zoom in to see more'.",
         "Nothing has to be cropped, turned or brightened.",
         "It cannot be read clearly.",
+        "The picture is not turned over.",
+        "The contrast is not low.",
+        "The orientation is not right.",
+        "So that I can clearly see the badge.",
     ):
         assert kinds(text) == set(), text
 
@@ -127,6 +131,14 @@ def test_claims_of_factors_counts_and_turns_that_were_not_looked_at_are_refused(
     recall, alarms = measure(held_out=True, name=name)
     assert recall.n / recall.of >= 0.8
     assert alarms.n <= 1
+
+
+@pytest.mark.parametrize(("name", "refused"), [("a", (42, 1)), ("b", (42, 0)), ("c", (31, 2))])
+def test_claims_in_other_voices_are_told_apart_as_the_page_says(name, refused):
+    """The patterns were written on batch a, and once on b; no single case of c was looked at."""
+    recall, alarms = measure(held_out=None, name=f"claims_voices_{name}")
+    assert (recall.of, alarms.of) == (42, 48)
+    assert (recall.n, alarms.n) == refused
 
 
 @pytest.mark.parametrize(

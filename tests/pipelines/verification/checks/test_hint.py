@@ -71,6 +71,32 @@ def test_leaks_of_five_languages_are_found_and_clean_thoughts_are_not(name, lang
     assert flagged(clean).n == 0
 
 
+@pytest.mark.parametrize(("name", "n_found"), [("a", 46), ("b", 50), ("c", 25)])
+def test_leaks_in_other_voices_are_found_as_the_page_says(name, n_found):
+    """The phrases were written on batch a, and once on b; no single thought of c was looked at."""
+    leaks, clean = (flagged(read_thoughts(f"{kind}_voices_{name}")) for kind in ("leaks", "clean_thoughts"))
+    assert (leaks.n, leaks.of) == (n_found, 50)
+    assert (clean.n, clean.of) == (0, 50)
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        "When I zoom in, the TV will be larger.",
+        "After zooming in, I can compare the value of 2019 and 2020.",
+        "Although the labels cannot be read, the chart has bars for 2019 and 2020.",
+        "I know that the table covers 2019 and 2020.",
+        "Nach dem Vergrößern kann ich 2019 und 2020 vergleichen.",
+        "El texto está escrito mal a propósito.",
+        "身份证明上有一个名字。",
+        "放大后可以比较2019年和2020年。",
+        "The view serves to tell whether B or C is right.",
+    ],
+)
+def test_numbers_and_names_of_the_question_may_be_said_before_the_look(make_case, thought):
+    assert hint_stays_hidden(make_case(thought=thought)).passed
+
+
 @pytest.mark.parametrize("part", PARTS[:2])
 def test_one_clean_thought_in_fifty_at_most_is_a_false_alarm(part):
     clean = [thought for thought in read_thoughts("clean_thoughts") if thought.part == part]
