@@ -71,12 +71,12 @@ def test_leaks_of_five_languages_are_found_and_clean_thoughts_are_not(name, lang
     assert flagged(clean).n == 0
 
 
-@pytest.mark.parametrize(("name", "n_found"), [("a", 46), ("b", 50), ("c", 25)])
+@pytest.mark.parametrize(("name", "n_found"), [("a", 46), ("b", 50), ("c", 25), ("d", 40), ("e", 22)])
 def test_leaks_in_other_voices_are_found_as_the_page_says(name, n_found):
-    """The phrases were written on batch a, and once on b; no single thought of c was looked at."""
+    """The phrases were written on batches a and d, and once on b; no single failure in c and e was looked at."""
     leaks, clean = (flagged(read_thoughts(f"{kind}_voices_{name}")) for kind in ("leaks", "clean_thoughts"))
-    assert (leaks.n, leaks.of) == (n_found, 50)
-    assert (clean.n, clean.of) == (0, 50)
+    assert leaks.n == n_found
+    assert clean.n == 0
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,9 @@ def test_leaks_in_other_voices_are_found_as_the_page_says(name, n_found):
         "身份证明上有一个名字。",
         "放大后可以比较2019年和2020年。",
         "The view serves to tell whether B or C is right.",
+        "Ohne genauer gesehen zu haben, kann ich 44 nicht ausschließen.",
+        "I am not sure that it says STOP.",
+        "The bag was handed to me by the man.",
     ],
 )
 def test_numbers_and_names_of_the_question_may_be_said_before_the_look(make_case, thought):
