@@ -135,8 +135,8 @@ def visibility_of(sample: Sample, store: ImageStore) -> Visibility:
 
 
 def findability(sample: Sample, store: ImageStore) -> Findability | None:
-    """How one finds the first target, as the source states it, else as measured; None without one. Raises ``RowError``
-    (malformed_row) for another statement, and what opening its image raises."""
+    """The way to find the first target, as the source states it, else as measured; None without one. Raises
+    ``RowError`` (malformed_row) for another statement, and what opening its image raises."""
     if not sample.truth.boxes:
         return None
     if stated := details_of(sample).get(FOUND):

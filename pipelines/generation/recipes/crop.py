@@ -53,7 +53,7 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
 
 
 def next_candidate(task: Task, rounds: tuple[Round, ...]) -> str:
-    """Where to look next in a search; empty after the last candidate, and where nothing is searched for."""
+    """The next region of a search, in words; empty after the last candidate, and where nothing is searched for."""
     left = task.hint.get("candidates", "").split(SEPARATOR)[len(rounds) :]
     return NEXT.format(region=left[0]) if left else ""
 

@@ -214,7 +214,8 @@ def place_could_be_known(case: Case) -> CheckResult:
     chance = shown / len(alike) if len(alike) > 1 else look.area / size
     is_hit = shows_whole(look, target)
     detail = f"the first look shows {shown} of {len(alike)}, {'with' if is_hit else 'without'} the target"
-    return passed(f"searched for; {detail}", score=round(is_hit - min(chance, 0.99), 4))
+    chance = min(max(chance, 0.001), 0.99) if is_hit else chance  # no hit is a certainty, or a wonder
+    return passed(f"searched for; {detail}", score=round(is_hit - chance, 4))
 
 
 FALSE_ALARMS = 0.001

@@ -40,7 +40,7 @@ def shows_an_image(case: Case) -> CheckResult:
 
 @check()
 def not_blank(case: Case) -> CheckResult:
-    """Of the images that were shown last, one at least is not plain; ``score``: the share of all that are not."""
+    """The images that were shown last are not all plain; ``score``: the share of all images that are not."""
     shown = [turn.observation.images for turn in case.trajectory.rounds if turn.observation.images]
     has_something = [[_deviation(case, image) >= PLAIN_LEVELS for image in images] for images in shown]
     n, n_all = sum(map(sum, has_something)), sum(map(len, shown))

@@ -98,6 +98,17 @@ def test_looks_that_always_hit_are_beyond_chance_and_honest_ones_are_not() -> No
     assert not FirstLooks(0, 0, 0.0).is_beyond_chance
 
 
+def test_a_tiny_look_that_hits_has_a_chance_that_is_not_nothing(make_case, make_image, store) -> None:
+    image = store.add_pixels(make_image(3, 3000, 2400))
+    target, look = (1500, 1200, 1504, 1204), (1496, 1196, 1508, 1208)
+    truth = Truth(boxes=(TruthBox("speck", *target),), details=SEARCHED.details)
+    crop = make_image(3, 3000, 2400).crop(look)
+    case = make_case(crop=crop, code=f"image.crop({look})", images=(image,), truth=truth)
+    score = place_could_be_known(replace(case, trajectory=replace(case.trajectory, images=(image,)))).score
+    assert score == 0.999
+    assert first_looks([score] * 2).is_beyond_chance
+
+
 def test_honest_datasets_are_hardly_ever_called_knowing() -> None:
     chance = random.Random(4)
     alarms = 0
