@@ -12,6 +12,7 @@ import io
 import os
 import resource
 import sys
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -86,6 +87,10 @@ class _Text(io.TextIOWrapper):
         self.flush()
         return self.buffer
 
+    def reconfigure(self, **_: Any) -> None:
+        """Change nothing: the reader takes UTF-8."""
+        self.flush()
+
 
 class Output:
     """Standard output and error in one stream, so that their lines keep their order, whatever the code does to it."""
@@ -103,8 +108,16 @@ class Output:
         self._kept.file = os.dup2(file, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OUT_OF_THE_WAY)
         os.close(file)
 
-    def begin(self) -> None:
-        """Undo what an earlier call has done to the streams and descriptors."""
+    def begin(self, late: frozenset[threading.Thread]) -> None:
+        """Undo what an earlier call has done to the streams and descriptors; drop what its `late` threads print."""
+        vars(self._stream).pop("write", None)
+        if late:
+            write = self._stream.write
+
+            def write_in_time(text: str, /) -> int:
+                return len(text) if threading.current_thread() in late else write(text)
+
+            vars(self._stream)["write"] = write_in_time
         if self._kept.file >= 0:
             for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
                 setattr(sys, name, self._stream)
@@ -125,7 +138,7 @@ class Output:
         syscalls.flush_c_streams()
 
     def text(self) -> str:
-        """Return all text since the last `forget`, with that of threads that printed between two calls."""
+        """Return all text since the last `forget`."""
         self._stream.flush()
         buffer = self._kept
         buffer.take_in()

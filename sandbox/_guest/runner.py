@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from PIL import Image
 
-from darkroom.sandbox._guest import errors, one_process, patched_modules
+from darkroom.sandbox._guest import between_calls, errors, one_process, patched_modules
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.differences import rows_of
 from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
@@ -57,6 +57,7 @@ class Runner:
         self._repairs, self._addresses = Repairs(enabled=self._is_repaired), patched_modules.Addresses()
         self._has_opened = False
         self._install()
+        self._baseline = between_calls.Baseline()
         self._names = self._namespace()
         self._settle(WORK_FOLDER)
         # go the way of a call once: what is written before the fork is not written anew in every session
@@ -73,6 +74,7 @@ class Runner:
         tempfile.tempdir = None
         sys.stdin = io.StringIO("")
         self._output.open()
+        self._baseline = between_calls.Baseline()
         gc.enable()
 
     def serve(self, fd: int, nonce: int, window: "memoryview[int]") -> NoReturn:
@@ -126,7 +128,7 @@ class Runner:
         return names
 
     def _answer(self, code: str) -> tuple[dict[str, Any], list[bytes]]:
-        self._output.begin()
+        self._output.begin(between_calls.outlived())
         self._images.clear()
         self._repairs.begin()
         edits: list[SourceEdit] = []
@@ -153,7 +155,9 @@ class Runner:
             with interruption:
                 try:
                     exec(self._compile(code, cell, edits), self._names)  # one dict: functions see the code's globals
+                    between_calls.wait_for_threads()
                 finally:
+                    self._baseline.restore()
                     self._output.flush()
         except errors.Interrupted as error:
             return self._timeout(errors.line_of(error, cell))

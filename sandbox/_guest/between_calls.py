@@ -1,0 +1,78 @@
+"""What a call leaves armed in its process is taken back before the session answers, so that how long a policy takes to
+write its next code decides nothing.
+
+Python's state stays, as in a notebook: variables, modules and what was set in them, the working folder, random states.
+Taken back are timers, handlers and masks of signals, tracing, replaced builtins, the mask of new files, and a recursion
+limit below the one at the start. Threads: a call ends when its threads end, as a program does; one that outlives it (a
+daemon, or after an error) computes only while a later call runs, and what it prints is dropped.
+"""
+
+import _signal  # type: ignore[import-not-found]
+import builtins
+import os
+import sys
+import threading
+from concurrent.futures import thread as pools
+from multiprocessing.dummy import DummyProcess
+from typing import Any
+
+from darkroom.sandbox._guest.messages import INTERRUPT
+
+_TIMERS = (_signal.ITIMER_REAL, _signal.ITIMER_VIRTUAL, _signal.ITIMER_PROF)
+_MAX_ATTEMPTS = 64
+_UMASK = 0o077
+
+
+class Baseline:
+    """The state of a process to which every call's end returns."""
+
+    def __init__(self) -> None:
+        self._builtins = dict(vars(builtins))
+        self._recursion = sys.getrecursionlimit()
+        numbers = _signal.valid_signals() - {_signal.SIGKILL, _signal.SIGSTOP, INTERRUPT}
+        self._handlers = {number: _signal.getsignal(number) for number in sorted(numbers)}
+
+    def restore(self) -> None:
+        """Return to it. A handler that the code armed may raise meanwhile, as often as it was armed."""
+        for attempt in range(_MAX_ATTEMPTS):
+            try:
+                self._restore()
+                return
+            except BaseException:
+                if attempt == _MAX_ATTEMPTS - 1:
+                    raise
+
+    def _restore(self) -> None:
+        for timer in _TIMERS:
+            _signal.setitimer(timer, 0)
+        for number, handler in self._handlers.items():
+            if _signal.getsignal(number) is not handler and handler is not None:
+                _signal.signal(number, handler)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        for stop in (sys.settrace, sys.setprofile, threading.settrace, threading.setprofile):
+            stop(None)  # type: ignore[arg-type]  # takes None
+        if (names := vars(builtins)) != self._builtins:
+            names.update(self._builtins)
+        os.umask(_UMASK)
+        if sys.getrecursionlimit() < self._recursion:
+            sys.setrecursionlimit(self._recursion)
+
+
+def wait_for_threads() -> None:
+    """Wait for the threads that the code started, but those that wait for work in a pool, and daemons."""
+    for thread in _own_threads():
+        if not thread.daemon:
+            thread.join()
+
+
+def outlived() -> frozenset[threading.Thread]:
+    """The threads that an earlier call left behind."""
+    return frozenset(_own_threads())
+
+
+def _own_threads() -> list[threading.Thread]:
+    if threading.active_count() == 1:
+        return []
+    workers: Any = pools._threads_queues  # type: ignore[attr-defined]
+    main = threading.main_thread()
+    return [t for t in threading.enumerate() if t is not main and t not in workers and not isinstance(t, DummyProcess)]
