@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from darkroom.sandbox._guest.messages import RepairMode, ScanMode
-from darkroom.sandbox.errors import SandboxError, Tier, choose_tier
+from darkroom.sandbox.errors import SandboxError, Tier, choose_echo, choose_tier
 from darkroom.sandbox.limits import Limits
 
 LIBRARIES_VARIABLE = "DARKROOM_SANDBOX_LIBRARIES"
@@ -100,6 +100,7 @@ def sandbox_digest(
     tier: Tier | None = None,
     scan: ScanMode = "strict",
     repair: RepairMode = "small_model",
+    echo: str | None = None,
 ) -> str:
     """Hex digest of the guest's sources, versions of what it can import, the machine type, the limits, tier and modes.
     The same on every machine where these are the same: no path and no time goes in."""
@@ -112,13 +113,14 @@ def sandbox_digest(
         "tier": choose_tier(tier),
         "scan": scan,
         "repair": repair,
+        "echo": choose_echo(echo),
     }
     return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()
 
 
 @cache
 def _source_digests() -> dict[str, str]:
-    files = [path for suffix in ("py", "toml") for path in sorted(_PACKAGE.glob(f"_*/*.{suffix}"))]
+    files = [path for suffix in ("py", "toml", "ttf") for path in sorted(_PACKAGE.glob(f"_*/**/*.{suffix}"))]
     # of the host's half, what changes what is observed
     files += [_PACKAGE / "neutral.py", _PACKAGE / "special_tokens.toml"]
     return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

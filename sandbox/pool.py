@@ -15,7 +15,15 @@ from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupReq
 from darkroom.sandbox._guest.names import check_names
 from darkroom.sandbox.calls import Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
-from darkroom.sandbox.errors import SandboxClosed, SandboxError, Tier, choose_tier, machine_errors, require_extra
+from darkroom.sandbox.errors import (
+    SandboxClosed,
+    SandboxError,
+    Tier,
+    choose_echo,
+    choose_tier,
+    machine_errors,
+    require_extra,
+)
 from darkroom.sandbox.folders import make_scratch, remove_tree
 from darkroom.sandbox.group import Group
 from darkroom.sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
@@ -39,6 +47,8 @@ class SandboxPool(Closing):
       where the kernel cannot give it, `group` raises SandboxUnavailable.
     - `scan`: "strict" refuses to delete, move or rename files; "own_files" allows it for the session's own; "off".
     - `repair`: "small_model" rewrites trivial mistakes and reports each as an edit; "off" runs the code as it is.
+    - `echo`: "last" shows a last expression's value and unshown figures, as a notebook does; "off" shows what the code
+      shows. By default what DARKROOM_SANDBOX_ECHO says, else "last".
     - `concurrency`: calls that run at a time, by default the number of CPUs. A call is not timed while it waits for its
       turn, and one that sleeps makes room for another.
 
@@ -53,12 +63,13 @@ class SandboxPool(Closing):
         tier: str | None = None,
         scan: ScanMode = "strict",
         repair: RepairMode = "small_model",
+        echo: str | None = None,
         concurrency: int | None = None,
         _switched_off: Iterable[str] = (),
     ) -> None:
         self.limits = limits or Limits()
         self.tier: Tier = choose_tier(tier)
-        self._scan, self._repair = scan, repair
+        self._scan, self._repair, self._echo = scan, repair, choose_echo(echo)
         n_calls = concurrency or os.cpu_count() or 1
         self._meter = Meter()
         self._scratch: str | None = None
@@ -124,6 +135,7 @@ class SandboxPool(Closing):
                 limits=asdict(limits),
                 scan=self._scan,
                 repair=repair or self._repair,
+                echo=self._echo,
                 image_folder=folder or IMAGE_FOLDER,
                 n_images=len(images),
                 video_suffixes=[suffix_of(video) for video in videos],

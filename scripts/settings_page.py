@@ -40,6 +40,10 @@ OTHERS = {
     "`DARKROOM_METHODS`": ("", "Folders with GRPO methods of your own, separated as in `PATH`."),
     "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
     "`DARKROOM_REPORT_TO`": ("none", "Trackers of trainings, separated by commas; the same as `--report-to`."),
+    "`DARKROOM_SANDBOX_ECHO`": (
+        "`last`",
+        "`last`: a call shows the value of its last expression and figures left unshown, as a notebook does; or `off`.",
+    ),
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
     "`DARKROOM_ENVIRONMENT_URL`": (
         "`http://127.0.0.1:8767`",

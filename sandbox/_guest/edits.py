@@ -3,8 +3,9 @@
 Code that parses is never changed here. What does not parse is tried with ever larger repairs, and the first text that
 parses is what runs:
 
-1. A code fence or a pair of tags around the whole is stripped (`fences`). Two blocks with nothing between them run one
-   after the other; with words between them they are an error.
+1. A code fence or a pair of tags around the whole is stripped, and words around the only fence. Two blocks with nothing
+   between them run one after the other; with words between them they are an error. A notebook's lines become calls
+   (`notebook`).
 2. Typographic quotes become plain ones; characters without a width are dropped and odd spaces become plain, both
    outside of strings and comments only. A NUL stays an error: no model means one.
 3. The indentation: `dedent`, `align_first_line`, `expand_tabs`, then autopep8 for the indentation alone, then
@@ -28,6 +29,7 @@ from typing import NamedTuple
 from darkroom.sandbox._guest import source_layout
 from darkroom.sandbox._guest.differences import MAX_CHANGED_CHARS, n_changed_chars
 from darkroom.sandbox._guest.names import ImageLinks
+from darkroom.sandbox._guest.notebook import call_notebook
 
 
 class SourceEdit(NamedTuple):
@@ -42,8 +44,8 @@ class Step(NamedTuple):
     """Returns the text that it was given where it does not apply."""
 
 
-_MAX_WRAPPINGS = 3
-"""Tags, a fence and one more: a reply has room for eight repairs of the whole code (`differences.MAX_REPAIRS`)."""
+_MAX_WRAPPINGS = 4
+"""Tags, a fence, words and a notebook's lines: a reply has room for eight repairs (`differences.MAX_REPAIRS`)."""
 
 _TEXT = (
     r'"{3}(?:[^\\]|\\.)*?"{3}|' r"'{3}(?:[^\\]|\\.)*?'{3}|" r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'|" r"\#[^\n]*"
@@ -85,7 +87,7 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
             try:
                 _parse(inner, filename)
             except SyntaxError as error:
-                error.msg += ", in the code without its fence or tags"
+                error.msg += ", in the code without what stands around it"
                 raise
     raise original
 
@@ -139,7 +141,7 @@ def _unwrapped(code: str) -> list[SourceEdit]:
     """The edits that strip what is around the code, from the outside in."""
     edits: list[SourceEdit] = []
     while len(edits) < _MAX_WRAPPINGS and not _parses(inner := _last(edits, code)):
-        stripped = _applied(inner, _STRIP_TAGS) or _applied(inner, _STRIP_FENCE)
+        stripped = next(filter(None, (_applied(inner, step) for step in _WRAPPINGS)), None)
         if not stripped:
             break
         edits += stripped
@@ -189,6 +191,12 @@ def _drop_invisible(code: str) -> str:
 
 _STRIP_TAGS = Step("strip_tag", source_layout.strip_tags)
 _STRIP_FENCE = Step("strip_fence", source_layout.strip_fence)
+_WRAPPINGS = (
+    _STRIP_TAGS,
+    _STRIP_FENCE,
+    Step("strip_prose", source_layout.strip_prose),
+    Step("notebook", call_notebook),
+)
 # of two blocks with nothing between them; a line break takes the tags' place
 _JOIN_TAGGED = Step("strip_tag", partial(source_layout.TAG_SEAM.sub, "\n"))
 _JOIN_FENCED = Step("strip_fence", partial(source_layout.FENCE_SEAM.sub, ""))

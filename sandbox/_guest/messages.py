@@ -15,6 +15,8 @@ ScanMode = Literal["strict", "own_files", "off"]
 """own_files: the code may delete, move and rename; only the session's own files are within its reach anyway."""
 RepairMode = Literal["small_model", "off"]
 """small_model: the rewrites of Thyme's appendix A, each of them reported. off: the code runs as it was written."""
+EchoMode = Literal["last", "off"]
+"""last: a call shows the value of its last expression, and figures that it left unshown, as a notebook does."""
 
 WORK_FOLDER = "/mnt/data/temp_processed_images"
 """Where the code runs and saves (the folder that Thyme's prompts name)."""
@@ -50,6 +52,7 @@ class GroupRequest:
     limits: dict[str, Any]
     scan: ScanMode
     repair: RepairMode
+    echo: EchoMode
     image_folder: str
     n_images: int
     video_suffixes: list[str]

@@ -13,33 +13,26 @@ import multiprocessing.queues
 import multiprocessing.sharedctypes
 import os
 import queue
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from multiprocessing import context, dummy
 from typing import Any
 
+from darkroom.sandbox._guest.notes import note
+
 _MAX_THREADS = 16
 """Of one pool; a session may have 64."""
-_NOTE = "note: the sandbox starts no processes: multiprocessing runs in threads of this one\n"
+_NOTE = "the sandbox starts no processes: multiprocessing runs in threads of this one"
 _NO_FORK = "the sandbox starts no processes, so none is forked: multiprocessing.Pool runs in threads of this one"
 _plain_context = context._default_context.get_context
 _make_pool: Callable[..., None] = multiprocessing.pool.Pool.__init__  # whose name is about to be another's
 _LOCKS = ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier")
 
 
-@cache
-def _note() -> None:
-    """Say once per session that threads take the place of processes."""
-    if sys.stderr is not None:
-        sys.stderr.write(_NOTE)
-
-
 class Process(threading.Thread):
     def start(self) -> None:
-        _note()
+        note(_NOTE)
         super().start()
 
     @property
@@ -76,7 +69,7 @@ class Pool(ThreadPool):
         maxtasksperchild: int | None = None,
         context: object = None,
     ) -> None:
-        _note()
+        note(_NOTE)
         super().__init__(processes, initializer, initargs)
 
 
@@ -89,7 +82,7 @@ class ProcessPoolExecutor(ThreadPoolExecutor):
         initargs: tuple[Any, ...] = (),
         **_options: object,
     ) -> None:
-        _note()
+        note(_NOTE)
         super().__init__(_n_threads(max_workers), "", initializer, initargs)
 
 

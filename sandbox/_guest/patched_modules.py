@@ -43,15 +43,25 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
+from darkroom.sandbox._guest.notebook import Notebook
+
 _IMPORTED = """
-numpy.random numpy.linalg numpy.fft PIL.ImageDraw PIL.ImageFilter PIL.ImageEnhance PIL.ImageOps PIL.ImageFont sympy
+asyncio numpy.random numpy.linalg numpy.fft PIL.ImageDraw PIL.ImageFilter PIL.ImageEnhance PIL.ImageOps PIL.ImageFont sympy
 scipy.ndimage scipy.optimize scipy.signal scipy.stats scipy.spatial scipy.interpolate scipy.linalg
 skimage.io skimage.color skimage.exposure skimage.filters skimage.measure skimage.morphology skimage.transform
 skimage.segmentation skimage.feature skimage.draw skimage.util skimage.metrics
 itertools collections statistics fractions decimal datetime shutil glob pathlib base64 time string functools tempfile
 """
 PREPARED: dict[str, Any] = {"np": np, "numpy": np, "cv2": cv2, "plt": plt, "Image": Image, "os": os, "math": math}
-PREPARED |= {"random": random, "re": re, "json": json, "io": io, "base64": base64, "matplotlib": matplotlib}
+PREPARED |= {
+    "get_ipython": Notebook,
+    "random": random,
+    "re": re,
+    "json": json,
+    "io": io,
+    "base64": base64,
+    "matplotlib": matplotlib,
+}
 """The modules that the code finds without importing them."""
 
 
@@ -93,7 +103,7 @@ def install_notebook_modules(display: Callable[..., None]) -> None:
     """Provide IPython and tqdm. `display` shows images and figures and prints anything else."""
     names: dict[str, Any] = dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text)
     names |= {"display": display, "update_display": display, "clear_output": _nothing, "Image": _image_of}
-    _provide("IPython", {"get_ipython": _nothing, "version_info": (9, 0, 0, "")}, display=names)
+    _provide("IPython", {"get_ipython": Notebook, "version_info": (9, 0, 0, "")}, display=names)
     bars = {"tqdm": Bar, "trange": lambda *ends, **options: Bar(range(*ends), **options), "tqdm_notebook": Bar}
     _provide("tqdm", bars, auto=bars, notebook=bars, std=bars, autonotebook=bars)
     _explain_input()

@@ -3,8 +3,11 @@
 Everything that it says is untrusted by the host: the code runs in this very process and can change any of it.
 """
 
+import ast
+import asyncio
 import builtins
 import gc
+import inspect
 import io
 import json
 import os
@@ -15,11 +18,12 @@ from typing import Any, NamedTuple, NoReturn
 
 from PIL import Image
 
-from darkroom.sandbox._guest import between_calls, errors, one_process, patched_modules
+from darkroom.sandbox._guest import between_calls, errors, fonts, one_process, patched_modules
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.differences import rows_of
 from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
-from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, RepairMode, ScanMode, next_frame, send
+from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, EchoMode, RepairMode, ScanMode, next_frame, send
+from darkroom.sandbox._guest.notebook import SHOWN, show_last_value
 from darkroom.sandbox._guest.output import Output
 from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from darkroom.sandbox._guest.shared import CELL_PREFIX, NAMES_IMAGES, Inputs, hook_opencv, hook_pillow, opened, paths_of
@@ -50,8 +54,9 @@ class Runner:
     The group itself runs nothing that a model or a data set wrote: it opens no image and reads no code.
     """
 
-    def __init__(self, limits: Limits, inputs: Inputs, *, scan: ScanMode, repair: RepairMode) -> None:
+    def __init__(self, limits: Limits, inputs: Inputs, *, scan: ScanMode, repair: RepairMode, echo: EchoMode) -> None:
         self.limits, self._inputs, self._scan, self._is_repaired = limits, inputs, scan, repair != "off"
+        self._echo = echo
         self._output = Output(limits.output_chars)
         self._images = ShownImages(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
         self._repairs, self._addresses = Repairs(enabled=self._is_repaired), patched_modules.Addresses()
@@ -108,6 +113,8 @@ class Runner:
         hook_pillow(self._inputs)
         hook_opencv(self._inputs)
         self._images.install()
+        setattr(builtins, SHOWN, self._images.show_value)
+        fonts.install()
         self._repairs.install()
         patched_modules.install_sqlite()
         patched_modules.install_pipe()
@@ -154,8 +161,10 @@ class Runner:
         try:
             with interruption:
                 try:
-                    exec(self._compile(code, cell, edits), self._names)  # one dict: functions see the code's globals
+                    self._run(self._compile(code, cell, edits))
                     between_calls.wait_for_threads()
+                    if self._echo == "last":
+                        self._images.show_unshown()
                 finally:
                     self._baseline.restore()
                     self._output.flush()
@@ -171,6 +180,12 @@ class Runner:
             return _Outcome(status, errors.describe(error, cell))
         return self._timeout("") if interruption.fired else _Outcome("ok")
 
+    def _run(self, code: types.CodeType) -> None:
+        """Run it in one dict, so that functions see the code's globals; with `await` at its top level, in a loop."""
+        result = eval(code, self._names)
+        if inspect.iscoroutine(result):
+            asyncio.run(result)
+
     def _timeout(self, line: str) -> _Outcome:
         return _Outcome("timeout", f"TimeoutError: still running after {self.limits.seconds:g} s{line}")
 
@@ -181,9 +196,11 @@ class Runner:
         source = repairs[-1].after if repairs else code
         errors.remember_lines(cell, source)
         refuse_dangerous_calls(tree, self._scan)
+        if self._echo == "last":
+            show_last_value(tree, source)
         self._repairs.instrument(tree)
         edits += move_paths(tree, self._folders, self._inputs.links)
-        return compile(tree, cell, "exec")
+        return compile(tree, cell, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
     def _reply(
         self, outcome: _Outcome, edit_rows: list[Any], held: dict[str, tuple[str, ...]]

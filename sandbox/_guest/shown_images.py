@@ -13,10 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import cv2
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image, ImageFile
 
@@ -43,6 +46,8 @@ class ShownImages:
 
     def __init__(self, links: ImageLinks, *, max_images: int, max_pixels: int) -> None:
         self._links, self._max_images, self._max_pixels = links, max_images, max_pixels
+        self._left = WeakSet[Figure]()
+        """Figures that pyplot has closed, which the code may hold and change."""
         self.clear()
 
     def clear(self) -> None:
@@ -82,17 +87,34 @@ class ShownImages:
             else:
                 print(repr(thing))
 
-    def _show_all(self, *_args: Any, **_options: Any) -> None:
-        for number in plt.get_fignums():
-            self._draw(plt.figure(number))
+    def show_value(self, value: Any) -> None:
+        """Show a last expression's value; a drawing, which its figure shows, prints nothing."""
+        parts = value if isinstance(value, list | tuple) else (value,)
+        if value is not None and not any(isinstance(part, Artist) and not isinstance(part, Figure) for part in parts):
+            self.display(value)
+
+    def show_unshown(self) -> None:
+        """Show figures that changed since they were shown or saved, as a notebook does at the end of a cell."""
+        if plt.get_fignums() or self._left:
+            self._show_all(only_stale=True)
+
+    def _show_all(self, *_args: Any, only_stale: bool = False, **_options: Any) -> None:
+        """A figure that an earlier call has made is shown again where it has changed."""
+        figures = [figure for figure in self._left if figure.stale]
+        figures += [figure for figure in map(plt.figure, plt.get_fignums()) if figure.stale or not only_stale]
+        self._left.update(map(plt.figure, plt.get_fignums()))
+        for figure in figures:
+            self._draw(figure)
         plt.close("all")
 
     def _draw(self, figure: Any) -> None:
-        def pixels() -> bytes:
-            figure.canvas.draw()
-            return np.asarray(figure.canvas.buffer_rgba())[..., :3].tobytes()
+        canvas = figure.canvas if isinstance(figure.canvas, FigureCanvasAgg) else FigureCanvasAgg(figure)
 
-        self._keep("figure", figure.canvas.get_width_height(), pixels)
+        def pixels() -> bytes:
+            canvas.draw()
+            return np.asarray(canvas.buffer_rgba())[..., :3].tobytes()
+
+        self._keep("figure", canvas.get_width_height(), pixels)
 
     def _keep(self, kind: str, size: tuple[int, int], pixels: Callable[..., bytes]) -> None:
         """Keep an image; beyond the limit it is only counted, its pixels not even computed."""

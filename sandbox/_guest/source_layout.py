@@ -2,8 +2,8 @@ r"""Repairs of code that does not parse, by its layout: what a model puts around
 
     <code>\n```python\nprint(1)\n```\n</code>    ->    \n```python\nprint(1)\n```\n    ->    print(1)\n
 
-A Markdown fence or a pair of tags is stripped, never searched for inside: only blank text may stand outside, and one
-side is enough. The text between stays as it is, byte for byte: of a fence the lines between its two lines, of tags
+A Markdown fence or a pair of tags is stripped, and one side is enough; words may stand outside of one fence. The text
+between stays as it is, byte for byte: of a fence the lines between its two lines, of tags
 everything between them. Fences of another language are no Python and stay. The caller asks only for code that does not
 parse, so the contents of a string are out of reach, and so is `~~~python` without its end, which is Python.
 
@@ -21,7 +21,7 @@ from functools import partial
 import autopep8
 
 _BLANK = " \t\r\n\f\v\0\ufeff\u200b\N{NO-BREAK SPACE}"
-_LANGUAGE = "(?:python3?|py3?)?"
+_LANGUAGE = "(?:python[23]?|py[23]?|ipython3?|tool_code|code)?"
 _OPENING_FENCE = re.compile(
     rf"\A[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE
 )
@@ -30,6 +30,10 @@ _OPENING_TAG = re.compile(rf"\A[{_BLANK}]*<(?:code|python)>", re.IGNORECASE)
 _CLOSING_TAG = re.compile(r"</(?:code|python)>\Z", re.IGNORECASE)
 FENCE_SEAM = re.compile(
     rf"^[ \t]*(`{{3,}}|~{{3,}})\s*\n[ \t]*\1[ \t]*{_LANGUAGE}[ \t\r]*\n", re.IGNORECASE | re.MULTILINE
+)
+_BLOCK = re.compile(
+    rf"^[ \t]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}[ \t\r]*\n(?P<code>.*?)(?:^[ \t]*\1[ \t\r]*$|\Z)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
 
@@ -50,6 +54,14 @@ def strip_fence(code: str) -> str:
     if _ANY_FENCE.match(code):
         return code
     return _without_closing_fence(_without_closing_fence(code, "```"), "~~~")
+
+
+def strip_prose(code: str) -> str:
+    """Return the one fenced block among words, which hold no string of several lines that it could stand in."""
+    blocks = list(itertools.islice(_BLOCK.finditer(code), 2))
+    if len(blocks) != 1 or re.search(r"\"{3}|'{3}", code[: blocks[0].start()]):
+        return code
+    return blocks[0]["code"]
 
 
 def _without_closing_fence(code: str, opening: str) -> str:

@@ -105,7 +105,7 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
         syscalls.unshare(syscalls.CLONE_NEWNS)
     cage = _cage(tree, limits, request.image_folder)
     inputs = _take_in(cage, tree.proc, request, channel, fds[1:])
-    runner = Runner(limits, inputs, scan=request.scan, repair=request.repair)
+    runner = Runner(limits, inputs, scan=request.scan, repair=request.repair, echo=request.echo)
     _close(fds[1:])
     _require_one_thread(tree.proc)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
