@@ -9,9 +9,9 @@ A repaired box has its corners ordered and clamped; what then covers no pixel is
 No smallest side is imposed, and every change is an edit.
 
 - Pillow: `crop(box)` and `resize(box=…)` where the model's own code calls them with four numbers in a tuple, a list or
-  an array. `crop` fills what lies beyond the border with black, which code uses to pad: a box that overlaps its image
-  keeps that meaning, unless it asks for more pixels than an image may have. `resize` refuses such a box, so it is
-  clamped. A box of `crop` is judged in whole pixels, as Pillow rounds it.
+  an array. A box that reaches beyond its image is clamped, as Thyme and CodeV do; Pillow's `crop` would add black. A
+  box of `crop` that holds the whole image pads it, and keeps that meaning unless it asks for more pixels than an image
+  may have. A box of `crop` is judged in whole pixels, as Pillow rounds it.
 - NumPy, and so OpenCV: a slice of rows and columns whose four ends are given, of an array that looks like an image:
   uint8 of shape (H, W) or (H, W, 1 | 3 | 4), or floats of shape (H, W, 1 | 3 | 4); float matrices are mathematics. Only
   what NumPy answers with nothing is repaired, and of it only the empty side: NumPy itself clips ends that lie beyond
@@ -34,7 +34,7 @@ import numpy as np
 from PIL import Image
 
 from darkroom.sandbox._guest.edits import SourceEdit
-from darkroom.sandbox._guest.shared import CELL_PREFIX
+from darkroom.sandbox._guest.messages import CELL_PREFIX
 
 Number = int | float
 Numbers = tuple[Number, ...]
@@ -117,7 +117,7 @@ class Repairs:
         if sides is None:
             return box
         numbers = tuple(side if math.isnan(side) else _whole(side) for side in sides) if is_rounded else sides
-        is_fit = _overlaps(numbers, size) if is_rounded else _is_inside(numbers, size)
+        is_fit = _is_inside(numbers, size) or (is_rounded and _pads(numbers, size))
         if is_fit and not isinstance(box, np.ndarray):
             return box
         text = _shown(box, sides)
@@ -183,12 +183,11 @@ def _is_inside(box: Numbers, size: Size) -> bool:
     return 0 <= x1 < x2 <= size[0] and 0 <= y1 < y2 <= size[1]
 
 
-def _overlaps(box: Numbers, size: Size) -> bool:
-    """Check that Pillow's crop shows something of the image, in order, and no more pixels than an image may have."""
+def _pads(box: Numbers, size: Size) -> bool:
+    """Check that Pillow's crop shows the whole image with a border, and no more pixels than an image may have."""
     x1, y1, x2, y2 = box
-    n_pixels = (x2 - x1) * (y2 - y1)
-    is_near = max(x1, 0) < min(x2, size[0]) and max(y1, 0) < min(y2, size[1])
-    return is_near and (_is_inside(box, size) or n_pixels <= (Image.MAX_IMAGE_PIXELS or math.inf))
+    holds_all = x1 <= 0 and y1 <= 0 and x2 >= size[0] and y2 >= size[1]
+    return holds_all and (x2 - x1) * (y2 - y1) <= (Image.MAX_IMAGE_PIXELS or math.inf)
 
 
 def _numbers(box: Any) -> Numbers | None:

@@ -20,6 +20,7 @@ also moves folders, and a prompt's absolute names of images move everywhere (`na
 """
 
 import ast
+import os
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -92,10 +93,12 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
     raise original
 
 
-def move_paths(tree: ast.Module, folders: Mapping[str, str], links: ImageLinks) -> list[SourceEdit]:
+def move_paths(tree: ast.Module, code: str, folders: Mapping[str, str], links: ImageLinks) -> list[SourceEdit]:
     """Point string literals below a folder, and those that name an image, to where that really is, in place."""
+    if not links.named and not any(folder in code for folder in folders):
+        return []
     edits: list[SourceEdit] = []
-    for node in ast.walk(tree) if folders or links.named else ():
+    for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             before, place = node.value, links.place_of(node.value)
             node.value = _moved(before, folders) if place is None else place
@@ -107,7 +110,7 @@ def move_paths(tree: ast.Module, folders: Mapping[str, str], links: ImageLinks) 
 
 def _moved(path: str, folders: Mapping[str, str]) -> str:
     for folder, real in folders.items():
-        if path == folder or path.startswith(f"{folder}/"):
+        if (path == folder or path.startswith(f"{folder}/")) and (folder == real or not os.path.isfile(path)):
             return real + path.removeprefix(folder)
     return path
 

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, PathFinder
+from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -66,6 +67,11 @@ class LibraryFinder:
 
     def invalidate_caches(self) -> None:
         PathFinder.invalidate_caches()
+
+    def find_distributions(self, context: DistributionFinder.Context) -> Iterable[Distribution]:
+        """Find the metadata of an allowed library: some look up their own version when they are imported."""
+        is_allowed = context.name is not None and context.name.replace("-", "_") in self._allowed
+        return MetadataPathFinder.find_distributions(context) if is_allowed else ()
 
     def _is_of_a_library(self, spec: ModuleSpec) -> bool:
         places = list(spec.submodule_search_locations or [spec.origin or ""])

@@ -18,6 +18,8 @@ RepairMode = Literal["small_model", "off"]
 EchoMode = Literal["last", "off"]
 """last: a call shows the value of its last expression, and figures that it left unshown, as a notebook does."""
 
+CELL_PREFIX = "<cell"
+"""Compiled code of the model is named `<cell 0>`, `<cell 1>`, …"""
 WORK_FOLDER = "/mnt/data/temp_processed_images"
 """Where the code runs and saves (the folder that Thyme's prompts name)."""
 IMAGE_FOLDER = "/mnt/data/input_images"

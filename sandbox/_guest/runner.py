@@ -18,15 +18,25 @@ from typing import Any, NamedTuple, NoReturn
 
 from PIL import Image
 
-from darkroom.sandbox._guest import between_calls, errors, fonts, one_process, patched_modules
+from darkroom.sandbox._guest import between_calls, elsewhere, errors, fonts, one_process, patched_modules
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.differences import rows_of
 from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
-from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, EchoMode, RepairMode, ScanMode, next_frame, send
+from darkroom.sandbox._guest.elsewhere import FOLDERS, lent_names, remedy
+from darkroom.sandbox._guest.messages import (
+    CELL_PREFIX,
+    IMAGE_FOLDER,
+    WORK_FOLDER,
+    EchoMode,
+    RepairMode,
+    ScanMode,
+    next_frame,
+    send,
+)
 from darkroom.sandbox._guest.notebook import SHOWN, show_last_value
 from darkroom.sandbox._guest.output import Output
 from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
-from darkroom.sandbox._guest.shared import CELL_PREFIX, NAMES_IMAGES, Inputs, hook_opencv, hook_pillow, opened, paths_of
+from darkroom.sandbox._guest.shared import NAMES_IMAGES, Inputs, hook_opencv, hook_pillow, opened, paths_of
 from darkroom.sandbox._guest.shown_images import (
     Budget,
     OverLimit,
@@ -96,15 +106,17 @@ class Runner:
 
     def _settle(self, work_folder: str) -> None:
         self._saved = SavedFiles(work_folder)
-        folders = {WORK_FOLDER: work_folder}
-        if paths := [*(image.decoded.path for image in self._inputs.images), *self._inputs.video_paths]:
-            folders[IMAGE_FOLDER] = os.path.dirname(paths[0])
-        self._folders = {folder: real for folder, real in folders.items() if folder != real}  # in the lite tier
+        self._work_folder, self._paths = work_folder, [image.decoded.path for image in self._inputs.images]
+        places = {WORK_FOLDER: work_folder, IMAGE_FOLDER: IMAGE_FOLDER}
+        if paths := [*self._paths, *self._inputs.video_paths]:
+            places[IMAGE_FOLDER] = os.path.dirname(paths[0])
+        moved = {folder: real for folder, real in places.items() if folder != real}  # in the lite tier
+        self._folders = places | dict.fromkeys(FOLDERS, work_folder) if self._is_repaired else moved
         self._inputs.links.settle(work_folder)
         libraries = {sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}
         libraries |= set(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
         hidden = {path: "/usr" for path in libraries if not path.startswith("/usr")}
-        hidden |= {real: folder for folder, real in (self._folders | self._inputs.links.moved).items()}
+        hidden |= {real: folder for folder, real in (moved | self._inputs.links.moved).items()}
         self._hidden = sorted(hidden.items(), key=lambda pair: -len(pair[0]))
         self._n_calls = 0
 
@@ -115,6 +127,7 @@ class Runner:
         self._images.install()
         setattr(builtins, SHOWN, self._images.show_value)
         fonts.install()
+        elsewhere.install(self._images.display)
         self._repairs.install()
         patched_modules.install_sqlite()
         patched_modules.install_pipe()
@@ -177,8 +190,11 @@ class Runner:
             return _Outcome("ok") if is_fine else _Outcome("error", f"SystemExit: {errors.text_of(error)}")
         except BaseException as error:  # noqa: BLE001 - the code may raise anything
             status = "memory" if errors.is_out_of_memory(error) else "error"
-            return _Outcome(status, errors.describe(error, cell))
+            return _Outcome(status, errors.describe(error, cell) + self._remedy(error))
         return self._timeout("") if interruption.fired else _Outcome("ok")
+
+    def _remedy(self, error: BaseException) -> str:
+        return remedy(error, self._names, self._paths, self._work_folder) if self._is_repaired else ""
 
     def _run(self, code: types.CodeType) -> None:
         """Run it in one dict, so that functions see the code's globals; with `await` at its top level, in a loop."""
@@ -196,10 +212,12 @@ class Runner:
         source = repairs[-1].after if repairs else code
         errors.remember_lines(cell, source)
         refuse_dangerous_calls(tree, self._scan)
+        if self._is_repaired:
+            self._names |= lent_names(tree, source, self._names, self._paths)
         if self._echo == "last":
             show_last_value(tree, source)
         self._repairs.instrument(tree)
-        edits += move_paths(tree, self._folders, self._inputs.links)
+        edits += move_paths(tree, code, self._folders, self._inputs.links)
         return compile(tree, cell, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
     def _reply(

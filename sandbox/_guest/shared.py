@@ -8,6 +8,7 @@ mapping of the sealed pixels, of which the group made a few; only pages that are
 No session holds a descriptor of the pixels: its offset and time stamps would be a channel between sessions.
 """
 
+import errno
 import mmap
 import os
 import re
@@ -20,13 +21,10 @@ import cv2
 import numpy as np
 from PIL import Image, ImageFile
 
+from darkroom.sandbox._guest.elsewhere import meant
 from darkroom.sandbox._guest.messages import DecodedImage
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._kernel import syscalls
-
-CELL_PREFIX = "<cell"
-"""Compiled code of the model is named `<cell 0>`, `<cell 1>`, …"""
-
 
 NAMES_IMAGES = re.compile("image_clue|globals|locals|vars|dir|eval|exec|frame|inspect|__main__|__dict__|import_module")
 _PILLOW = os.path.dirname(Image.__file__)
@@ -90,10 +88,11 @@ class SharedArrays:
 
 def hook_pillow(inputs: Inputs) -> None:
     by_path = {image.decoded.path: image.pixels for image in inputs.images if image.pixels is not None}
-    target = inputs.links.target
+    target, paths = inputs.links.target, [image.decoded.path for image in inputs.images]
     open_file, load_file = Image.open, ImageFile.ImageFile.load
 
     def open_shared(fp: Any, mode: Any = "r", formats: Any = None) -> ImageFile.ImageFile:
+        fp = meant(fp, paths)
         image = open_file(fp, mode, formats)
         pixels = by_path.get(target(fp))
         if pixels is not None and pixels.size == image.size and pixels.mode == image.mode:
@@ -133,9 +132,13 @@ def _adopt(image: Any, pixels: Any) -> None:
 
 def hook_opencv(inputs: Inputs) -> None:
     by_path = {image.decoded.path: image.arrays for image in inputs.images if image.arrays is not None}
-    target, read_file = inputs.links.target, cv2.imread
+    target, paths = inputs.links.target, [image.decoded.path for image in inputs.images]
+    read_file = cv2.imread
 
     def imread(filename: Any, flags: int = cv2.IMREAD_COLOR, *args: Any, **options: Any) -> Any:
+        filename = meant(filename, paths)
+        if isinstance(filename, str) and not os.path.exists(filename):
+            raise FileNotFoundError(errno.ENOENT, "cv2.imread: no such file", filename)
         arrays = by_path.get(target(filename))
         if arrays is None or flags != cv2.IMREAD_COLOR or args or options:
             return read_file(filename, flags, *args, **options)

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageFile
 
 from darkroom.sandbox._guest.names import ImageLinks
+from darkroom.sandbox._guest.notes import note
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 _PATH_VARIABLE = "processed_path"
@@ -61,9 +62,10 @@ class ShownImages:
 
         def imwrite(filename: Any, img: Any, *args: Any, **options: Any) -> bool:
             self._links.give_way(filename)
-            written = write_file(filename, img, *args, **options)
+            if not (is_written := write_file(filename, img, *args, **options)):
+                note(f"cv2.imwrite could not write {filename}: files are written to {os.environ['HOME']}")
             self._wrote(filename)
-            return written
+            return is_written
 
         setattr(cv2, "imwrite", imwrite)  # noqa: B010  # an overloaded function cannot be assigned in types
         plt.show, display = self._show_all, self.display

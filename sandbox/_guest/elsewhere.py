@@ -1,0 +1,159 @@
+"""What code expects that was written for another machine: names of images, folders, windows, older libraries.
+
+Each does what is meant where only one thing can be meant, and says so in a note; else the error lists what there is.
+
+    img.size                          `image`, `img`, `images[0]`, `image_paths[0]`, … : the task's images, where the
+                                      code gives the name to nothing
+    Image.open("input_image.png")     a common name of a file that is not there, with one image: this image
+    "/mnt/data/out.png", "/content"   the working folder (`edits.move_paths`)
+    cv2.imshow("window", array)       shown in the observation
+    Image.ANTIALIAS, np.int           as before (`renamed.toml`)
+"""
+
+import ast
+import errno
+import os
+import pkgutil
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import cv2
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from darkroom.sandbox._guest.messages import CELL_PREFIX
+from darkroom.sandbox._guest.notes import note
+from darkroom.sandbox._guest.patched_modules import PREPARED
+
+FOLDERS = ("/mnt/data", "/content", "/output", "/outputs", "/kaggle/working", "/workspace", "/tmp")
+"""Where code of other runtimes saves its files."""
+_IMAGE = ("image", "img", "input_image", "original_image", "pil_image")
+_PATH = ("img_path", "image_file", "input_path", "input_image_path", "image_filename")
+_IMAGES, _PATHS = ("images", "imgs", "image_list", "input_images"), ("image_paths", "img_paths", "image_files")
+_LENT = re.compile(rf"\b(?:{'|'.join((*_IMAGE, *_PATH, *_IMAGES, *_PATHS))})\b")
+_COMMON_FILE = re.compile(
+    r"(?:(?:input|test|original|uploaded|source|user|sample|my|the)[ _-]?)?"
+    r"(?:image|img|photo|picture|pic|input)[ _-]?\d{0,3}\.(?:jpe?g|png|bmp|webp)",
+    re.IGNORECASE,
+)
+_MAX_LISTED = 20
+_GIVEN = {*PREPARED, "display"}
+_WINDOWS = (
+    *("namedWindow", "destroyAllWindows", "destroyWindow", "resizeWindow", "moveWindow", "setWindowTitle"),
+    *("startWindowThread", "setWindowProperty", "waitKey", "waitKeyEx"),
+)
+
+
+def lent_names(tree: ast.Module, code: str, names: Mapping[str, Any], paths: list[str]) -> dict[str, Any]:
+    """The task's images by the names that the code reads and that neither it nor the session gives to anything."""
+    if not paths or not _LENT.search(code):
+        return {}
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    used -= {*names, *_bound(tree)}
+    lent: dict[str, Any] = {name: [Image.open(path) for path in paths] for name in used.intersection(_IMAGES)}
+    lent |= {name: list(paths) for name in used.intersection(_PATHS)}
+    if len(paths) == 1:  # of several it could mean any
+        lent |= {name: Image.open(paths[0]) for name in used.intersection(_IMAGE)}
+        lent |= dict.fromkeys(used.intersection(_PATH), paths[0])
+    for name in sorted(lent):
+        note(f"{name} is not defined: it is taken for the task's image{'s' * isinstance(lent[name], list)}")
+    return lent
+
+
+def _bound(tree: ast.Module) -> Iterable[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+
+
+def meant(file: Any, paths: list[str]) -> Any:
+    """The file; for one that is not there and has a common name of an image, the path of the task's only image."""
+    if len(paths) != 1 or not isinstance(file, str | os.PathLike) or os.path.exists(file):
+        return file
+    name = os.path.basename(os.fspath(file))
+    if not isinstance(name, str) or not _COMMON_FILE.fullmatch(name):
+        return file
+    note(f"there is no {name}: the task's image is taken")
+    return paths[0]
+
+
+def remedy(error: BaseException, names: Mapping[str, Any], paths: list[str], work_folder: str) -> str:
+    """What there is instead of a name or a file that there is not; empty for other errors."""
+    if isinstance(error, NameError) and error.name:
+        return f"; defined are {_listed([name for name in names if name not in _GIVEN and name[0] != '_'])}"
+    if not isinstance(error, OSError) or not error.filename:
+        return ""
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"; files are written to {work_folder}"
+    if error.errno != errno.ENOENT:
+        return ""
+    files = [name for name in sorted(os.listdir(work_folder)) if not name.startswith(".")]
+    there = f"; there are {_listed([*paths, *files])}" if paths or files else ""
+    return f"{there}; files are written to {work_folder}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(names[:_MAX_LISTED]) + more
+
+
+def install(display: Any) -> None:
+    """Take the place of windows, of backends that need a screen, and of names that are gone."""
+
+    def imshow(winname: Any, mat: Any) -> None:
+        pixels = np.asarray(mat)
+        if pixels.dtype.kind == "f":
+            pixels = (pixels * 255).clip(0, 255).astype(np.uint8)
+        display(Image.fromarray(pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)))
+
+    def wait(*_: Any, **_options: Any) -> int:
+        return -1
+
+    for name, function in {**dict.fromkeys(_WINDOWS, wait), "imshow": imshow}.items():
+        setattr(cv2, name, function)
+    matplotlib.use = plt.switch_backend = wait  # type: ignore[assignment]  # Agg draws all that is shown or saved
+    for module, renamed in tomllib.loads(Path(__file__).with_name("renamed.toml").read_text("utf-8")).items():
+        if module in sys.modules:
+            _lend(sys.modules[module], renamed)
+    if not hasattr(ImageDraw.ImageDraw, "textsize"):
+        setattr(ImageDraw.ImageDraw, "textsize", _text_size)  # noqa: B010  # assigning a method is not typed
+        setattr(ImageDraw.ImageDraw, "multiline_textsize", _text_size)  # noqa: B010
+        setattr(ImageFont.FreeTypeFont, "getsize", _size_in_font)  # noqa: B010
+
+
+def _lend(module: Any, renamed: Mapping[str, str]) -> None:
+    """Make the module find these names for the model's code, by its `__getattr__`, as libraries do it."""
+    others = getattr(module, "__getattr__", None)
+
+    def get(name: str) -> Any:
+        if name in renamed and sys._getframe(1).f_code.co_filename.startswith(CELL_PREFIX):
+            note(f"{module.__name__}.{name} is now {renamed[name].removeprefix('builtins.')}")
+            return pkgutil.resolve_name(renamed[name])
+        if others is None:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return others(name)
+
+    module.__getattr__ = get
+
+
+def _text_size(draw: Any, text: Any, font: Any = None, *_: Any, **options: Any) -> tuple[int, int]:
+    note("ImageDraw.textsize is gone: textbbox measures a text")
+    left, top, right, bottom = draw.textbbox((0, 0), text, font, **options)
+    return round(right - left), round(bottom - top)
+
+
+def _size_in_font(font: Any, text: Any, *_: Any, **options: Any) -> tuple[int, ...]:
+    note("ImageFont.getsize is gone: getbbox measures a text")
+    return tuple(map(round, font.getbbox(text, **options)[2:]))
