@@ -1,14 +1,17 @@
-"""What a call leaves armed in its process is taken back before the session answers, so that how long a policy takes to
-write its next code decides nothing.
+"""Takes back what a call leaves armed in its process, so that how long a policy takes to write decides nothing.
 
-Python's state stays, as in a notebook: variables, modules and what was set in them, the working folder, random states.
-Taken back are timers, handlers and masks of signals, tracing, replaced builtins, the mask of new files, and a recursion
-limit below the one at the start. Threads: a call ends when its threads end, as a program does; one that outlives it (a
-daemon, or after an error) computes only while a later call runs, and what it prints is dropped.
+Python's state stays, as in a notebook: variables, modules and what was set in them, random states, a folder below the
+working folder. Taken back before the session answers are timers, handlers and masks of signals, tracing, replaced
+builtins, the locale, the mask of new files, a folder elsewhere, and a recursion limit below the one at the start.
+
+A call ends when its threads end, as a program does. One that outlives it (a daemon, or after an error) computes only
+while a later call runs, and what it prints is dropped.
 """
 
+import _locale
 import _signal  # type: ignore[import-not-found]
 import builtins
+import faulthandler
 import os
 import sys
 import threading
@@ -28,7 +31,8 @@ class Baseline:
 
     def __init__(self) -> None:
         self._builtins = dict(vars(builtins))
-        self._recursion = sys.getrecursionlimit()
+        self._recursion, self._folder = sys.getrecursionlimit(), os.getcwd()
+        self._locale = _locale.setlocale(_locale.LC_ALL)
         numbers = _signal.valid_signals() - {_signal.SIGKILL, _signal.SIGSTOP, INTERRUPT}
         self._handlers = {number: _signal.getsignal(number) for number in sorted(numbers)}
 
@@ -53,9 +57,21 @@ class Baseline:
             stop(None)  # type: ignore[arg-type]  # takes None
         if (names := vars(builtins)) != self._builtins:
             names.update(self._builtins)
+        faulthandler.cancel_dump_traceback_later()
+        if not _is_below(self._folder):
+            os.chdir(self._folder)
         os.umask(_UMASK)
+        if _locale.setlocale(_locale.LC_ALL) != self._locale:
+            _locale.setlocale(_locale.LC_ALL, self._locale)
         if sys.getrecursionlimit() < self._recursion:
             sys.setrecursionlimit(self._recursion)
+
+
+def _is_below(folder: str) -> bool:
+    try:
+        return f"{os.getcwd()}/".startswith(f"{folder}/")
+    except OSError:  # the code has removed it
+        return False
 
 
 def wait_for_threads() -> None:

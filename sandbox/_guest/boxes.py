@@ -113,6 +113,10 @@ class Repairs:
 
     def _fitted(self, box: Any, size: Size, call: str, *, is_rounded: bool) -> Any:
         """The box for Pillow, which takes no array: as it is where it lies inside or is none."""
+        if isinstance(box, str):
+            raise TypeError(
+                f"{call.partition('(')[0]} takes four numbers (x1, y1, x2, y2), not the string {box[:80]!r}"
+            )
         sides = _numbers(box)
         if sides is None:
             return box

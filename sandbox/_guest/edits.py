@@ -70,7 +70,7 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
     if not enabled:
         return ast.parse(code, filename), []
     try:
-        return _parse(code, filename), []
+        return source_layout.parse(code, filename), []
     except (SyntaxError, ValueError) as error:
         original = error
     with warnings.catch_warnings():
@@ -83,12 +83,12 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
                 edits = unwrapped + joined + mended
                 if n_changed_chars(edits) > MAX_CHANGED_CHARS:
                     raise original  # every repair is reported, and this one would not fit into a reply
-                return _parse(_last(edits, code), filename), edits
+                return source_layout.parse(_last(edits, code), filename), edits
         if unwrapped:
             try:
-                _parse(inner, filename)
+                source_layout.parse(inner, filename)
             except SyntaxError as error:
-                error.msg += ", in the code without what stands around it"
+                error.msg += ", in the code without its fence or tags"
                 raise
     raise original
 
@@ -115,21 +115,6 @@ def _moved(path: str, folders: Mapping[str, str]) -> str:
     return path
 
 
-def _parse(code: str, filename: str = "<code>") -> ast.Module:
-    try:
-        return ast.parse(code, filename)
-    except (RecursionError, MemoryError) as error:
-        raise SyntaxError("nested too deeply for Python's parser, or too large for the memory left") from error
-
-
-def _parses(code: str) -> bool:
-    try:
-        _parse(code)
-    except (SyntaxError, ValueError):
-        return False
-    return True
-
-
 def _last(edits: list[SourceEdit], code: str) -> str:
     return edits[-1].after if edits else code
 
@@ -143,8 +128,9 @@ def _applied(code: str, step: Step) -> list[SourceEdit]:
 def _unwrapped(code: str) -> list[SourceEdit]:
     """The edits that strip what is around the code, from the outside in."""
     edits: list[SourceEdit] = []
-    while len(edits) < _MAX_WRAPPINGS and not _parses(inner := _last(edits, code)):
-        stripped = next(filter(None, (_applied(inner, step) for step in _WRAPPINGS)), None)
+    while len(edits) < _MAX_WRAPPINGS and not source_layout.parses(inner := _last(edits, code)):
+        steps = [step for step in _WRAPPINGS if not edits or step.kind != "strip_prose"]
+        stripped = next(filter(None, (_applied(inner, step) for step in steps)), None)
         if not stripped:
             break
         edits += stripped
@@ -155,11 +141,11 @@ def _mended(code: str) -> list[SourceEdit] | None:
     """The edits after which the code parses: none where it does already; None where nothing helps."""
     edits: list[SourceEdit] = []
     for step in _CHARACTERS:
-        if _parses(_last(edits, code)):
+        if source_layout.parses(_last(edits, code)):
             return edits
         edits += _applied(_last(edits, code), step)
     inner = _last(edits, code)
-    if _parses(inner):
+    if source_layout.parses(inner):
         return edits
     laid_out = next((edits_of_layout for recipe in _LAYOUTS if (edits_of_layout := _laid_out(inner, recipe))), None)
     return edits + laid_out if laid_out else None
@@ -173,7 +159,7 @@ def _laid_out(code: str, recipe: tuple[Step, ...]) -> list[SourceEdit]:
         if not edit:
             return []  # without this step it is a shorter recipe, which was tried
         edits += edit
-    return edits if _parses(_last(edits, code)) else []
+    return edits if source_layout.parses(_last(edits, code)) else []
 
 
 def _plainly_quoted(match: re.Match[str]) -> str:
@@ -196,8 +182,8 @@ _STRIP_TAGS = Step("strip_tag", source_layout.strip_tags)
 _STRIP_FENCE = Step("strip_fence", source_layout.strip_fence)
 _WRAPPINGS = (
     _STRIP_TAGS,
-    _STRIP_FENCE,
     Step("strip_prose", source_layout.strip_prose),
+    _STRIP_FENCE,
     Step("notebook", call_notebook),
 )
 # of two blocks with nothing between them; a line break takes the tags' place

@@ -80,10 +80,13 @@ def _bound(tree: ast.Module) -> Iterable[str]:
 
 def meant(file: Any, paths: list[str]) -> Any:
     """The file; for one that is not there and has a common name of an image, the path of the task's only image."""
-    if len(paths) != 1 or not isinstance(file, str | os.PathLike) or os.path.exists(file):
+    path = os.fspath(file) if isinstance(file, str | os.PathLike) else b""
+    if isinstance(path, bytes) or os.path.exists(path):
         return file
-    name = os.path.basename(os.fspath(file))
-    if not isinstance(name, str) or not _COMMON_FILE.fullmatch(name):
+    if os.path.exists(saved := os.path.join(os.environ["HOME"], path)):  # the code has changed its folder
+        return saved
+    name = os.path.basename(path)
+    if len(paths) != 1 or not _COMMON_FILE.fullmatch(name):
         return file
     note(f"there is no {name}: the task's image is taken")
     return paths[0]
@@ -100,7 +103,8 @@ def remedy(error: BaseException, names: Mapping[str, Any], paths: list[str], wor
     if error.errno != errno.ENOENT:
         return ""
     files = [name for name in sorted(os.listdir(work_folder)) if not name.startswith(".")]
-    there = f"; there are {_listed([*paths, *files])}" if paths or files else ""
+    named = [f"image_path_{n} ({path})" for n, path in enumerate(paths)]
+    there = f"; there are {_listed([*named, *files])}" if named or files else ""
     return f"{there}; files are written to {work_folder}"
 
 

@@ -17,7 +17,7 @@ from darkroom.sandbox._guest.notes import note
 SHOWN = "<shown>"
 """The name, which no code can spell, of the function that shows a value."""
 _LINE = re.compile(r"^([ \t]*)(?:%%?time(?:it)?[ \t]+(?=[^\s-])|([%!])[ \t]*([^\n]*))", re.MULTILINE)
-_OTHER_CELL = re.compile(r"\s*%%(?!time|capture)")
+_OTHER_CELL = re.compile(r"%%(?!time|capture)")
 _INSTALLERS = re.compile(
     r"(?:python3? -m )?(?:uv )?pip3? install\b|(?:apt|apt-get|conda|mamba) install\b|apt-get update\b"
 )
@@ -27,7 +27,7 @@ _MODULES = {"pillow": "PIL", "opencv": "cv2", "scikit": "skimage"}
 
 def call_notebook(code: str) -> str:
     """Make calls of a notebook's lines; other lines stay, and so does a cell of another language."""
-    return code if _OTHER_CELL.match(code) else _LINE.sub(_called, code)
+    return code if _OTHER_CELL.match(code.lstrip()) else _LINE.sub(_called, code)
 
 
 def _called(line: re.Match[str]) -> str:

@@ -29,7 +29,7 @@ from darkroom.sandbox._guest.notes import note
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 _PATH_VARIABLE = "processed_path"
 _END_OF_JPEG = b"\xff\xd9"
-_read_file = cv2.imread  # as it was before the sandbox, or the code, put another in its place
+_read_file, _list_folder = cv2.imread, os.scandir  # as they were before the sandbox, or the code, put others there
 _WRITING = os.O_WRONLY | os.O_RDWR
 
 
@@ -238,7 +238,7 @@ class SavedFiles:
             own = os.lstat(self._folder).st_dev
         for folder in folders:
             entries: list[os.DirEntry[str]] = []
-            with suppress(OSError), os.scandir(folder) as listed:
+            with suppress(OSError), _list_folder(folder) as listed:
                 entries = list(listed)
             for entry in entries:
                 try:

@@ -26,15 +26,15 @@ _OPENING_FENCE = re.compile(
     rf"\A[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE
 )
 _ANY_FENCE = re.compile(rf"\A[{_BLANK}]*(?:```|~~~)")
-_OPENING_TAG = re.compile(rf"\A[{_BLANK}]*<(?:code|python)>", re.IGNORECASE)
-_CLOSING_TAG = re.compile(r"</(?:code|python)>\Z", re.IGNORECASE)
+_OPENING_TAG = re.compile(rf"\A[{_BLANK}]*<(?:code|python|tool_call|tool_code|execute)>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(r"</(?:code|python|tool_call|tool_code|execute)>\Z", re.IGNORECASE)
 FENCE_SEAM = re.compile(
     rf"^[ \t]*(`{{3,}}|~{{3,}})\s*\n[ \t]*\1[ \t]*{_LANGUAGE}[ \t\r]*\n", re.IGNORECASE | re.MULTILINE
 )
-_BLOCK = re.compile(
-    rf"^[ \t]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}[ \t\r]*\n(?P<code>.*?)(?:^[ \t]*\1[ \t\r]*$|\Z)",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+_FENCE_LINE = re.compile(
+    rf"^[ \t]{{0,9}}(`{{3,9}}|~{{3,9}})[ \t]{{0,9}}({_LANGUAGE})[ \t\r]{{0,9}}$", re.IGNORECASE | re.MULTILINE
 )
+_LONG_STRING = re.compile(r"\"{3}|'{3}")
 TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
 
 
@@ -57,11 +57,43 @@ def strip_fence(code: str) -> str:
 
 
 def strip_prose(code: str) -> str:
-    """Return the one fenced block among words, which hold no string of several lines that it could stand in."""
-    blocks = list(itertools.islice(_BLOCK.finditer(code), 2))
-    if len(blocks) != 1 or re.search(r"\"{3}|'{3}", code[: blocks[0].start()]):
-        return code
-    return blocks[0]["code"]
+    """Return what stands in fences among words, one block after the other; of code before a fence of words, the code.
+
+    Blocks that name no language are left out where another names Python: they may show what it is to print.
+    """
+    blocks, outside, opening, end = [], "", None, 0
+    for line in _FENCE_LINE.finditer(code):
+        if opening is None:
+            outside, opening = outside + code[end : line.start()], line
+            if not blocks and outside.strip() and parses(outside):
+                return outside
+        elif line[1] == opening[1] and not line[2]:
+            blocks.append((opening[2], code[opening.end() + 1 : line.start()]))
+            opening, end = None, line.end()
+    if opening is not None:
+        blocks.append((opening[2], code[opening.end() + 1 :]))
+    else:
+        outside += code[end:]
+    if not blocks or not outside.strip() or _LONG_STRING.search(outside):
+        return code  # a fence may stand in a string of several lines
+    is_named = any(language for language, _ in blocks)
+    return "".join(block for language, block in blocks if language or not is_named)
+
+
+def parse(code: str, filename: str = "<code>") -> ast.Module:
+    """Parse it. Raises SyntaxError or ValueError."""
+    try:
+        return ast.parse(code, filename)
+    except (RecursionError, MemoryError) as error:
+        raise SyntaxError("nested too deeply for Python's parser, or too large for the memory left") from error
+
+
+def parses(code: str) -> bool:
+    try:
+        parse(code)
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _without_closing_fence(code: str, opening: str) -> str:
