@@ -31,9 +31,7 @@ _CLOSING_TAG = re.compile(r"</(?:code|python|tool_call|tool_code|execute)>\Z", r
 FENCE_SEAM = re.compile(
     rf"^[ \t]*(`{{3,}}|~{{3,}})\s*\n[ \t]*\1[ \t]*{_LANGUAGE}[ \t\r]*\n", re.IGNORECASE | re.MULTILINE
 )
-_FENCE_LINE = re.compile(
-    rf"^[ \t]{{0,9}}(`{{3,9}}|~{{3,9}})[ \t]{{0,9}}({_LANGUAGE})[ \t\r]{{0,9}}$", re.IGNORECASE | re.MULTILINE
-)
+_FENCE_LINE = re.compile(r"^[ \t]{0,9}(`{3,9}|~{3,9})[ \t]{0,9}([\w+-]{0,20})[ \t\r]{0,9}$", re.MULTILINE)
 _LONG_STRING = re.compile(r"\"{3}|'{3}")
 TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
 
@@ -57,27 +55,28 @@ def strip_fence(code: str) -> str:
 
 
 def strip_prose(code: str) -> str:
-    """Return what stands in fences among words, one block after the other; of code before a fence of words, the code.
+    """Return what stands in fences among words, one block after the other; of code before a fence and words, the code.
 
     Blocks that name no language are left out where another names Python: they may show what it is to print.
     """
-    blocks, outside, opening, end = [], "", None, 0
+    blocks, outside, opening, end = list[tuple[str, str]](), "", None, 0
     for line in _FENCE_LINE.finditer(code):
         if opening is None:
             outside, opening = outside + code[end : line.start()], line
-            if not blocks and outside.strip() and parses(outside):
+            if not blocks and outside.strip(_BLANK) and code[line.end() :].strip(_BLANK) and parses(outside):
                 return outside
         elif line[1] == opening[1] and not line[2]:
             blocks.append((opening[2], code[opening.end() + 1 : line.start()]))
             opening, end = None, line.end()
-    if opening is not None:
-        blocks.append((opening[2], code[opening.end() + 1 :]))
-    else:
+    if opening is None:
         outside += code[end:]
-    if not blocks or not outside.strip() or _LONG_STRING.search(outside):
+    else:
+        blocks.append((opening[2], code[opening.end() + 1 :]))
+    is_python = all(re.fullmatch(_LANGUAGE, language, re.IGNORECASE) for language, _ in blocks)
+    if not outside.strip(_BLANK) or not is_python or _LONG_STRING.search(outside):
         return code  # a fence may stand in a string of several lines
     is_named = any(language for language, _ in blocks)
-    return "".join(block for language, block in blocks if language or not is_named)
+    return "".join(block for language, block in blocks if language or not is_named) or code
 
 
 def parse(code: str, filename: str = "<code>") -> ast.Module:

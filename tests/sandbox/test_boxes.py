@@ -108,8 +108,8 @@ def test_pillow_gets_a_box_that_shows_something_or_the_code_an_error(cell: Cell,
         ("next(map(image.crop, [(0, 9, 999, 0)]))", ("crop((0, 9, 999, 0))", "crop((0, 0, 200, 9))"), (200, 9)),
         (
             "image.crop(np.array([-9, 2, 30, 40]))",
-            ("crop(np.array([-9, 2, 30, 40]))", "crop((-9, 2, 30, 40))"),
-            (39, 38),
+            ("crop(np.array([-9, 2, 30, 40]))", "crop((0, 2, 30, 40))"),
+            (30, 38),
         ),
     ],
 )
@@ -121,14 +121,31 @@ def test_a_box_that_would_give_nothing_is_repaired_and_reported(
     assert all(ast.parse(text) for text in edit)
 
 
-@pytest.mark.parametrize(
-    "box", [(100, 50, 9000, 80), [-5, -5, 20, 10], (-300, -200, 500, 300), (199.4, 99.4, 201, 300)]
-)
-def test_a_crop_beyond_the_border_is_padded_with_black_as_by_pillow(cell: Cell, box: Any) -> None:
+@pytest.mark.parametrize("box", [(-300, -200, 500, 300), [0, 0, 200, 120], (-1, 0, 200, 100)])
+def test_a_crop_that_holds_the_whole_image_is_padded_with_black_as_by_pillow(cell: Cell, box: Any) -> None:
     cropped = cell.run("result = image.crop(box)", box=box)
     assert cropped == PLAIN["crop"](cell.names["image"], box)
     assert not np.asarray(cropped)[-1, -1].any() or not np.asarray(cropped)[0, 0].any()
     assert cell.edits == []
+
+
+@pytest.mark.parametrize(
+    ("box", "clamped"),
+    [
+        ((100, 50, 9000, 80), (100, 50, 200, 80)),
+        ([-5, -5, 20, 10], (0, 0, 20, 10)),
+        ((198.4, 98.4, 201, 300), (198, 98, 200, 100)),
+        ((-5, 10, 205, 20), (0, 10, 200, 20)),
+    ],
+)
+def test_a_crop_beyond_the_border_is_clamped_and_reported(cell: Cell, box: Any, clamped: tuple[int, ...]) -> None:
+    assert cell.run("result = image.crop(box)", box=box) == PLAIN["crop"](cell.names["image"], clamped)
+    assert [after for _, after in cell.edits] == [f"crop({clamped})"]
+
+
+def test_a_box_that_is_a_string_is_an_error_that_says_so(cell: Cell) -> None:
+    with pytest.raises(TypeError, match="crop takes four numbers .x1, y1, x2, y2., not the string"):
+        cell.run("image.crop('[1, 2, 3, 4]')")
 
 
 def test_a_box_counts_for_the_image_that_it_is_cut_from(cell: Cell) -> None:
@@ -176,7 +193,7 @@ def test_a_box_without_pixels_is_an_error_that_names_it(cell: Cell, call: str, t
 
 @pytest.mark.parametrize(
     "box",
-    [None, (1, 2, 3), ("1", "2", "3", "4"), 7, "box", np.zeros((4, 2)), np.array(5), (1, 2, 3, None), {1, 2, 3, 4}],
+    [None, (1, 2, 3), ("1", "2", "3", "4"), 7, np.zeros((4, 2)), np.array(5), (1, 2, 3, None), {1, 2, 3, 4}],
 )
 def test_anything_else_is_pillows_own_business(cell: Cell, box: Any) -> None:
     def outcome(crop: Any) -> Any:

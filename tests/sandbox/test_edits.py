@@ -103,13 +103,35 @@ def test_two_blocks_with_nothing_between_them_run_in_order() -> None:
     assert repaired("<code>x = 1</code>\n<code>print(x)</code>") == (["strip_tag", "strip_tag"], "x = 1\nprint(x)")
 
 
-def test_two_blocks_with_words_between_them_are_an_error() -> None:
-    assert error_of("```python\nx = 1\n```\nand then\n```python\nprint(x)\n```\n").lineno == 2
+@pytest.mark.parametrize(
+    ("text", "ran"),
+    [
+        ("Here it is:\n```python\nx = 1\n```\nDone.", "x = 1\n"),
+        ("Here it is:\n```tool_code\nx = 1\n", "x = 1\n"),
+        ("```python\nx = 1\n```\nIt's done.", "x = 1\n"),
+        ("x = 1\n```\nThis isn't code.", "x = 1\n"),
+        ("```python\nx = 1\n```\nand then\n```python\nprint(x)\n```\n", "x = 1\nprint(x)\n"),
+        ("First:\n```python\nprint(1)\n```\nIt prints\n```\n1\n```\n", "print(1)\n"),
+    ],
+)
+def test_words_around_fences_are_stripped(text: str, ran: str) -> None:
+    assert repaired(text) == (["strip_prose"], ran)
 
 
-@pytest.mark.parametrize("code", ["Here it is:\n```python\nx = 1\n```", "```json\n{1 2}\n```", "```bash\nls -l\n```"])
-def test_prose_and_other_languages_are_no_code(code: str) -> None:
+@pytest.mark.parametrize(
+    "code",
+    ["```json\n{1 2}\n```", "```bash\nls -l\n```", "Only words.", 'x = """\n```python\nprint(1)\n```\n"""\ny = ('],
+)
+def test_other_languages_words_alone_and_fences_in_strings_are_no_code(code: str) -> None:
     error_of(code)
+
+
+def test_a_notebooks_lines_become_calls() -> None:
+    code = "%matplotlib inline\n%time x = 1\nif x:\n    !pip install 'a b'\ny = 7 % x"
+    calls = "get_ipython().run_line_magic('matplotlib inline')\nx = 1\nif x:\n    "
+    calls += "get_ipython().system(\"pip install 'a b'\")\ny = 7 % x"
+    assert repaired(code) == (["notebook"], calls)
+    assert error_of("%%bash\nls").lineno == 1
 
 
 def test_an_error_inside_counts_lines_without_the_fence_and_says_so() -> None:
@@ -287,7 +309,7 @@ def test_paths_below_a_folder_are_moved_and_reported() -> None:
     tree = ast.parse("p = '/mnt/data/x.png'; q = '/mnt/database'")
     links = ImageLinks([], [])
     links.settle("/real")
-    assert move_paths(tree, {"/mnt/data": "/real"}, links) == [
+    assert move_paths(tree, "… /mnt/data …", {"/mnt/data": "/real"}, links) == [
         SourceEdit("output_folder", "'/mnt/data/x.png'", "'/real/x.png'")
     ]
     assert ast.unparse(tree) == "p = '/real/x.png'\nq = '/mnt/database'"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from darkroom.sandbox import Limits, SandboxPool, Session
+from darkroom.sandbox import Limits, SandboxError, SandboxPool, Session
 
 SHOWS_TWO_FIGURES = "plt.plot([1, 2])\nplt.figure(figsize=(2, 1))\nplt.plot([2, 1])\nplt.show()"
 
@@ -116,9 +116,30 @@ def test_every_open_figure_is_shown_however_show_is_called(session: Session) -> 
     assert [image.name for image in session.run(small).images] == ["display 1", "display 2"]
 
 
-def test_a_figure_that_was_not_shown_stays_open_for_the_next_round(session: Session) -> None:
-    assert session.run("plt.figure(figsize=(2, 1)); plt.plot([1, 2])").images == ()
-    assert [image.pixels.size for image in session.run("plt.title('later'); plt.show()").images] == [(200, 100)]
+def test_a_figure_that_was_not_shown_is_shown_and_again_where_it_changes(session: Session) -> None:
+    figure = "fig, axes = plt.subplots(figsize=(2, 1)); axes.plot([1, 2])"
+    assert [image.pixels.size for image in session.run(figure).images] == [(200, 100)]
+    assert session.run("print(1)").images == ()
+    assert [image.pixels.size for image in session.run("axes.set_title('later')\nplt.show()").images] == [(200, 100)]
+    assert session.run("plt.plot([1]); plt.savefig('a.png')").images[0].name == "a.png"
+    assert session.run("print(1)").images == ()
+
+
+def test_the_last_value_is_shown_as_in_a_notebook(session: Session) -> None:
+    assert session.run("x = 3\nx + 1").text == "4\n"
+    assert session.run("x + 1;").text == session.run("x = 5").text == session.run("None").text == ""
+    assert [image.pixels.size for image in session.run("image_clue_0.crop((0, 0, 5, 5))").images] == [(5, 5)]
+    drawn = session.run("plt.plot([1, 2])")
+    assert (drawn.text, len(drawn.images)) == ("", 1)
+    assert session.run("import asyncio\nawait asyncio.sleep(0)\n'done'").text == "'done'\n"
+
+
+def test_without_echo_a_call_shows_what_the_code_shows() -> None:
+    with SandboxPool(echo="off") as pool, pool.group() as group, group.session() as session:
+        assert session.run("1 + 1\nplt.plot([1])").images == ()
+        assert session.run("1 + 1").text == ""
+    with pytest.raises(SandboxError, match="set --echo"):
+        SandboxPool(echo="all")
 
 
 def test_pixels_arrive_unchanged_and_transparency_lies_on_white(session: Session) -> None:
@@ -157,8 +178,8 @@ print(small.crop(box).size, image_clue_0.crop(box=box).size, cv2.imread(image_pa
 small.crop(box[::-1])
 """
     observation = session.run(code)
-    assert observation.text == "(400, 880) (400, 880) (300, 200, 3)\n"
-    assert [edit.kind for edit in observation.edits] == ["clamp_box", "clamp_box"]
+    assert observation.text == "(100, 130) (400, 880) (300, 200, 3)\n"
+    assert [edit.kind for edit in observation.edits] == ["clamp_box"] * 3
 
 
 def test_a_crop_beyond_the_border_pads_as_pillow_does(session: Session) -> None:
