@@ -54,7 +54,7 @@ class Baseline:
                 _signal.signal(number, handler)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
         for stop in (sys.settrace, sys.setprofile, threading.settrace, threading.setprofile):
-            stop(None)  # type: ignore[arg-type]  # takes None
+            stop(None)
         if (names := vars(builtins)) != self._builtins:
             names.update(self._builtins)
         faulthandler.cancel_dump_traceback_later()
@@ -89,6 +89,6 @@ def outlived() -> frozenset[threading.Thread]:
 def _own_threads() -> list[threading.Thread]:
     if threading.active_count() == 1:
         return []
-    workers: Any = pools._threads_queues  # type: ignore[attr-defined]
+    workers: Any = pools._threads_queues
     main = threading.main_thread()
     return [t for t in threading.enumerate() if t is not main and t not in workers and not isinstance(t, DummyProcess)]

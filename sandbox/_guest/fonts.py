@@ -7,7 +7,7 @@ nearest one, with a note. Text of which a face lacks a character is drawn by Dar
 
 import os
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import cv2
 import matplotlib
@@ -32,13 +32,13 @@ def install() -> None:
     manager: Any = font_manager.fontManager
     manager.ttflist[:] = [entry for entry in manager.ttflist if entry.fname.startswith(matplotlib.get_data_path())]
     manager.addfont(_FALLBACK)
-    find = manager._find_fonts_by_props
+    find, settings = manager._find_fonts_by_props, cast(dict[str, Any], matplotlib.rcParams)
 
     def find_with_fallback(prop: Any, *args: Any, **options: Any) -> list[Any]:
         wanted = font_manager.FontProperties._from_any(prop).copy()  # type: ignore[attr-defined]
         known, families = {entry.name for entry in manager.ttflist}, dict.fromkeys(_FAMILIES)
         for family in reversed(wanted.get_family()):
-            names = matplotlib.rcParams.get(f"font.{family}", [family])
+            names = settings.get(f"font.{family}", [family])
             if known.isdisjoint(names):
                 note(f"the sandbox has no font {', '.join(names)}: {_FAMILIES[0]} takes its place")
             else:

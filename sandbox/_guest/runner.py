@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 import types
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 from PIL import Image
 
@@ -218,7 +218,7 @@ class Runner:
             show_last_value(tree, source)
         self._repairs.instrument(tree)
         edits += move_paths(tree, code, self._folders, self._inputs.links)
-        return compile(tree, cell, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        return cast(types.CodeType, compile(tree, cell, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT))
 
     def _reply(
         self, outcome: _Outcome, edit_rows: list[Any], held: dict[str, tuple[str, ...]]

@@ -110,7 +110,7 @@ class ShownImages:
         plt.close("all")
 
     def _draw(self, figure: Any) -> None:
-        canvas = figure.canvas if isinstance(figure.canvas, FigureCanvasAgg) else FigureCanvasAgg(figure)
+        canvas: Any = figure.canvas if isinstance(figure.canvas, FigureCanvasAgg) else FigureCanvasAgg(figure)
 
         def pixels() -> bytes:
             canvas.draw()

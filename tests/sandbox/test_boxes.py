@@ -144,7 +144,7 @@ def test_a_crop_beyond_the_border_is_clamped_and_reported(cell: Cell, box: Any, 
 
 
 def test_a_box_that_is_a_string_is_an_error_that_says_so(cell: Cell) -> None:
-    with pytest.raises(TypeError, match="crop takes four numbers .x1, y1, x2, y2., not the string"):
+    with pytest.raises(TypeError, match="crop takes four numbers"):
         cell.run("image.crop('[1, 2, 3, 4]')")
 
 
