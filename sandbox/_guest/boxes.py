@@ -113,10 +113,8 @@ class Repairs:
 
     def _fitted(self, box: Any, size: Size, call: str, *, is_rounded: bool) -> Any:
         """The box for Pillow, which takes no array: as it is where it lies inside or is none."""
-        if isinstance(box, str):
-            raise TypeError(
-                f"{call.partition('(')[0]} takes four numbers (x1, y1, x2, y2), not the string {box[:80]!r}"
-            )
+        if isinstance(box, str) or (isinstance(box, list | tuple) and any(isinstance(side, str) for side in box)):
+            raise TypeError(f"{call.partition('(')[0]} takes four numbers (x1, y1, x2, y2), not strings: {box!r:.80}")
         sides = _numbers(box)
         if sides is None:
             return box
@@ -125,6 +123,8 @@ class Repairs:
         if is_fit and not isinstance(box, np.ndarray):
             return box
         text = _shown(box, sides)
+        if not is_fit and all(0 <= side <= 1 for side in sides) and any(side % 1 for side in sides):
+            raise ValueError(f"{call}{text}) has fractions: a box counts pixels of the image of {size[0]}x{size[1]}")
         fitted = numbers if is_fit else fit_box(numbers, size, name=f"{call.partition('(')[0]} box {text}")
         self._record(f"{call}{text})", f"{call}{_text(fitted)})")
         return fitted

@@ -184,6 +184,7 @@ _WRAPPINGS = (
     _STRIP_TAGS,
     Step("strip_prose", source_layout.strip_prose),
     _STRIP_FENCE,
+    Step("strip_prompts", source_layout.strip_prompts),
     Step("notebook", call_notebook),
 )
 # of two blocks with nothing between them; a line break takes the tags' place

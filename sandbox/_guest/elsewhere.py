@@ -12,12 +12,14 @@ Each does what is meant where only one thing can be meant, and says so in a note
 
 import ast
 import errno
+import glob
 import os
 import pkgutil
 import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +29,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from darkroom.sandbox._guest.messages import CELL_PREFIX
+from darkroom.sandbox._guest.messages import CELL_PREFIX, IMAGE_FOLDER
 from darkroom.sandbox._guest.notes import note
-from darkroom.sandbox._guest.patched_modules import PREPARED
+from darkroom.sandbox._guest.patched_modules import PREPARED, make_module, provide
 
 FOLDERS = ("/mnt/data", "/content", "/output", "/outputs", "/kaggle/working", "/workspace", "/tmp")
 """Where code of other runtimes saves its files."""
@@ -43,10 +45,12 @@ _COMMON_FILE = re.compile(
     re.IGNORECASE,
 )
 _MAX_LISTED = 20
+_THERE = "there are"
 _GIVEN = {*PREPARED, "display"}
 _WINDOWS = (
     *("namedWindow", "destroyAllWindows", "destroyWindow", "resizeWindow", "moveWindow", "setWindowTitle"),
-    *("startWindowThread", "setWindowProperty", "waitKey", "waitKeyEx"),
+    *("startWindowThread", "setWindowProperty", "getWindowProperty", "waitKey", "waitKeyEx", "setMouseCallback"),
+    *("createTrackbar", "getTrackbarPos", "setTrackbarPos"),
 )
 
 
@@ -96,16 +100,24 @@ def remedy(error: BaseException, names: Mapping[str, Any], paths: list[str], wor
     """What there is instead of a name or a file that there is not; empty for other errors."""
     if isinstance(error, NameError) and error.name:
         return f"; defined are {_listed([name for name in names if name not in _GIVEN and name[0] != '_'])}"
-    if not isinstance(error, OSError) or not error.filename:
-        return ""
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"; files are written to {work_folder}"
-    if error.errno != errno.ENOENT:
-        return ""
+    if isinstance(error, ImportError) and error.name == "scipy.misc":
+        return "; PIL.Image reads, resizes and saves images"
+    if isinstance(error, FileNotFoundError):
+        there = "" if _THERE in str(error) else f"; {what_there_is(paths, work_folder)}"
+        return f"{there}; files are written to {work_folder}"
+    is_refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    return f"; files are written to {work_folder}" if is_refused else ""
+
+
+def missing(file: Any, paths: list[str]) -> FileNotFoundError:
+    """Error of an image that is not there: code that catches and prints it shows what there is."""
+    told = f"{os.strerror(errno.ENOENT)} ({what_there_is(paths, os.environ['HOME'])})"
+    return FileNotFoundError(errno.ENOENT, told, file)
+
+
+def what_there_is(paths: list[str], work_folder: str) -> str:
     files = [name for name in sorted(os.listdir(work_folder)) if not name.startswith(".")]
-    named = [f"image_path_{n} ({path})" for n, path in enumerate(paths)]
-    there = f"; there are {_listed([*named, *files])}" if named or files else ""
-    return f"{there}; files are written to {work_folder}"
+    return f"{_THERE} {_listed([*(f'image_path_{n} ({path})' for n, path in enumerate(paths)), *files]) or 'no files'}"
 
 
 def _listed(names: list[str]) -> str:
@@ -125,9 +137,23 @@ def install(display: Any) -> None:
     def wait(*_: Any, **_options: Any) -> int:
         return -1
 
+    def find(pathname: Any, *args: Any, **options: Any) -> list[Any]:
+        if not (found := find_files(pathname, *args, **options)):
+            note(f"no file matches {pathname}: the task's images are in {IMAGE_FOLDER}")
+        return found
+
+    def choose(*_: Any, **_options: Any) -> None:
+        raise RuntimeError("there is no window to choose in: state the box as x, y, w, h in pixels")
+
+    find_files, glob.glob = glob.glob, find
+    for name in ("selectROI", "selectROIs"):
+        setattr(cv2, name, choose)
     for name, function in {**dict.fromkeys(_WINDOWS, wait), "imshow": imshow}.items():
         setattr(cv2, name, function)
     matplotlib.use = plt.switch_backend = wait  # type: ignore[assignment]  # Agg draws all that is shown or saved
+    provide("google", {}, colab={"patches": make_module("google.colab.patches", {"cv2_imshow": partial(imshow, None)})})
+    styles = plt.style.library
+    styles |= {name.replace("-v0_8", ""): style for name, style in styles.items()}
     for module, renamed in tomllib.loads(Path(__file__).with_name("renamed.toml").read_text("utf-8")).items():
         if module in sys.modules:
             _lend(sys.modules[module], renamed)

@@ -104,9 +104,9 @@ def install_notebook_modules(display: Callable[..., None]) -> None:
     """Provide IPython and tqdm. `display` shows images and figures and prints anything else."""
     names: dict[str, Any] = dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text)
     names |= {"display": display, "update_display": display, "clear_output": _nothing, "Image": _image_of}
-    _provide("IPython", {"get_ipython": Notebook, "version_info": (9, 0, 0, "")}, display=names)
+    provide("IPython", {"get_ipython": Notebook, "version_info": (9, 0, 0, "")}, display=names)
     bars = {"tqdm": Bar, "trange": lambda *ends, **options: Bar(range(*ends), **options), "tqdm_notebook": Bar}
-    _provide("tqdm", bars, auto=bars, notebook=bars, std=bars, autonotebook=bars)
+    provide("tqdm", bars, auto=bars, notebook=bars, std=bars, autonotebook=bars)
     _explain_input()
     _explain_network()
 
@@ -167,15 +167,15 @@ def _image_of(data: Any = None, url: Any = None, filename: Any = None, **_: Any)
     return Image.open(io.BytesIO(source) if type(source) is bytes else source)
 
 
-def _provide(name: str, names: dict[str, Any], **submodules: dict[str, Any]) -> None:
+def provide(name: str, names: dict[str, Any], **submodules: dict[str, Any]) -> None:
     if name in sys.modules or importlib.util.find_spec(name):
         return
-    package = _module(name, {**names, "__path__": []})
+    package = make_module(name, {**names, "__path__": []})
     for submodule, contents in submodules.items():
-        vars(package).setdefault(submodule, _module(f"{name}.{submodule}", contents))
+        vars(package).setdefault(submodule, make_module(f"{name}.{submodule}", contents))
 
 
-def _module(name: str, names: dict[str, Any]) -> ModuleType:
+def make_module(name: str, names: dict[str, Any]) -> ModuleType:
     module = sys.modules[name] = ModuleType(name)
     vars(module).update(names, __spec__=ModuleSpec(name, None))  # without a spec `find_spec` would raise
     return module

@@ -8,7 +8,6 @@ mapping of the sealed pixels, of which the group made a few; only pages that are
 No session holds a descriptor of the pixels: its offset and time stamps would be a channel between sessions.
 """
 
-import errno
 import mmap
 import os
 import re
@@ -21,7 +20,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageFile
 
-from darkroom.sandbox._guest.elsewhere import meant
+from darkroom.sandbox._guest.elsewhere import meant, missing
 from darkroom.sandbox._guest.messages import DecodedImage
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._kernel import syscalls
@@ -93,6 +92,8 @@ def hook_pillow(inputs: Inputs) -> None:
 
     def open_shared(fp: Any, mode: Any = "r", formats: Any = None) -> ImageFile.ImageFile:
         fp = meant(fp, paths)
+        if isinstance(fp, str | os.PathLike) and not os.path.exists(fp):
+            raise missing(fp, paths)
         image = open_file(fp, mode, formats)
         pixels = by_path.get(target(fp))
         if pixels is not None and pixels.size == image.size and pixels.mode == image.mode:
@@ -138,7 +139,7 @@ def hook_opencv(inputs: Inputs) -> None:
     def imread(filename: Any, flags: int = cv2.IMREAD_COLOR, *args: Any, **options: Any) -> Any:
         filename = meant(filename, paths)
         if isinstance(filename, str) and not os.path.exists(filename):
-            raise FileNotFoundError(errno.ENOENT, "cv2.imread: no such file", filename)
+            raise missing(filename, paths)
         arrays = by_path.get(target(filename))
         if arrays is None or flags != cv2.IMREAD_COLOR or args or options:
             return read_file(filename, flags, *args, **options)

@@ -37,7 +37,9 @@ TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
 
 
 def strip_tags(code: str) -> str:
-    """Remove `<code>` or `<python>` at the start and `</code>` or `</python>` at the end, or either of them."""
+    """Remove `<code>` or `<python>` at the start and `</code>` or `</python>` at the end, or either, and a thought."""
+    if code.lstrip(_BLANK).startswith("<think>") and "</think>" in code:
+        return code.partition("</think>")[2]
     opening = _OPENING_TAG.match(code)
     code = code[opening.end() :] if opening else code
     closing = _CLOSING_TAG.search(code.rstrip(_BLANK))
@@ -63,7 +65,7 @@ def strip_prose(code: str) -> str:
     for line in _FENCE_LINE.finditer(code):
         if opening is None:
             outside, opening = outside + code[end : line.start()], line
-            if not blocks and outside.strip(_BLANK) and code[line.end() :].strip(_BLANK) and parses(outside):
+            if not blocks and code[line.end() :].strip(_BLANK) and _is_program(outside):
                 return outside
         elif line[1] == opening[1] and not line[2]:
             blocks.append((opening[2], code[opening.end() + 1 : line.start()]))
@@ -77,6 +79,20 @@ def strip_prose(code: str) -> str:
         return code  # a fence may stand in a string of several lines
     is_named = any(language for language, _ in blocks)
     return "".join(block for language, block in blocks if language or not is_named) or code
+
+
+def strip_prompts(code: str) -> str:
+    """Return what stands after `>>>` and `...`; the lines between them are what was printed."""
+    lines = code.strip().splitlines()
+    if not lines or not lines[0].startswith(">>>"):
+        return code
+    return "\n".join(line[4:] for line in lines if line.startswith((">>>", "...")))
+
+
+def _is_program(text: str) -> bool:
+    """Check that it does something: a heading is a comment to Python, and a word a name."""
+    does = ast.Call | ast.Assign | ast.AugAssign | ast.Import | ast.ImportFrom
+    return parses(text) and any(isinstance(node, does) for node in ast.walk(ast.parse(text)))
 
 
 def parse(code: str, filename: str = "<code>") -> ast.Module:

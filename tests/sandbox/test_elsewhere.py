@@ -36,7 +36,7 @@ def test_what_is_meant_happens_and_a_note_says_so(group: Group, code: str, text:
     [
         ("mine = 1\nprint(nothing)", "; defined are image_path_0, image_size_0, image_path, image_size, mine"),
         ("open('missing.txt')", "; there are image_path_0 (/mnt/data/input_images/image_0.jpg)"),
-        ("cv2.imread('missing.png')", "no such file: 'missing.png'"),
+        ("cv2.imread('missing.png')", "(there are image_path_0 (/mnt/data/input_images/image_0.jpg)): 'missing.png'"),
         ("image_clue_0.save('/usr/x.png')", "; files are written to /mnt/data/temp_processed_images"),
         ("raise NameError('mine')", "NameError: mine (line 1: raise NameError('mine'))"),
     ],
