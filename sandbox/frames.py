@@ -36,7 +36,7 @@ from darkroom.sandbox._guest.messages import HEADER
 from darkroom.sandbox.calls import STATUSES, Artefact, Edit, Status
 from darkroom.sandbox.errors import ProtocolViolation
 from darkroom.sandbox.limits import Limits
-from darkroom.sandbox.neutral import neutralise
+from darkroom.sandbox.neutral import UNSEEN, neutralise
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ _BYTES_PER_CHAR = 6
 """What JSON in UTF-8 spends on one character at most."""
 _BYTES_PER_VALUE = 24
 """A number of 62 bits and what stands around it."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(f"[{UNSEEN}]")
 _STRING = re.compile(rb'"[^"]*+"')
 _CELLS = 3
 MAX_CODE_BYTES = 1 << 20
@@ -213,7 +213,7 @@ def _count(value: object, least: int, most: int) -> int:
 
 
 def _name(value: object) -> str:
-    """A relative path that leads nowhere else and shows what it is: of control characters nothing is left."""
+    """A relative path that leads nowhere else and shows what it is: nothing that controls or cannot be seen is left."""
     parts = [part for part in _text(value, _MAX_NAME).split("/") if part not in ("", ".", "..")]
     return neutralise(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", "/".join(parts)))
 

@@ -5,18 +5,24 @@ observation, pose as the model's own thought, code or answer, or become a specia
 character of each becomes one that looks like it (`<` becomes `‹`, U+2039), so that a reader still sees what was
 printed; all else stays. `special_tokens.toml` has the tags and tokens.
 
-The text may be hostile, and the time is linear in it: every run of characters is taken whole (`*+` never gives back)
-and contains no `<`, where the next search begins.
+Letters and brackets that Unicode's NFKC makes plain, full-width or mathematical ones, count as these: some tokenizers
+normalise. The text may be hostile, and the time is linear in it: every run of characters is taken whole (`*+` never
+gives back) and contains no `<`, where the next search begins.
 """
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 _LOOKALIKES = {"<": "‹", "[": "⁅", "]": "⁆", "◁": "◃"}
 """No normalisation of Unicode leads back to the former."""
+UNSEEN = (
+    r"\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+)
+"""Characters, as a class of regular expressions, that control a terminal, turn the direction or cannot be seen."""
 _WORDS = {
     name: frozenset(words.split())
     for name, words in tomllib.loads(Path(__file__).with_name("special_tokens.toml").read_text("utf-8")).items()
@@ -34,11 +40,22 @@ _TAG = re.compile(
 def neutralise(text: str, special_tokens: Sequence[str] = ()) -> str:
     """The text without meaning to a chat template or tokenizer; its length stays. `special_tokens` are the reading
     tokenizer's, where it is known; those that begin like no tag stay (some tokenizers end a text by a line break)."""
-    if not any(first in text for first in _LOOKALIKES):
+    plain = text if text.isascii() else text.translate(_plain_forms())
+    if not any(first in plain for first in _LOOKALIKES):
         return text
-    text = _LITERAL.sub(_without_meaning, _TAG.sub(_checked, text))
-    own = _own(tuple(special_tokens))
-    return own.sub(_without_meaning, text) if own else text
+    neutral = _LITERAL.sub(_without_meaning, _TAG.sub(_checked, plain))
+    if own := _own(tuple(special_tokens)):
+        neutral = own.sub(_without_meaning, neutral)
+    if plain is text:
+        return neutral
+    return "".join(new if new != old else char for char, old, new in zip(text, plain, neutral, strict=True))
+
+
+@cache
+def _plain_forms() -> dict[int, str]:
+    """The ASCII character that NFKC makes of another one."""
+    forms = ((code, unicodedata.normalize("NFKC", chr(code))) for code in range(0x80, 0x20000))
+    return {code: form for code, form in forms if len(form) == 1 and form.isascii()}
 
 
 def _checked(tag: re.Match[str]) -> str:

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -64,7 +63,8 @@ class ZygoteProcess:
         self._tier: Tier = tier
         self._control, far_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         host_pidfd = os.pidfd_open(os.getpid())
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        # in memory: the machine may have no folder that it can write to
+        self._errors: IO[bytes] = os.fdopen(os.memfd_create("errors"), "w+b")
         self._process = subprocess.Popen(
             [sys.executable, "-s", "-P", "-c", _START, str(_PACKAGE), str(far_end.fileno())],
             pass_fds=[far_end.fileno(), host_pidfd],

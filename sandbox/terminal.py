@@ -1,5 +1,5 @@
 """A console that shows control characters (`\\x1b` as `␛`) instead of passing them to the terminal: what a session
-printed could move the cursor, set the window's title or hide a line."""
+printed could move the cursor, set the window's title, turn the direction or hide a line."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,8 @@ from rich.segment import Segment
 _SHOWN = str.maketrans(
     {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
     | {0x7F: "␡"}
-    | dict.fromkeys(range(0x80, 0xA0), "\N{REPLACEMENT CHARACTER}")
+    | dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\N{REPLACEMENT CHARACTER}")
+    | dict.fromkeys((0x61C, 0x200E, 0x200F), "\N{REPLACEMENT CHARACTER}")
 )
 
 _LEAST_COLUMNS = 60

@@ -45,6 +45,12 @@ def test_one_arbitrary_field_is_checked_or_a_violation(name: str, value: object)
     assert len(reply.text) <= 2 * LIMITS.output_chars + 256
 
 
+def test_a_name_holds_nothing_that_turns_hides_or_controls() -> None:
+    name = "a\u202egnp.exe\u200b\ufeff\x1b[2J\U000e0041＜image＞.png"
+    seen = parse_reply(json.dumps({**HONEST, "artefacts": [[name, 1, ""]]}).encode(), LIMITS).artefacts[0].name
+    assert seen == "a�gnp.exe���[2J�‹image＞.png"
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1))
 def test_only_the_nonce_of_the_call_and_a_short_length_pass(asked: int, answered: int, length: int) -> None:

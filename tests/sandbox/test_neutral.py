@@ -21,6 +21,9 @@ from darkroom.sandbox.neutral import neutralise
         ("<function=f><parameter = x><invoke name", "‹function=f>‹parameter = x>‹invoke name"),
         ("[INST]<<SYS>>x<</SYS>>[/INST][IMG]", "⁅INST]‹<SYS>>x‹</SYS>>⁅/INST]⁅IMG]"),
         ("◁think▷ ]<]image[>[", "◃think▷ ⁆<]image[>["),
+        ("＜image＞ <𝐚𝐧𝐬𝐰𝐞𝐫> ＜｜im_end｜＞ ［INST］ ﹤/code﹥", "‹image＞ ‹𝐚𝐧𝐬𝐰𝐞𝐫> ‹｜im_end｜＞ ⁅INST］ ‹/code﹥"),
+        ("[BOS][EOT]<boi><unit><OD><patch_index_0042>", "⁅BOS]⁅EOT]‹boi>‹unit>‹OD>‹patch_index_0042>"),
+        ("</delimiter_of_multi_objects/><CAPTION><SPECIAL_12>", "‹/delimiter_of_multi_objects/>‹CAPTION>‹SPECIAL_12>"),
     ],
 )
 def test_tags_and_special_tokens_lose_their_first_character(printed: str, seen: str) -> None:
@@ -33,6 +36,7 @@ def test_tags_and_special_tokens_lose_their_first_character(printed: str, seen: 
         "1 < 2, x <s and y> 0, a<b>c",
         "<class 'int'> <function f at 0x7f0000000010> <code object <module> at 0x7f0000000010, line 1>",
         "<PIL.Image.Image image mode=RGB size=4x4> <Figure size 640x480 with 1 Axes>",
+        "ａ ＜ ｂ, 𝐱 < 𝐲, 日本 <物>, ½ <object object at 0x7f0000000010>",
         "[1, 2] [INFO] [inst] array([[0]]) <img src='a.png'> <filename> <image_x> <unused>",
     ],
 )
