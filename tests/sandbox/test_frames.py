@@ -2,13 +2,23 @@
 
 import json
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from darkroom.sandbox import Limits
+from darkroom.sandbox._guest.differences import MAX_REPAIRS
 from darkroom.sandbox.errors import ProtocolViolation
-from darkroom.sandbox.frames import HEADER, encode_request, parse_header, parse_json, parse_reply, reply_cap
+from darkroom.sandbox.frames import (
+    HEADER,
+    MAX_CODE_BYTES,
+    encode_request,
+    parse_header,
+    parse_json,
+    parse_reply,
+    reply_cap,
+)
 
 LIMITS = Limits(max_images=2, max_pixels=10_000)
 HONEST = {"status": "ok", "text": "a", "error": None, "edits": [], "images": [["x", 4, 5]], "artefacts": [["x", 1, ""]]}
@@ -49,6 +59,26 @@ def test_a_name_holds_nothing_that_turns_hides_or_controls() -> None:
     name = "a\u202egnp.exe\u200b\ufeff\x1b[2J\U000e0041＜image＞.png"
     seen = parse_reply(json.dumps({**HONEST, "artefacts": [[name, 1, ""]]}).encode(), LIMITS).artefacts[0].name
     assert seen == "a�gnp.exe���[2J�‹image＞.png"
+
+
+def hostile_replies() -> list[bytes]:
+    """Replies that take much memory for their size: wide characters, escapes, nesting, repairs of the largest code."""
+    repairs = [["k", None, [3 * n, 1, "<answer>\U0001d41a"]] for n in range(MAX_REPAIRS)]
+    texts = [json.dumps({**HONEST, "edits": repairs}), "[" * 2_000_000, '{"a":"' + '\\"' * 1_900_000 + '"}']
+    texts.append(json.dumps({**HONEST, "text": "a" * 3_900_000 + "\U0001d41a"}, ensure_ascii=False))
+    return [text.encode() for text in texts]
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_a_reply_takes_at_most_64_mb_of_the_host(n: int) -> None:
+    payload, code = hostile_replies()[n], "x=1\n" * (MAX_CODE_BYTES // 4)
+    tracemalloc.start()
+    try:
+        with suppress(ProtocolViolation):
+            parse_reply(payload, LIMITS, code)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @settings(deadline=None, max_examples=50)
