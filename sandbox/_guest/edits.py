@@ -23,7 +23,7 @@ import ast
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -93,12 +93,12 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
     raise original
 
 
-def move_paths(tree: ast.Module, code: str, folders: Mapping[str, str], links: ImageLinks) -> list[SourceEdit]:
+def move_paths(nodes: Iterable[ast.AST], code: str, folders: Mapping[str, str], links: ImageLinks) -> list[SourceEdit]:
     """Point string literals below a folder, and those that name an image, to where that really is, in place."""
     if not links.named and not any(folder in code for folder in folders):
         return []
     edits: list[SourceEdit] = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             before, place = node.value, links.place_of(node.value)
             node.value = _moved(before, folders) if place is None else place

@@ -18,7 +18,7 @@ import pkgutil
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,8 @@ FOLDERS = ("/mnt/data", "/content", "/output", "/outputs", "/kaggle/working", "/
 _IMAGE = ("image", "img", "input_image", "original_image", "pil_image")
 _PATH = ("img_path", "image_file", "input_path", "input_image_path", "image_filename")
 _IMAGES, _PATHS = ("images", "imgs", "image_list", "input_images"), ("image_paths", "img_paths", "image_files")
-_LENT = re.compile(rf"\b(?:{'|'.join((*_IMAGE, *_PATH, *_IMAGES, *_PATHS))})\b")
+_LENDABLE = {*_IMAGE, *_PATH, *_IMAGES, *_PATHS}
+_LENT = re.compile(rf"\b(?:{'|'.join(sorted(_LENDABLE))})\b")
 _COMMON_FILE = re.compile(
     r"(?:(?:input|test|original|uploaded|source|user|sample|my|the)[ _-]?)?"
     r"(?:image|img|photo|picture|pic|input)[ _-]?\d{0,3}\.(?:jpe?g|png|bmp|webp)",
@@ -54,12 +55,14 @@ _WINDOWS = (
 )
 
 
-def lent_names(tree: ast.Module, code: str, names: Mapping[str, Any], paths: list[str]) -> dict[str, Any]:
+def lent_names(nodes: Sequence[ast.AST], code: str, names: Mapping[str, Any], paths: list[str]) -> dict[str, Any]:
     """The task's images by the names that the code reads and that neither it nor the session gives to anything."""
     if not paths or not _LENT.search(code):
         return {}
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    used -= {*names, *_bound(tree)}
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    if used.intersection(_LENDABLE) <= names.keys():
+        return {}
+    used -= {*names, *_bound(nodes)}
     lent: dict[str, Any] = {name: [Image.open(path) for path in paths] for name in used.intersection(_IMAGES)}
     lent |= {name: list(paths) for name in used.intersection(_PATHS)}
     if len(paths) == 1:  # of several it could mean any
@@ -70,8 +73,8 @@ def lent_names(tree: ast.Module, code: str, names: Mapping[str, Any], paths: lis
     return lent
 
 
-def _bound(tree: ast.Module) -> Iterable[str]:
-    for node in ast.walk(tree):
+def _bound(nodes: Iterable[ast.AST]) -> Iterable[str]:
+    for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, ast.arg):

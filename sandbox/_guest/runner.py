@@ -211,13 +211,14 @@ class Runner:
         edits += repairs
         source = repairs[-1].after if repairs else code
         errors.remember_lines(cell, source)
-        refuse_dangerous_calls(tree, self._scan)
+        nodes = [*ast.walk(tree)]  # which takes longer than what is done with each
+        refuse_dangerous_calls(nodes, self._scan)
         if self._is_repaired:
-            self._names |= lent_names(tree, source, self._names, self._paths)
+            self._names |= lent_names(nodes, source, self._names, self._paths)
         if self._echo == "last":
             show_last_value(tree, source)
         self._repairs.instrument(tree)
-        edits += move_paths(tree, code, self._folders, self._inputs.links)
+        edits += move_paths(nodes, code, self._folders, self._inputs.links)
         return cast(types.CodeType, compile(tree, cell, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT))
 
     def _reply(

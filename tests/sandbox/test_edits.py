@@ -309,7 +309,7 @@ def test_paths_below_a_folder_are_moved_and_reported() -> None:
     tree = ast.parse("p = '/mnt/data/x.png'; q = '/mnt/database'")
     links = ImageLinks([], [])
     links.settle("/real")
-    assert move_paths(tree, "… /mnt/data …", {"/mnt/data": "/real"}, links) == [
+    assert move_paths(ast.walk(tree), "… /mnt/data …", {"/mnt/data": "/real"}, links) == [
         SourceEdit("output_folder", "'/mnt/data/x.png'", "'/real/x.png'")
     ]
     assert ast.unparse(tree) == "p = '/real/x.png'\nq = '/mnt/database'"

@@ -22,7 +22,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize("code", HARMLESS)
 def test_harmless_code_passes(code: str) -> None:
-    refuse_dangerous_calls(ast.parse(code), "strict")
+    refuse_dangerous_calls([*ast.walk(ast.parse(code))], "strict")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_harmless_code_passes(code: str) -> None:
 )
 def test_a_plain_attack_is_refused_and_named(case: dict) -> None:
     with pytest.raises(Blocked, match="is not allowed"):
-        refuse_dangerous_calls(ast.parse(case["code"]), "strict")
+        refuse_dangerous_calls([*ast.walk(ast.parse(case["code"]))], "strict")
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_a_plain_attack_is_refused_and_named(case: dict) -> None:
 )
 def test_a_dangerous_call_is_found_behind_its_alias(code: str, name: str) -> None:
     with pytest.raises(Blocked, match=rf"^{name} is not allowed.*\(line \d\)$"):
-        refuse_dangerous_calls(ast.parse(code), "strict")
+        refuse_dangerous_calls([*ast.walk(ast.parse(code))], "strict")
 
 
 def test_own_files_allows_files_and_still_refuses_programs() -> None:
-    refuse_dangerous_calls(ast.parse("import os\nos.remove('x')"), "own_files")
+    refuse_dangerous_calls([*ast.walk(ast.parse("import os\nos.remove('x')"))], "own_files")
     with pytest.raises(Blocked):
-        refuse_dangerous_calls(ast.parse("import os\nos.system('x')"), "own_files")
-    refuse_dangerous_calls(ast.parse("import os\nos.system('x')"), "off")
+        refuse_dangerous_calls([*ast.walk(ast.parse("import os\nos.system('x')"))], "own_files")
+    refuse_dangerous_calls([*ast.walk(ast.parse("import os\nos.system('x')"))], "off")
