@@ -8,7 +8,7 @@ from tests.sandbox.programs import read_programs, run_programs, table
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.parametrize("name", ["models_seen", "models_held_out"])
+@pytest.mark.parametrize("name", ["models_seen", "models_held_out", "models_fresh"])
 def test_at_least_95_of_100_programs_do_what_their_author_meant(pool: SandboxPool, name: str) -> None:
     verdicts = run_programs(read_programs(name), pool)
     assert len(verdicts) == 100
@@ -20,7 +20,7 @@ def test_what_a_call_leaves_behind_decides_no_later_one(pool: SandboxPool) -> No
     assert {verdict.case["id"]: verdict.failures for verdict in verdicts if not verdict.passed} == {}
 
 
-@pytest.mark.parametrize("name", ["models_seen", "models_held_out", "between_calls"])
+@pytest.mark.parametrize("name", ["models_seen", "models_held_out", "models_fresh", "between_calls"])
 def test_every_program_has_an_expectation_for_each_of_its_rounds(name: str) -> None:
     cases = read_programs(name)
     assert len({case["id"] for case in cases}) == len(cases)
