@@ -27,6 +27,7 @@ import cv2
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image, ImageDraw, ImageFont
 
 from darkroom.sandbox._guest.messages import CELL_PREFIX, IMAGE_FOLDER
@@ -46,6 +47,7 @@ _COMMON_FILE = re.compile(
     re.IGNORECASE,
 )
 _MAX_LISTED = 20
+_list_folder = os.listdir
 _THERE = "there are"
 _GIVEN = {*PREPARED, "display"}
 _WINDOWS = (
@@ -119,7 +121,7 @@ def missing(file: Any, paths: list[str]) -> FileNotFoundError:
 
 
 def what_there_is(paths: list[str], work_folder: str) -> str:
-    files = [name for name in sorted(os.listdir(work_folder)) if not name.startswith(".")]
+    files = [name for name in sorted(_list_folder(work_folder)) if not name.startswith(".")]
     return f"{_THERE} {_listed([*(f'image_path_{n} ({path})' for n, path in enumerate(paths)), *files]) or 'no files'}"
 
 
@@ -145,10 +147,18 @@ def install(display: Any) -> None:
             note(f"no file matches {pathname}: the task's images are in {IMAGE_FOLDER}")
         return found
 
+    def listed(path: Any = ".") -> list[Any]:
+        if set(names := _list_folder(path)) <= {".tmp"}:
+            note(f"{path} is empty: the task's images are in {IMAGE_FOLDER}")
+        return names
+
     def choose(*_: Any, **_options: Any) -> None:
         raise RuntimeError("there is no window to choose in: state the box as x, y, w, h in pixels")
 
     find_files, glob.glob = glob.glob, find
+    os.listdir = listed
+    Image.register_save("JPG", Image.SAVE["JPEG"])
+    Image.register_save("TIF", Image.SAVE["TIFF"])
     for name in ("selectROI", "selectROIs"):
         setattr(cv2, name, choose)
     for name, function in {**dict.fromkeys(_WINDOWS, wait), "imshow": imshow}.items():
@@ -160,6 +170,8 @@ def install(display: Any) -> None:
     for module, renamed in tomllib.loads(Path(__file__).with_name("renamed.toml").read_text("utf-8")).items():
         if module in sys.modules:
             _lend(sys.modules[module], renamed)
+    if not hasattr(FigureCanvasAgg, "tostring_rgb"):
+        setattr(FigureCanvasAgg, "tostring_rgb", _rgb_of)  # noqa: B010
     if not hasattr(ImageDraw.ImageDraw, "textsize"):
         setattr(ImageDraw.ImageDraw, "textsize", _text_size)  # noqa: B010  # assigning a method is not typed
         setattr(ImageDraw.ImageDraw, "multiline_textsize", _text_size)  # noqa: B010
@@ -179,6 +191,11 @@ def _lend(module: Any, renamed: Mapping[str, str]) -> None:
         return others(name)
 
     module.__getattr__ = get
+
+
+def _rgb_of(canvas: Any) -> bytes:
+    note("FigureCanvasAgg.tostring_rgb is gone: buffer_rgba has the pixels")
+    return np.asarray(canvas.buffer_rgba())[..., :3].tobytes()
 
 
 def _text_size(draw: Any, text: Any, font: Any = None, *_: Any, **options: Any) -> tuple[int, int]:

@@ -47,6 +47,7 @@ def install() -> None:
         return list(dict.fromkeys(find(wanted, *args, **options)))
 
     manager._find_fonts_by_props = find_with_fallback
+    setattr(font_manager.FontProperties, "set_file", _set_file)  # noqa: B010
     ImageFont.truetype = _face
     for name in ("getmask2", "getbbox", "getlength"):
         setattr(ImageFont.FreeTypeFont, name, _drawn_by_a_face_that_can(getattr(ImageFont.FreeTypeFont, name)))
@@ -54,13 +55,24 @@ def install() -> None:
 
 
 def _face(font: Any, size: float = 10, *args: Any, **options: Any) -> ImageFont.FreeTypeFont:
-    """Load a face as Pillow does; a file that is not there gives the nearest face of ours."""
-    if isinstance(font, str | os.PathLike) and not os.path.isfile(font):
-        wanted, ours = os.path.basename(os.fspath(font)), _nearest(os.path.basename(os.fspath(font)))
-        if os.path.splitext(wanted)[0] != os.path.splitext(os.path.basename(ours))[0]:
-            note(f"the sandbox has no font {wanted}: {os.path.basename(ours)} takes its place")
-        font = ours
-    return _plain_face(font, size, *args, **options)
+    return _plain_face(_there(font), size, *args, **options)
+
+
+def _set_file(properties: font_manager.FontProperties, file: Any) -> None:
+    """Set a file, which rules out all other faces; for one that is not there none, so that any character is drawn."""
+    there = _there(file)
+    properties._file = there if there is None or there == file else None  # type: ignore[attr-defined]
+
+
+def _there(font: Any) -> Any:
+    """The font itself; for a file that is not there, the nearest face of ours."""
+    if not isinstance(font, str | os.PathLike) or os.path.isfile(font):
+        return font
+    wanted = os.path.basename(os.fspath(font))
+    ours = _nearest(wanted)
+    if os.path.splitext(wanted)[0] != os.path.splitext(os.path.basename(ours))[0]:
+        note(f"the sandbox has no font {wanted}: {os.path.basename(ours)} takes its place")
+    return ours
 
 
 def _nearest(name: str) -> str:

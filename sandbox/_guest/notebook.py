@@ -1,6 +1,7 @@
 """Lines that only a notebook understands, as IPython rewrites them, and the value of a last expression, which it shows.
 
     %matplotlib inline      get_ipython().run_line_magic('matplotlib inline')
+    %%bash, then ls         get_ipython().system('ls')
     !pip install numpy      get_ipython().system('pip install numpy')
     files = !ls             files = get_ipython().getoutput('ls')
     cv2.resize?             help(cv2.resize)
@@ -16,6 +17,7 @@ import importlib.util
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 from darkroom.sandbox._guest.notes import note
 
@@ -26,6 +28,7 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _OTHER_CELL = re.compile(r"%%(?!time|capture)")
+_SHELL_CELL = re.compile(r"%%(?:bash|sh|shell)(?: [^\n]*)?")
 _HELP = re.compile(r"^([ \t]*)([^\W\d][\w.]*)\?{1,2}[ \t]*$", re.MULTILINE)
 _INSTALLERS = re.compile(
     r"(?:python3? -m )?(?:uv )?pip3? install\b|(?:apt|apt-get|conda|mamba) install\b|apt-get update\b"
@@ -40,7 +43,9 @@ def call_notebook(code: str) -> str:
     first, _, rest = code.lstrip().partition("\n")
     if first.startswith("%%writefile "):
         return f"with open({first.split()[-1]!r}, 'w') as file:\n    file.write({rest!r})"
-    return code if _OTHER_CELL.match(first) else _HELP.sub(r"\1help(\2)", _LINE.sub(_called, code))
+    if _SHELL_CELL.fullmatch(first.rstrip()):
+        code = "\n".join(f"!{line}" for line in rest.splitlines() if line.strip())
+    return code if _OTHER_CELL.match(code.lstrip()) else _HELP.sub(r"\1help(\2)", _LINE.sub(_called, code))
 
 
 def _called(line: re.Match[str]) -> str:
@@ -62,6 +67,8 @@ def show_last_value(tree: ast.Module, code: str) -> None:
 
 class Notebook:
     """The shell of a notebook, of which only a few commands mean something here."""
+
+    events = SimpleNamespace(register=lambda *_: None, unregister=lambda *_: None)
 
     def run_line_magic(self, line: str, rest: str = "", *_: object) -> None:
         """Do what a line after `%` asks for; what sets up a notebook is set up already."""

@@ -14,6 +14,7 @@ the code. Each returns the same text where it does not apply.
 import ast
 import contextlib
 import itertools
+import json
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -43,7 +44,16 @@ def strip_tags(code: str) -> str:
     opening = _OPENING_TAG.match(code)
     code = code[opening.end() :] if opening else code
     closing = _CLOSING_TAG.search(code.rstrip(_BLANK))
-    return code[: closing.start()] if closing else code
+    code = code[: closing.start()] if closing else code
+    return _code_of_call(code) if opening or closing else code
+
+
+def _code_of_call(text: str) -> str:
+    """Return the argument `code` of a tool call in JSON; other text as it is."""
+    try:
+        return str(json.loads(text)["arguments"]["code"])
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return text
 
 
 def strip_fence(code: str) -> str:
@@ -59,7 +69,7 @@ def strip_fence(code: str) -> str:
 def strip_prose(code: str) -> str:
     """Return what stands in fences among words, one block after the other; of code before a fence and words, the code.
 
-    Blocks that name no language are left out where another names Python: they may show what it is to print.
+    Blocks of no or another language are left out where one names Python: they may show what it is to print.
     """
     blocks, outside, opening, end = list[tuple[str, str]](), "", None, 0
     for line in _FENCE_LINE.finditer(code):
@@ -74,11 +84,10 @@ def strip_prose(code: str) -> str:
         outside += code[end:]
     else:
         blocks.append((opening[2], code[opening.end() + 1 :]))
-    is_python = all(re.fullmatch(_LANGUAGE, language, re.IGNORECASE) for language, _ in blocks)
-    if not outside.strip(_BLANK) or not is_python or _LONG_STRING.search(outside):
+    if not outside.strip(_BLANK) or _LONG_STRING.search(outside):
         return code  # a fence may stand in a string of several lines
-    is_named = any(language for language, _ in blocks)
-    return "".join(block for language, block in blocks if language or not is_named) or code
+    named = [block for language, block in blocks if language and re.fullmatch(_LANGUAGE, language, re.IGNORECASE)]
+    return "".join(named or [block for language, block in blocks if not language]) or code
 
 
 def strip_prompts(code: str) -> str:
